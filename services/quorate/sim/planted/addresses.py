@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.addresses import Addresses
 from quorate.raft.finding import Finding
 from quorate.raft.roles import Unattached
-from quorate.sim.planted.bug import Bug, Patch
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer
@@ -28,8 +28,19 @@ BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
         "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
-        (168,),
+        (1, 3),
         (Patch(Finding, "is_lost", _believe_the_dead),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 2,
+            "move_every_ms": 4000,
+            "wipe_every_ms": 5800,
+            "kill_every_ms": 7300,
+            "power_every_ms": 6400,
+            "restart_ms": 3300,
+            "voters_every_ms": 3300,
+            "upgrade_every_ms": 4000,
+        },
     ),
     Bug(
         "stated-address-ignored",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.records.value import value
 
@@ -37,6 +37,17 @@ class Bug:
     patches: tuple[Patch, ...]
     within: int = 200
     world: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Timeouts that pass often, and what has to fit beside them.
+SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
+    "election_timeout_ms": 300,
+    "fetch_timeout_ms": 600,
+    "request_timeout_ms": 0,
+    "election_backoff_max_ms": 0,
+    "retry_backoff_ms": 20,
+    "linger_ms": 0,
+}
 
 
 def always(*, answer: object) -> Callable[..., object]:

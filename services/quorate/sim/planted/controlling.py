@@ -115,13 +115,13 @@ BUGS: Final = (
     Bug(
         "gathered-outlives-leadership",
         "what had gathered when leadership was lost is proposed in the next one",
-        (1795522677162,),
+        (1795707000004,),
         (Patch(Proposer, "stop", _stop_with_what_gathered),),
     ),
     Bug(
         "active-before-replayed",
         "a controller decides before it has replayed all of its log",
-        (1795522677188,),
+        (1795522677199,),
         (Patch(Activation, "is_due", _is_due_behind),),
     ),
     Bug(

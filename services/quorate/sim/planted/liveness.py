@@ -84,7 +84,7 @@ BUGS: Final = (
     Bug(
         "later-timer-kept",
         "the driver does not wake up earlier than it was to, whatever the core says",
-        (126,),
+        (1795522677224,),
         (Patch(Alarm, "set", _keep_the_later),),
     ),
 )

@@ -184,13 +184,13 @@ BUGS: Final = (
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (57,),
+        (9,),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (24,),
+        (26,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
@@ -215,7 +215,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (6,),
+        (13,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),

@@ -15,7 +15,7 @@ from quorate.raft.serving import Serving
 from quorate.raft.trusting import Trusting
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.messages import SnapshotInfo
@@ -97,14 +97,15 @@ def _answer_at_once(self: Reads, role: Leader) -> None:
 
 # Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
 _CUT_WHILE_FLUSHING: Final = {
+    **SHORT_TIMEOUTS,
     "voters": 3,
     "fsync_us": 20_000,
-    "slow_fsync_rate": 0.2,
+    "slow_fsync_rate": 0.5,
     "slow_fsync_us": 1_000_000,
     "write_every_ms": 20,
-    "partition_every_ms": 2000,
+    "partition_every_ms": 1000,
     "partition_ms": 1500,
-    "power_every_ms": 4000,
+    "power_every_ms": 3000,
 }
 
 BUGS: Final = (
@@ -150,7 +151,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (98,),
+        (13,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -169,13 +170,13 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (52,),
+        (57,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (50,),
+        (20,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(

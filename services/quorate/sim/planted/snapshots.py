@@ -114,13 +114,13 @@ BUGS: Final = (
     Bug(
         "cleaning-in-silence",
         "the core does not hear of what was cleaned away",
-        (5,),
+        (8,),
         (Patch(Snapshotter, "clean", _clean_in_silence),),
     ),
     Bug(
         "serves-below-log-start",
         "a replica that is behind the log start is served as if its records were there",
-        (5,),
+        (6,),
         (Patch(LogState, "validate", _serve_all),),
     ),
     Bug(

@@ -68,7 +68,7 @@ BUGS: Final = (
     Bug(
         "vote-is-guessed",
         "a quorum-state that has rotted is replaced by what the log tells (rule 18)",
-        (1795580004,),
+        (1795707000014,),
         (Patch(_Recovery, "_read_election", _guess_election),),
     ),
     Bug(
@@ -92,7 +92,7 @@ BUGS: Final = (
     Bug(
         "late-grant-counts",
         "a vote that was given in an earlier round counts in this one",
-        (1795590049,),
+        (1795707000045,),
         (
             Patch(Calls, "abandon", always(answer=None)),
             Patch(Believing, "screened", _believe_late),

@@ -12,7 +12,7 @@ from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.raft.voting import Voting
-from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
@@ -116,8 +116,19 @@ BUGS: Final = (
     Bug(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
-        (64,),
+        (1, 4),
         (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 3,
+            "delay_us": 10_000,
+            "slow_fsync_rate": 0.2,
+            "slow_fsync_us": 300_000,
+            "power_every_ms": 3900,
+            "pause_every_ms": 6500,
+            "pause_ms": 5500,
+            "hand_over_every_ms": 2300,
+        },
     ),
     Bug(
         "pre-vote-ignored",

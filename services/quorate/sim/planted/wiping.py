@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.planted.bug import Bug, Patch
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch
 from quorate.storage.recovery import _Recovery
 
 if TYPE_CHECKING:
@@ -29,13 +29,25 @@ BUGS: Final = (
     Bug(
         "wiped-voter-votes",
         "an empty directory at kraft.version 0 votes, marked or not (rule 8)",
-        (50058,),
+        (1795707000036,),
         (Patch(_Recovery, "_state", _never_abstain),),
     ),
     Bug(
         "wiped-voter-votes-with-any-record",
         "a wiped voter that has fetched a batch votes after its next start (rule 8)",
-        (61829,),
+        (1, 4),
         (Patch(_Recovery, "_state", _abstain_while_empty),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 3,
+            "kraft_version": 0,
+            "delay_us": 10_000,
+            "wipe_every_ms": 3000,
+            "kill_every_ms": 2500,
+            "restart_ms": 3000,
+            "fetch_max_bytes": 200,
+            "write_every_ms": 50,
+            "records_max": 10,
+        },
     ),
 )
