@@ -296,7 +296,7 @@ class Story:
 
     def do_stop(self, given: dict[str, str]) -> None:
         """`stop N`: ask a process to hand over and end."""
-        self.node(given).shut_down(Millis(5000))
+        self.node(given).process.shut_down(Millis(5000))
 
     def do_wipe(self, given: dict[str, str]) -> None:
         replace_disk(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.raft.api import AppendToLog, Event, PublishProgress, RecoveredState
     from quorate.raft.messages import MembershipRequest, Request
-    from quorate.records.ids import DirectoryId, Epoch, Millis, NodeId, OffsetAndEpoch, ReplyToken
+    from quorate.records.ids import DirectoryId, Epoch, NodeId, OffsetAndEpoch, ReplyToken
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
     from quorate.sim.network import PeerCaller
@@ -285,11 +285,6 @@ class SimulatedNode(Hardware):
         """Hand an event to a process that may be busy or paused just now."""
         if self.status is Status.RUNNING:
             self.process.deliver(event)
-
-    def shut_down(self, timeout_ms: Millis) -> None:
-        """Ask the process to stop, as its host does."""
-        if self.status is Status.RUNNING:
-            self.process.shut_down(timeout_ms)
 
     def receive(self, token: ReplyToken, request: Request) -> None:
         """The same with a request, which is answered."""

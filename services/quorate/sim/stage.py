@@ -116,7 +116,8 @@ class Stage:
     def ask_to_stop(self, node: SimulatedNode) -> None:
         """It has its time to hand over, and is started again when it has ended."""
         incarnation = self._stopping[node.node_id] = node.incarnation
-        node.shut_down(SHUTDOWN_MS)
+        if node.status is Status.RUNNING:
+            node.process.shut_down(SHUTDOWN_MS)
 
         def insist() -> None:
             if node.incarnation == incarnation:
