@@ -20,6 +20,7 @@ from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
 from quorate.telemetry.histograms import Histogram
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.host import Host
     from quorate.raft.api import SnapshotChecked
+    from quorate.raft.messages import SnapshotInfo
     from quorate.storage.snapshot_writer import SnapshotWriter
     from quorate.telemetry.metrics import Value
 
@@ -178,11 +180,13 @@ class Snapshotter:
     def clean(self, replayed: Offset) -> None:
         """Let the storage drop what its retention no longer keeps; the core hears at once.
 
-        What the disk refuses ends the process; a fault of this program in it is logged.
+        What the disk refuses ends the process. A fault of this program is logged, where it has
+        changed nothing.
         """
 
         def work() -> Event | None:
             pinned = self._driver.core.pinned_snapshots()
+            before = self._kept()
             try:
                 cleaned = self._store.clean(
                     replayed, now_ms=self._host.wall_ms(), pinned=pinned, report=_tell_damage
@@ -190,6 +194,9 @@ class Snapshotter:
             except (OSError, StorageError):
                 raise
             except Exception as error:
+                # What was half done has to end the process: the core knows nothing of it.
+                if is_shortage(error) or self._kept() != before:
+                    raise
                 # All would end in one minute, for something that only space depends on.
                 repeats = ("cleaning", type(error))
                 text = "the log is not cleaned, and is tried again after the next snapshot"
@@ -200,6 +207,10 @@ class Snapshotter:
             return cleaned
 
         self._driver.deliver(work)
+
+    def _kept(self) -> tuple[Offset, tuple[SnapshotInfo, ...]]:
+        state = self._store.log.state
+        return state.log_start, tuple(state.snapshots)
 
     # --- those that others fetch ------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # What includes the right to look, as in Kafka.
 _IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
-    Operation.DESCRIBE: (Operation.READ, Operation.ALTER, Operation.DELETE),
+    Operation.DESCRIBE: (Operation.ALTER, Operation.DELETE),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
 # How many callers' rights are kept for their next requests.

@@ -118,7 +118,7 @@ class Leading:
             self.tracking.asked(role, key)
             if request.read_round > 0:
                 self.reads.confirm(role, key, request.read_round)
-        match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
+        match self._judge(request):
             case Diverging(end=end):
                 self.tracking.lost(role, key)
                 self.serving.reply(role, token, diverging=end)
@@ -141,6 +141,20 @@ class Leading:
                     r.out.reply(
                         token, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
                     )
+
+    def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
+        """Whether who fetches goes on where its log ends.
+
+        A replica that has nothing begins with the newest snapshot, even where the log begins at 0:
+        that is smaller than the records that it was made of. The one of `format` holds no metadata,
+        and who names no replica reads the records themselves.
+        """
+        log = self.r.log
+        newest = log.newest_snapshot
+        is_empty = request.replica is not None and request.fetch_offset == 0
+        if is_empty and newest is not None and newest.offset > 0:
+            return NeedsSnapshot(newest)
+        return log.validate(request.fetch_offset, request.last_fetched_epoch)
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""

@@ -150,13 +150,7 @@ class LogState:
         return OffsetAndEpoch(epoch=self.epochs[index].epoch, offset=end)
 
     def validate(self, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
-        """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch).
-
-        One that has nothing begins with the newest snapshot, even where the log begins at 0: it is
-        smaller than the records that it was made of. The one of `format` holds no metadata.
-        """
-        if offset == 0 and self.snapshots and self.snapshots[-1].snapshot_id.offset > 0:
-            return NeedsSnapshot(self.snapshots[-1].snapshot_id)
+        """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch)."""
         if self.log_start == 0 and offset == 0 and epoch == 0:
             return VALID
         if self.snapshots:

@@ -18,7 +18,7 @@ from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
 from quorate.storage.snapshot_writer import SnapshotWriter
-from tests.unit.consensus.conftest import eventually, hanging_call, newest_of
+from tests.unit.consensus.conftest import WAIT_S, eventually, hanging_call, newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -170,6 +170,23 @@ async def test_a_fault_in_cleaning_is_logged_and_the_next_snapshot_cleans(
     await stack.create("a")
     await eventually(lambda: not kept.exists())
     assert not stack.ended.done()
+
+
+async def test_a_fault_half_way_through_cleaning_ends_the_process(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what the storage has dropped by then the core knows nothing."""
+    stack = await open_stack(snapshot_bytes=1)
+    await newest_of(stack)
+    store = stack.driver.store
+    store._config = replace(store._config, retention_ms=1, retention_bytes=-1)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(store.snapshots, "delete", fail)
+    await stack.register()
+    assert await asyncio.wait_for(stack.ended, WAIT_S) is Ending.CRASHED
 
 
 async def test_a_load_that_hangs_holds_up_nothing_but_itself(

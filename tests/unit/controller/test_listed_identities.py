@@ -48,7 +48,6 @@ def test_a_list_allows_its_operation_on_every_resource() -> None:
 @pytest.mark.parametrize(
     ("given", "implied"),
     [
-        (Operation.READ, Operation.DESCRIBE),
         (Operation.ALTER, Operation.DESCRIBE),
         (Operation.DELETE, Operation.DESCRIBE),
         (Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS),

@@ -78,6 +78,21 @@ def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
     )
 
 
+def test_a_replica_without_records_begins_with_the_newest_snapshot() -> None:
+    """Although the log has all records; who names no replica reads them."""
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    core.step(api.SnapshotStored(m.SnapshotInfo(cores.end(0, 0), 100)), Millis(2002))
+    from_format = cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2003, token=3))
+    assert from_format.snapshot_id is None
+    core.step(api.SnapshotStored(m.SnapshotInfo(cores.end(3, 1), 100)), Millis(2004))
+    answer = cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2005, token=4))
+    assert answer.snapshot_id == cores.end(3, 1)
+    reader = replace(cores.fetch(3, 0, 0), replica=None)
+    answer = cores.fetched(cores.ask(core, reader, now_ms=2006, token=5))
+    assert answer.snapshot_id is None
+
+
 def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)

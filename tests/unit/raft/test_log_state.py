@@ -94,19 +94,6 @@ def test_an_epoch_older_than_the_oldest_snapshot_is_sent_the_newest_one() -> Non
     log.store_snapshot(SnapshotInfo(cores.end(15, 3), 1))
     assert log.log_start == 0
     assert log.validate(Offset(10), Epoch(1)) == NeedsSnapshot(cores.end(15, 3))
+    assert log.validate(Offset(0), Epoch(0)) == Valid()
     assert log.validate(Offset(11), Epoch(3)) == Valid()
     assert log.validate(Offset(21), Epoch(3)) == Diverging(cores.end(20, 3))
-
-
-def test_a_log_without_records_begins_with_the_newest_snapshot() -> None:
-    log = history()
-    log.store_snapshot(SnapshotInfo(cores.end(12, 3), 1))
-    log.store_snapshot(SnapshotInfo(cores.end(15, 3), 1))
-    assert log.log_start == 0
-    assert log.validate(Offset(0), Epoch(0)) == NeedsSnapshot(cores.end(15, 3))
-
-
-def test_the_snapshot_of_format_holds_nothing_that_a_new_log_needs() -> None:
-    log = history()
-    log.store_snapshot(SnapshotInfo(cores.end(0, 0), 1))
-    assert log.validate(Offset(0), Epoch(0)) == Valid()
