@@ -120,7 +120,7 @@ BUGS: Final = (
     Bug(
         "serves-below-log-start",
         "a replica that is behind the log start is served as if its records were there",
-        (6,),
+        (8, 9),
         (Patch(LogState, "validate", _serve_all),),
     ),
     Bug(
