@@ -13,7 +13,7 @@ from quorate.client.log_reader import LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from tests.integration.disks import log_start
+from tests.integration.disks import log_start, snapshots
 from tests.integration.quorum import SMALL_LOG, Quorum
 from tests.integration.transports import chosen
 
@@ -52,6 +52,28 @@ async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
             with pytest.raises(SnapshotGoneError):
                 await anext(reader.snapshot(absent))
         assert not (await quorum.leader()).observers
+
+
+async def test_a_reader_has_all_records_where_a_replica_would_begin_with_a_snapshot(
+    tmp_path: Path,
+) -> None:
+    often = {"metadata.log.max.record.bytes.between.snapshots": "20000"}
+    async with Quorum(tmp_path / "q", often, controllers=1) as quorum:
+        await quorum.register_brokers()
+        node = next(iter(quorum.nodes.values()))
+        numbers = count()
+
+        async def has_snapshot() -> bool:
+            await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
+            return bool(snapshots(node))
+
+        await quorum.eventually("a snapshot is taken", has_snapshot)
+        assert log_start(node) == 0
+        async with LogReader([node.address], timeout_ms=TIMEOUT_MS, transport=chosen()) as reader:
+            told = await reader.fetch(0)
+            assert told.snapshot_id is None
+            (_, first), *_ = iter_batches(told.data)
+            assert first.base_offset == 0
 
 
 async def test_nobody_there_ends_with_what_was_tried() -> None:
