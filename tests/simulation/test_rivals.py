@@ -54,7 +54,7 @@ def options_of(seed: int, voters: int) -> WorldOptions:
 
 
 def is_far(options: WorldOptions) -> bool:
-    """Whether an answer may come later than a nominee would ask again."""
+    """True if an answer may come later than a nominee would ask again."""
     there_and_back_us = 2 * (options.network.delay_us + options.network.jitter_us)
     return there_and_back_us * ASK_SHARE > options.timeouts.election_timeout_ms * 1000
 

@@ -17,7 +17,7 @@ class ReplayError(Exception):
 
 
 class UnsupportedMetadataVersionError(ReplayError):
-    """The log was written for a metadata.version that this release does not know (rule 22)."""
+    """The log needs a level of a feature, or a version of a record, that is not known (rule 22)."""
 
 
 class NotActiveError(Exception):

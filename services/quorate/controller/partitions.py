@@ -21,7 +21,7 @@ _RESERVED_MAX: Final = 100
 
 
 def is_reserved(uuid: bytes) -> bool:
-    """Whether this id names no directory of a disk, now or in a later Kafka."""
+    """True for an id that names no directory of a disk, in this Kafka or a later one."""
     half = len(uuid) // 2
     return not any(uuid[:half]) and int.from_bytes(uuid[half:], signed=True) < _RESERVED_MAX
 

@@ -143,11 +143,11 @@ class Leading:
                     )
 
     def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
-        """Whether who fetches goes on where its log ends.
+        """The verdict on where a log ends that fetches from this one.
 
-        A replica that has nothing begins with the newest snapshot, even where the log begins at 0:
-        that is smaller than the records that it was made of. The one of `format` holds no metadata,
-        and who names no replica reads the records themselves.
+        A replica that has nothing begins with the newest snapshot, even if the log begins at 0:
+        that is smaller than the records that it was made of. The one of `format` holds no metadata.
+        A reader names no replica and gets the records themselves.
         """
         log = self.r.log
         newest = log.newest_snapshot

@@ -34,8 +34,7 @@ def named_value(cls: type[T]) -> type[T]:
 
 
 def _complete(made: type[T]) -> type[T]:
-    """With methods that compare, hash and show it, where its body has none of its own."""
-    members = vars(made)
+    """Add the methods that compare, hash and show a value, unless its body has its own."""
     every: tuple[Any, ...] = fields(made)  # type: ignore[arg-type]
     content = _reader(tuple(one.name for one in every if one.compare))
     shown = tuple(one.name for one in every if one.repr)
@@ -53,12 +52,11 @@ def _complete(made: type[T]) -> type[T]:
         return f"{self.__class__.__qualname__}({inside})"
 
     for method in (__eq__, __hash__, __repr__):
-        # Python itself puts None there where a body compares its values and does not hash them.
-        if members.get(method.__name__) is None:
+        if method.__name__ not in vars(made):
             setattr(made, method.__name__, method)
     return made
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[object], object]:
-    """What is in a value, to compare and to hash; the same for all where there is nothing."""
+    """A function that reads these fields of a value, to compare and to hash it."""
     return attrgetter(*names) if names else lambda _: ()

@@ -18,9 +18,21 @@ from tests.integration.quorum import SMALL_LOG, Quorum
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TIMEOUT_MS = 60_000
+
+
+async def create_until(quorum: Quorum, what: str, is_so: Callable[[], bool]) -> None:
+    """Create topics, one after the other, until the files of a controller are as they should be."""
+    numbers = count()
+
+    async def create() -> bool:
+        await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
+        return is_so()
+
+    await quorum.eventually(what, create)
 
 
 async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
@@ -29,13 +41,7 @@ async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
     async with Quorum(tmp_path / "q", SMALL_LOG, controllers=1) as quorum:
         await quorum.register_brokers()
         node = next(iter(quorum.nodes.values()))
-        numbers = count()
-
-        async def begins_late() -> bool:
-            await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
-            return log_start(node) > 0
-
-        await quorum.eventually("the first segment is deleted", begins_late)
+        await create_until(quorum, "the first segment is deleted", lambda: log_start(node) > 0)
         async with LogReader([node.address], timeout_ms=TIMEOUT_MS, transport=chosen()) as reader:
             told = await reader.fetch(0)
             assert (told.data, told.log_start > 0) == (b"", True)
@@ -61,13 +67,7 @@ async def test_a_reader_has_all_records_where_a_replica_would_begin_with_a_snaps
     async with Quorum(tmp_path / "q", often, controllers=1) as quorum:
         await quorum.register_brokers()
         node = next(iter(quorum.nodes.values()))
-        numbers = count()
-
-        async def has_snapshot() -> bool:
-            await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
-            return bool(snapshots(node))
-
-        await quorum.eventually("a snapshot is taken", has_snapshot)
+        await create_until(quorum, "a snapshot is taken", lambda: bool(snapshots(node)))
         assert log_start(node) == 0
         async with LogReader([node.address], timeout_ms=TIMEOUT_MS, transport=chosen()) as reader:
             told = await reader.fetch(0)

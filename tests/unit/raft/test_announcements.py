@@ -93,7 +93,7 @@ def test_an_older_epoch_and_a_rival_of_the_same_epoch_are_refused() -> None:
 
 
 def test_nobody_else_leads_as_this_replica() -> None:
-    """What is answered without an error counts as an acknowledgement."""
+    """An answer without an error counts as an acknowledgement."""
     core = cores.follower(2, leader_id=1, epoch=3)
     for epoch in (3, 4):
         (begin,) = cores.replies(cores.begin(core, 2, epoch, now_ms=2))

@@ -27,6 +27,26 @@ def test_another_one_is_made_of_it() -> None:
     assert point == Point(1)
 
 
+@value
+class Secret:
+    name: str
+    key: str = field(repr=False)
+
+
+@value
+class Shown:
+    x: int
+
+    def __repr__(self) -> str:
+        return "shown"
+
+
+def test_a_value_shows_its_fields_but_secret_ones() -> None:
+    assert repr(Point(1, note="a")) == "Point(x=1, y=0, note='a')"
+    assert repr(Secret("n", "k")) == "Secret(name='n')"
+    assert repr(Shown(1)) == "shown"
+
+
 def test_there_is_no_other_field() -> None:
     with pytest.raises(AttributeError):
         Point(1).z = 3  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from quorate.records.metadata import (
 from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from immutables import Map
 
@@ -58,6 +58,11 @@ def encode_at(level: int, record: MetadataRecord) -> bytes:
     return encode_record(record, record_version(type(record), level))
 
 
+def range_of(name: str, supported: Mapping[str, FeatureRange]) -> FeatureRange:
+    """The levels of a feature that a node supports; 0 alone, its absence, if it names none."""
+    return supported.get(name, FeatureRange(name, 0, 0))
+
+
 def registration_problem(features: Map[str, int], supported: Iterable[FeatureRange]) -> str | None:
     """Why a broker may not take part, or None.
 
@@ -66,11 +71,10 @@ def registration_problem(features: Map[str, int], supported: Iterable[FeatureRan
     """
     ranges = {feature.name: feature for feature in supported}
     for name, level in sorted(features.items()):
-        known = ranges.get(name)
-        low, high = (0, 0) if known is None else (known.min_level, known.max_level)
-        if not low <= level <= high:
+        known = range_of(name, ranges)
+        if not known.min_level <= level <= known.max_level:
             return (
-                f"The broker supports {name} from {low} to {high}, but the cluster has finalised"
-                f" level {level}; run a broker release that supports it."
+                f"The broker supports {name} from {known.min_level} to {known.max_level}, but the"
+                f" cluster has finalised level {level}; run a broker release that supports it."
             )
     return None

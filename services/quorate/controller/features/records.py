@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
+from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES, range_of
 from quorate.records.metadata import FeatureLevelRecord
 from quorate.records.voters import KRAFT_VERSION
 
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataDelta, MetadataImage
 
-_RANGES: Final = {
-    known.name: range(known.min_level, known.max_level + 1) for known in SUPPORTED_FEATURES
-}
-# Zero takes any other feature back.
-_UNKNOWN: Final = range(1)
+_SUPPORTED: Final = {feature.name: feature for feature in SUPPORTED_FEATURES}
 
 
 def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> None:
@@ -29,11 +25,11 @@ def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> No
     name, level = record.name, record.feature_level
     if name == KRAFT_VERSION:
         return
-    known = _RANGES.get(name, _UNKNOWN)
-    if level not in known:
+    known = range_of(name, _SUPPORTED)
+    if not known.min_level <= level <= known.max_level:
         raise UnsupportedMetadataVersionError(
             f"the log sets {name} to {level}, and this release knows"
-            f" {known[0]} to {known[-1]}; run a release that knows it"
+            f" {known.min_level} to {known.max_level}; run a release that knows it"
         )
     if level:
         delta.features = delta.features.set(name, level)
