@@ -38,6 +38,8 @@ _GOING: Final = (Fate.SCALED_AWAY, Fate.GOES_FOR_GOOD)
 LOOK_S: Final = 5.0
 # One try to get leave, before the StatefulSet and the quorum are looked at again.
 TRY_S: Final = 2.0
+# Nobody answered: in a try that the end of its turn cut short that says nothing of the quorum.
+_UNHEARD: Final = frozenset({NO_LEADER, OUTCOME_UNKNOWN})
 # What is left of the time when it stops without leave: for the hand-over of a leader.
 RESERVE_S: Final = 5.0
 RESERVE_SHARE: Final = 0.25
@@ -173,6 +175,7 @@ class _Stopping:
         self._turn_deadline = deadline - min(RESERVE_S, left_s * RESERVE_SHARE)
         self._turn = 0
         self._waits_for = ""
+        self._refusal = ""
         self._has_leave = False
         self._without_leave = ""
         self._asks_others = False
@@ -243,13 +246,16 @@ class _Stopping:
         if refusal.reason not in NOT_YET:
             self._without_leave = f"leave is refused ({refusal.reason}): {refusal.message}"
             return
-        waits_for = f"{refusal.reason} {refusal.metadata.get('away', '')}"
-        if waits_for != self._waits_for:
-            self._waits_for = waits_for
-            log.info(f"waits for its turn to stop: {refusal.message}")
+        is_cut_short = self._turn_deadline < try_until
+        if not (self._refusal and is_cut_short and refusal.reason in _UNHEARD):
+            self._refusal = refusal.message
+            waits_for = f"{refusal.reason} {refusal.metadata.get('away', '')}"
+            if waits_for != self._waits_for:
+                self._waits_for = waits_for
+                log.info(f"waits for its turn to stop: {refusal.message}")
         await self._backoff.wait()
         if asyncio.get_running_loop().time() >= self._turn_deadline:
-            self._without_leave = f"its time is up: {refusal.message}"
+            self._without_leave = f"its time is up: {self._refusal}"
 
     async def _take(self, step: LetOthersLead | Remove | AwaitCommit) -> AdminError | None:
         """Why it is not done; what is refused now may be granted a moment later."""

@@ -75,6 +75,24 @@ async def test_without_leave_it_stops_when_its_time_is_up_and_hands_over_before(
     assert asked[-1] == "TransferLeadership"
 
 
+async def test_a_last_try_that_is_cut_short_does_not_hide_why_leave_was_refused(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    quorum.lead(2)
+    silence = asyncio.Event()
+
+    async def silent(request: m.MembershipRequest) -> m.MembershipResponse:
+        await silence.wait()
+        return AWAY
+
+    # Its turn takes less time than one try: the second one is always cut short.
+    quorum.answers.extend([AWAY, silent])
+    answer = await beside.stub.PrepareStop(pb.PrepareStopRequest(timeout_ms=2_000))
+    silence.set()
+    assert answer.without_leave == "its time is up: voter 3 is away"
+    assert names(quorum) == ["TakeLeave"] * 2
+
+
 async def test_an_old_controller_lets_it_stop_as_before(
     quorum: ScriptedQuorum, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
