@@ -42,6 +42,7 @@ class Standing(Enum):
     """What the answer of a server means for a new quorum."""
 
     SILENT = "nobody listens"
+    UNREACHABLE = "no connection in time"
     FOREIGN = "another cluster"
     LEADERLESS = "no leader"
     LEADS = "a leader"
@@ -117,7 +118,7 @@ async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Ans
         )
     except TimeoutError:
         words = f"cannot be reached within {PROBE_TIMEOUT_S:g} s"
-        return Answer(server, Standing.SILENT, words), []
+        return Answer(server, Standing.UNREACHABLE, words), []
     except OSError as error:
         refused = isinstance(error, ConnectionRefusedError)
         why = "connection refused" if refused else error.strerror or error

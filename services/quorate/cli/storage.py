@@ -99,7 +99,11 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
     )
     voters = parser.add_mutually_exclusive_group()
     voters.add_argument(
-        "-s", "--standalone", action="store_true", help="this node is the only first voter"
+        "-s",
+        "--standalone",
+        action="store_true",
+        help="this node is the only first voter; the bootstrap servers are asked first, so that it"
+        " does not found a second quorum",
     )
     voters.add_argument(
         "-N",
@@ -119,6 +123,8 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="for the voters of controller.quorum.voters (kraft.version 0) of a new cluster: this"
         " directory may vote although it is empty; never for a disk that replaces a lost one",
     )
+    storage_rescue.add_connection(parser)
+    storage_rescue.add_ignore(parser)
 
 
 def random_uuid(arguments: argparse.Namespace) -> int:
@@ -151,6 +157,11 @@ def format_storage(arguments: argparse.Namespace) -> int:
         if _is_formatted(plan, may_be=arguments.ignore_formatted):
             print("All of the log directories are already formatted.")
             return 0
+        if arguments.standalone:
+            # Only this one asks others: what that takes is not loaded for the rest.
+            from quorate.cli.storage_founding import refuse_rival
+
+            refuse_rival(arguments, config, plan.formatting.meta.cluster_id)
         print(
             f"Formatting {plan.kind} {plan.directory}"
             f" with {METADATA_VERSION} {plan.metadata_version}."

@@ -87,8 +87,8 @@ def _register_recover(commands: argparse._SubParsersAction[argparse.ArgumentPars
         metavar="ID",
         help="another cluster id, which keeps all brokers and old disks out; kept by default",
     )
-    _add_connection(parser)
-    _add_ignore(parser)
+    add_connection(parser)
+    add_ignore(parser)
     parser.add_argument("--execute", action="store_true", help="do it; otherwise it is only shown")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.set_defaults(run=_later("quorate.cli.storage_recover", "run"))
@@ -111,7 +111,7 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
         help="how long to wait until this controller has all that is committed"
         f" (default: {TIMEOUT_MS_DEFAULT})",
     )
-    _add_connection(backup)
+    add_connection(backup)
     backup.set_defaults(run=_later("quorate.cli.storage_backup", "run_backup"))
     restore_ = commands.add_parser(
         "restore",
@@ -124,8 +124,8 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
     restore_.add_argument(
         "--new-cluster-id", metavar="ID", help="another cluster id, for a copy beside the original"
     )
-    _add_connection(restore_)
-    _add_ignore(restore_)
+    add_connection(restore_)
+    add_ignore(restore_)
     restore_.set_defaults(run=_later("quorate.cli.storage_backup", "run_restore"))
 
 
@@ -135,7 +135,8 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_connection(parser: argparse.ArgumentParser) -> None:
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """The flag of every command that asks controllers as one of them."""
     parser.add_argument(
         "--command-config",
         metavar="FILE",
@@ -143,7 +144,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_ignore(parser: argparse.ArgumentParser) -> None:
+def add_ignore(parser: argparse.ArgumentParser) -> None:
     """The flag of every command that asks for a leader first."""
     parser.add_argument(
         "--ignore-server",

@@ -82,7 +82,7 @@ def run(tmp_path: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> 
         all_properties = {
             "node.id": "1",
             "listeners": "GRPC://one:9094",
-            "controller.quorum.bootstrap.servers": "one:9094",
+            "controller.quorum.bootstrap.servers": "127.0.0.1:1",
             "metadata.log.dir": str(directory),
         } | (properties or {})
         path = tmp_path / "controller.properties"
