@@ -67,6 +67,8 @@ class ControllerConfig:
     transport: Transport
     access: Access | None
     broker_session_timeout_ms: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_ms: int
     num_partitions: int
     default_replication_factor: int
     shutdown_timeout_ms: Millis
@@ -113,6 +115,11 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         transport=read_transport(settings),
         access=read_access(settings),
         broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),
+        auto_leader_rebalance_enable=settings.flag("auto.leader.rebalance.enable", default=True),
+        leader_imbalance_check_interval_ms=1000
+        * settings.integer(
+            "leader.imbalance.check.interval.seconds", 300, minimum=1, maximum=INT32_MAX
+        ),
         num_partitions=settings.integer("num.partitions", 1, minimum=1, maximum=INT32_MAX),
         default_replication_factor=settings.integer(
             "default.replication.factor", 1, minimum=1, maximum=INT16_MAX

@@ -64,5 +64,7 @@ def controller_settings(
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_ms,
         authorizer=None if config.access is None else config.access.authorizer,
     )

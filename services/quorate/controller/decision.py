@@ -47,6 +47,8 @@ class ControllerSettings:
     num_partitions: int = 1
     default_replication_factor: int = 1
     broker_session_timeout_ms: int = 9000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
     authorizer: Authorizer | None = None
 
 

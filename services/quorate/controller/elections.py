@@ -79,21 +79,26 @@ def change_of(
         return None
     unclean = allows_unclean_election(image, topic.name)
     choice = _choose(partition, active, allows_unclean=unclean)
-    if choice == _Choice(partition.leader, partition.isr):
+    if choice == Choice(partition.leader, partition.isr):
         return None
     level = metadata_version(image.features)
-    return _record(topic.topic_id, partition_id, partition, choice, level)
+    return make_record(topic.topic_id, partition_id, partition, choice, level)
 
 
 @value
-class _Choice:
+class Choice:
+    """The leader that a partition is to have, and the replicas in sync.
+
+    `leaves_isr` says that the leader was out of sync, `is_unclean` that it may lack records.
+    """
+
     leader: int
     isr: tuple[int, ...]
     is_unclean: bool = False
     leaves_isr: bool = False
 
 
-def _choose(partition: Partition, active: frozenset[int], *, allows_unclean: bool) -> _Choice:
+def _choose(partition: Partition, active: frozenset[int], *, allows_unclean: bool) -> Choice:
     """Who leads and who is in sync, given who may lead.
 
     The leader stays while it can. Otherwise the first replica in sync takes over, or else one that
@@ -101,22 +106,38 @@ def _choose(partition: Partition, active: frozenset[int], *, allows_unclean: boo
     """
     isr = tuple(broker for broker in partition.isr if broker in active)
     if partition.leader in isr:
-        return _Choice(partition.leader, isr)
+        return Choice(partition.leader, isr)
     if isr:
         leader = next((broker for broker in partition.replicas if broker in isr), isr[0])
-        return _Choice(leader, isr)
+        return Choice(leader, isr)
     for broker in partition.eligible_leader_replicas:
-        if broker in active:
-            return _Choice(broker, (broker,), leaves_isr=True)
+        # One that a reassignment took away may have deleted its data.
+        if broker in active and broker in partition.replicas:
+            return Choice(broker, (broker,), leaves_isr=True)
     for broker in partition.replicas if allows_unclean else ():
         if broker in active:
-            return _Choice(broker, (broker,), is_unclean=True, leaves_isr=True)
-    return _Choice(NO_LEADER, partition.isr)
+            return Choice(broker, (broker,), is_unclean=True, leaves_isr=True)
+    return Choice(NO_LEADER, partition.isr)
 
 
-def _record(
-    topic_id: TopicId, partition_id: int, partition: Partition, choice: _Choice, level: int
+def choose_preferred(partition: Partition, active: frozenset[int]) -> Choice:
+    """Have the first replica lead if it may, or else another one, but never uncleanly."""
+    first = partition.replicas[0] if partition.replicas else NO_LEADER
+    if first in partition.isr and first in active:
+        isr = tuple(broker for broker in partition.isr if broker in active)
+        return Choice(first, isr)
+    return _choose(partition, active, allows_unclean=False)
+
+
+def choose_unclean(partition: Partition, active: frozenset[int]) -> Choice:
+    """Have any active replica lead, even one that may lack records."""
+    return _choose(partition, active, allows_unclean=True)
+
+
+def make_record(
+    topic_id: TopicId, partition_id: int, partition: Partition, choice: Choice, level: int
 ) -> PartitionChangeRecord:
+    """Write a choice as a record."""
     shrinks = choice.isr != partition.isr
     # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
     sets_leader = choice.leader != partition.leader or (

@@ -89,6 +89,39 @@ def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elec
     return Elected(old, changes.applied(old), change_values(changes, level)), alone
 
 
+def elect_preferred(
+    rows: PartitionRows, active: frozenset[int], level: int, records_max: int
+) -> tuple[Elected | None, int]:
+    """Have the first replicas lead where they are in sync and somebody else does.
+
+    Second comes how many rows were looked at: those after so many changes are left.
+    """
+    changing = np.flatnonzero(lacks_preferred(rows, active) & ~rows.has_last_epoch)
+    if not len(changing):
+        return None, len(rows)
+    count = len(rows) if len(changing) <= records_max else int(changing[records_max])
+    old = rows.taken(changing[:records_max])
+    changes = PartitionChanges(
+        topics=old.topics,
+        partition_ids=old.partition_ids,
+        leaders=old.replicas[:, 0].copy(),
+        recovery=np.full(len(old), NO_RECOVERY_CHANGE, np.int32),
+        isr_sizes=np.full(len(old), -1, np.int32),
+        isr=old.isr[:, :0],
+    )
+    return Elected(old, changes.applied(old), change_values(changes, level)), count
+
+
+def lacks_preferred(rows: PartitionRows, active: frozenset[int]) -> Bits:
+    """The rows that another replica leads than the first one, which may."""
+    if not rows.width:
+        return np.zeros(len(rows), np.bool_)
+    first, leaders = rows.replicas[:, 0], rows.leaders
+    is_in_sync = (rows.isr == first[:, None]).any(axis=1)
+    lacks: Bits = (leaders != first) & (leaders != NO_LEADER) & is_among(active)(first) & is_in_sync
+    return lacks
+
+
 def _choose(rows: PartitionRows, active: frozenset[int]) -> Choices:
     isr, replicas, leaders = rows.isr, rows.replicas, rows.leaders
     may_lead = is_among(active)

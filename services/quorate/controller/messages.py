@@ -12,13 +12,21 @@ from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.client_quotas import messages as of_client_quotas
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.features import messages as of_features
+from quorate.controller.replication import messages as of_replication
 from quorate.controller.requests import ReadRequest, WriteRequest
 from quorate.controller.topics import messages as of_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MESSAGES: Final = (of_features, of_topics, of_configs, of_client_quotas, of_brokers)
+MESSAGES: Final = (
+    of_features,
+    of_topics,
+    of_configs,
+    of_client_quotas,
+    of_brokers,
+    of_replication,
+)
 
 # By name, in whichever message of a door they have their likes.
 SHAPES: Final[Mapping[str, type]] = {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import DirectoryId
     from quorate.records.metadata import ClearElrRecord
 
+_EPOCH_MAX = 2**31 - 1
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 # Partitions that change between two pauses, or parts of all partitions that are looked through.
@@ -83,7 +84,9 @@ def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord)
     if old is None:
         raise ReplayError(f"topic {topic.name!r} has no partition {record.partition_id} to change")
     new = changed(old, record)
-    if new.leader not in (old.leader, NO_LEADER) and new.leader not in old.isr:
+    # A leader that takes over with others in sync came into the ISR by the same record.
+    has_joined = len(new.isr) > 1 and new.leader in new.isr
+    if new.leader not in (old.leader, NO_LEADER, *old.isr) and not has_joined:
         delta.topics.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
     delta.topics.set_partition(topic, record.partition_id, new, old=old)
 
@@ -104,8 +107,8 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
         replicas=replicas,
         isr=_changed(old.isr, record.isr),
         leader=record.leader if sets_leader else old.leader,
-        leader_epoch=old.leader_epoch + sets_leader,
-        partition_epoch=old.partition_epoch + 1,
+        leader_epoch=_next(old.leader_epoch) if sets_leader else old.leader_epoch,
+        partition_epoch=_next(old.partition_epoch),
         leader_recovery_state=(
             record.leader_recovery_state if sets_recovery else old.leader_recovery_state
         ),
@@ -139,7 +142,7 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
         for topic_id, key, old in _with_eligible(part, first, end):
             cleared = replace(
                 old,
-                partition_epoch=old.partition_epoch + 1,
+                partition_epoch=_next(old.partition_epoch),
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )
@@ -167,6 +170,11 @@ def _with_eligible(
     found = np.flatnonzero(is_wanted)
     places = zip(rows.topics_at(found), rows.keys[found].tolist(), found.tolist(), strict=True)
     return [(topic_id, key, rows.partition(row)) for topic_id, key, row in places]
+
+
+def _next(epoch: int) -> int:
+    """The epoch after this one; behind the last one comes the lowest, as in Kafka."""
+    return epoch + 1 if epoch < _EPOCH_MAX else -_EPOCH_MAX - 1
 
 
 def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from quorate.controller.opaque.subject import (
     UNKNOWN,
     ZK_MIGRATION,
 )
+from quorate.controller.replication.subject import REPLICATION
 from quorate.controller.topics.subject import TOPICS
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     BROKERS,
     CONTROLLERS,
     TOPICS,
+    REPLICATION,
     CONFIGS,
     CLIENT_QUOTAS,
     PRODUCER_IDS,

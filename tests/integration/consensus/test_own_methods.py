@@ -34,6 +34,11 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.features.messages import FeatureRange
+from quorate.controller.replication.messages import (
+    AlterPartition,
+    ElectionType,
+    ElectLeaders,
+)
 from quorate.controller.topics.messages import (
     CreateTopics,
     DeleteTopics,
@@ -112,6 +117,10 @@ WRITES: Final[dict[str, Callable[[int], WriteRequest]]] = {
     "CreateTopics": lambda number: CreateTopics((NewTopic(f"twin-{number}", 1, 1),)),
     "IncrementalAlterConfigs": change,
     "AlterClientQuotas": quota,
+    "AlterPartition": lambda number: AlterPartition(
+        broker_id=number, broker_epoch=_EPOCHS[number], topics=()
+    ),
+    "ElectLeaders": lambda _: ElectLeaders(ElectionType.PREFERRED, every_partition=True),
 }
 READS: Final[dict[str, Callable[[int], ReadRequest]]] = {
     "ListTopics": lambda _: ListTopics(),

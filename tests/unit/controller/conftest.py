@@ -53,7 +53,7 @@ class Cluster:
         gathers: bool = False,
         new_topic_id: Callable[[], TopicId] | None = None,
         authorizer: Authorizer | None = None,
-        **settings: int,
+        **settings: Any,  # noqa: ANN401 - those of ControllerSettings
     ) -> None:
         numbers = itertools.count(1000)
         self.now_ms = 0
@@ -86,6 +86,18 @@ class Cluster:
 
     def records(self, request: WriteRequest) -> tuple[MetadataRecord, ...]:
         return self.decide(request).records
+
+    def write(self, *records: MetadataRecord) -> None:
+        """Have another controller write these; then this one is active again."""
+        epoch, base = self.controller.epoch, self.controller.end_offset
+        assert epoch is not None
+        self.controller.deactivate()
+        end = Offset(base + len(records))
+        self.controller.replay(
+            records, base_offset=base, end_offset=end, epoch=epoch, timestamp_ms=self.now_ms
+        )
+        self.commit(self.controller.activate(Epoch(epoch + 1), end, self.now_ms))
+        self.settle()
 
     def registration(self, broker_id: int, **changes: object) -> RegisterBroker:
         fields: dict[str, Any] = {

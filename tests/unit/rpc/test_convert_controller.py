@@ -11,6 +11,7 @@ from quorate.controller.client_quotas import messages as of_quotas
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.features import messages as of_features
 from quorate.controller.messages import ITEMS_MAX, REQUESTS
+from quorate.controller.replication import messages as of_replication
 from quorate.controller.requests import RECORDS_MAX, ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
@@ -85,6 +86,47 @@ VALUES: list[Any] = [
         (of_quotas.DescribedEntity(ENTITY, (of_quotas.QuotaValue("k", 1.5),)),),
         of_quotas.QuotaCursor(ENTITY),
     ),
+    of_replication.AlterPartition(
+        broker_id=1,
+        broker_epoch=5,
+        topics=(
+            of_replication.TopicAlteration(
+                TopicId(UUID),
+                (
+                    of_replication.PartitionAlteration(
+                        partition_index=2,
+                        leader_epoch=3,
+                        partition_epoch=4,
+                        new_isr=(of_replication.IsrMember(1, 5), of_replication.IsrMember(2)),
+                        leader_recovery_state=1,
+                    ),
+                ),
+            ),
+        ),
+    ),
+    of_replication.AlterPartitionReply(
+        topics=(
+            of_replication.AlteredTopic(
+                TopicId(UUID),
+                (
+                    of_replication.AlteredPartition(
+                        2, leader_id=1, leader_epoch=3, isr=(1, 2), partition_epoch=5
+                    ),
+                    of_replication.AlteredPartition(3, ErrorCode.INELIGIBLE_REPLICA, "4"),
+                ),
+            ),
+        )
+    ),
+    of_replication.ElectLeaders(
+        of_replication.ElectionType.UNCLEAN, (of_replication.LeaderElection("t", 2),)
+    ),
+    of_replication.ElectLeaders(of_replication.ElectionType.PREFERRED, every_partition=True),
+    of_replication.ElectLeadersReply(
+        partitions=(
+            of_replication.ElectedLeader("t", 0, leader_id=1),
+            of_replication.ElectedLeader("t", 1, ErrorCode.ELECTION_NOT_NEEDED, "1"),
+        )
+    ),
     of_topics.CreateTopicsReply(
         (of_topics.CreatedTopic("t", topic_id=TopicId(UUID), partitions=2, replication_factor=3),)
     ),
@@ -139,7 +181,7 @@ def test_values_survive(value: Any) -> None:  # noqa: ANN401 - every shape
 
 def test_every_request_and_reply_has_a_message_and_is_tried_here() -> None:
     shapes = {type(value).__name__ for value in VALUES}
-    assert shapes <= set(pb.DESCRIPTOR.message_types_by_name)
+    assert all(getattr(pb, name).DESCRIPTOR.full_name for name in shapes)
     names = {request.__name__ for request in REQUESTS}
     assert shapes == names | {f"{name}Reply" for name in names}
 

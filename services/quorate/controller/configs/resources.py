@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 _UNCLEAN: Final = "unclean.leader.election.enable"
+_MIN_INSYNC: Final = "min.insync.replicas"
 # Of a name that is none, enough to be recognised.
 _SHOWN_MAX: Final = 32
 _BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -53,6 +54,20 @@ def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, 
 
 def allows_unclean_election(image: View, topic: str) -> bool:
     """Whether a replica out of sync may lead a partition of the topic when no other can."""
-    own = image.configs.of((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
-    value = image.configs.of(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
-    return value.lower() == "true"
+    return _topic_config(image, topic, _UNCLEAN, "false").lower() == "true"
+
+
+def min_insync_replicas(image: View, topic: str, replicas: int) -> int:
+    """The number of replicas, of so many, that have to be in sync for a write."""
+    try:
+        minimum = int(_topic_config(image, topic, _MIN_INSYNC, "1"))
+    except ValueError:
+        # Brokers' values are not checked here; nobody can write with one that is none.
+        minimum = replicas
+    return min(minimum, replicas)
+
+
+def _topic_config(image: View, topic: str, name: str, default: str) -> str:
+    """The value that applies to a topic: its own, or that of all brokers."""
+    own = image.configs.of((int(ResourceType.TOPIC), topic)).get(name)
+    return image.configs.of(ALL_BROKERS).get(name, default) if own is None else own

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
 
 METADATA_VERSION: Final = "metadata.version"
+_ELIGIBLE_REPLICAS: Final = "eligible.leader.replicas.version"
 # The features of Kafka 4.3 and the levels of each that this release can live with.
 SUPPORTED_FEATURES: Final = (
-    FeatureRange("eligible.leader.replicas.version", 0, 1),
+    FeatureRange(_ELIGIBLE_REPLICAS, 0, 1),
     FeatureRange("group.version", 0, 1),
     FeatureRange(KRAFT_VERSION, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX),
     FeatureRange(METADATA_VERSION, METADATA_VERSION_MIN, METADATA_VERSION_LATEST),
@@ -46,6 +47,12 @@ CORDONED_DIRECTORIES_LEVEL: Final = 30
 def metadata_version(features: Map[str, int]) -> int:
     """The finalised level; the lowest that exists where the log names none."""
     return features.get(METADATA_VERSION, METADATA_VERSION_MIN)
+
+
+def has_eligible_replicas(features: Map[str, int]) -> bool:
+    """True where replicas out of sync may be eligible to lead (KIP-966)."""
+    is_on = features.get(_ELIGIBLE_REPLICAS, 0) > 0
+    return is_on and metadata_version(features) >= ELIGIBLE_REPLICAS_LEVEL
 
 
 def encode_at(level: int, record: MetadataRecord) -> bytes:

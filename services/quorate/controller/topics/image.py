@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.partition_rows import key_of
+from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partition_store import PartitionStore
 from quorate.controller.partitions import PartitionTally
 from quorate.records.value import value
@@ -75,7 +75,10 @@ class Topics:
     def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
         """A partition of a topic, or None where there is no such topic or partition."""
         topic = self.by_id.get(topic_id)
-        return None if topic is None else self.partitions.get(topic.number, partition_id)
+        # A larger id would be in the key of another topic's partition.
+        if topic is None or not 0 <= partition_id <= PARTITION_ID_MAX:
+            return None
+        return self.partitions.get(topic.number, partition_id)
 
     def partitions_of(self, topic_id: TopicId) -> Iterator[tuple[int, Partition]]:
         """All partitions of a topic that exists, with their ids."""
@@ -122,6 +125,8 @@ class TopicsDelta:
 
     def partition(self, topic: Topic, partition_id: int) -> Partition | None:
         """The partition as changed so far."""
+        if not 0 <= partition_id <= PARTITION_ID_MAX:
+            return None
         if self._waiting:
             waiting = self._waiting.get(key_of(topic.number, partition_id))
             if waiting is not None:

@@ -128,7 +128,7 @@ def test_no_more_brokers_are_fenced_together_than_a_turn_can_bear(
     monkeypatch.setattr(heartbeats, "FENCED_TOGETHER_MAX", 2)
     cluster.now_ms = 9000
     assert [len(records) for records in cluster.settle()] == [2, 1]
-    assert cluster.controller.wake_at_ms is None
+    assert cluster.controller.expire(2 * cluster.now_ms) is None
 
 
 def test_unfencing_that_does_not_fit_into_a_slice_goes_on_in_the_next(

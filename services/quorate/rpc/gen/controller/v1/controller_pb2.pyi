@@ -1,13 +1,25 @@
+from quorate.rpc.gen.controller.v1 import replication_pb2 as _replication_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlterPartition as AlterPartition
+from quorate.rpc.gen.controller.v1.replication_pb2 import TopicAlteration as TopicAlteration
+from quorate.rpc.gen.controller.v1.replication_pb2 import PartitionAlteration as PartitionAlteration
+from quorate.rpc.gen.controller.v1.replication_pb2 import IsrMember as IsrMember
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlterPartitionReply as AlterPartitionReply
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlteredTopic as AlteredTopic
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlteredPartition as AlteredPartition
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectLeaders as ElectLeaders
+from quorate.rpc.gen.controller.v1.replication_pb2 import LeaderElection as LeaderElection
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectLeadersReply as ElectLeadersReply
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectedLeader as ElectedLeader
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class WriteRequest(_message.Message):
-    __slots__ = ("sequence", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas")
+    __slots__ = ("sequence", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas", "alter_partition", "elect_leaders")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +28,8 @@ class WriteRequest(_message.Message):
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
     ALTER_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     create_topics: CreateTopics
     delete_topics: DeleteTopics
@@ -24,7 +38,9 @@ class WriteRequest(_message.Message):
     broker_heartbeat: BrokerHeartbeat
     unregister_broker: UnregisterBroker
     alter_client_quotas: AlterClientQuotas
-    def __init__(self, sequence: _Optional[int] = ..., create_topics: _Optional[_Union[CreateTopics, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopics, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotas, _Mapping]] = ...) -> None: ...
+    alter_partition: _replication_pb2.AlterPartition
+    elect_leaders: _replication_pb2.ElectLeaders
+    def __init__(self, sequence: _Optional[int] = ..., create_topics: _Optional[_Union[CreateTopics, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopics, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotas, _Mapping]] = ..., alter_partition: _Optional[_Union[_replication_pb2.AlterPartition, _Mapping]] = ..., elect_leaders: _Optional[_Union[_replication_pb2.ElectLeaders, _Mapping]] = ...) -> None: ...
 
 class WriteResponse(_message.Message):
     __slots__ = ("first_sequence", "last_sequence", "results")
@@ -37,7 +53,7 @@ class WriteResponse(_message.Message):
     def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., results: _Optional[_Iterable[_Union[WriteResult, _Mapping]]] = ...) -> None: ...
 
 class WriteResult(_message.Message):
-    __slots__ = ("error", "message", "outcome_unknown", "leader", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas")
+    __slots__ = ("error", "message", "outcome_unknown", "leader", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas", "alter_partition", "elect_leaders")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +65,8 @@ class WriteResult(_message.Message):
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
     ALTER_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     error: int
     message: str
     outcome_unknown: bool
@@ -60,7 +78,9 @@ class WriteResult(_message.Message):
     broker_heartbeat: BrokerHeartbeatReply
     unregister_broker: UnregisterBrokerReply
     alter_client_quotas: AlterClientQuotasReply
-    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., outcome_unknown: _Optional[bool] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsReply, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsReply, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigsReply, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerReply, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatReply, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBrokerReply, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotasReply, _Mapping]] = ...) -> None: ...
+    alter_partition: _replication_pb2.AlterPartitionReply
+    elect_leaders: _replication_pb2.ElectLeadersReply
+    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., outcome_unknown: _Optional[bool] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsReply, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsReply, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigsReply, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerReply, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatReply, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBrokerReply, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotasReply, _Mapping]] = ..., alter_partition: _Optional[_Union[_replication_pb2.AlterPartitionReply, _Mapping]] = ..., elect_leaders: _Optional[_Union[_replication_pb2.ElectLeadersReply, _Mapping]] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
     __slots__ = ("min_offset", "current", "timeout_ms", "even_if_behind", "list_topics", "describe_topics", "describe_configs", "list_brokers", "describe_client_quotas")

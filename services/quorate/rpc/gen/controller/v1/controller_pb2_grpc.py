@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from quorate.rpc.gen.controller.v1 import controller_pb2 as quorate_dot_controller_dot_v1_dot_controller__pb2
+from quorate.rpc.gen.controller.v1 import replication_pb2 as quorate_dot_controller_dot_v1_dot_replication__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -83,6 +84,16 @@ class ControllerStub:
                 '/quorate.controller.v1.Controller/UnregisterBroker',
                 request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.SerializeToString,
                 response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.FromString,
+                _registered_method=True)
+        self.AlterPartition = channel.unary_unary(
+                '/quorate.controller.v1.Controller/AlterPartition',
+                request_serializer=quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartition.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartitionReply.FromString,
+                _registered_method=True)
+        self.ElectLeaders = channel.unary_unary(
+                '/quorate.controller.v1.Controller/ElectLeaders',
+                request_serializer=quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeaders.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeadersReply.FromString,
                 _registered_method=True)
         self.ListTopics = channel.unary_unary(
                 '/quorate.controller.v1.Controller/ListTopics',
@@ -183,6 +194,18 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterPartition(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ElectLeaders(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListTopics(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -265,6 +288,16 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.UnregisterBroker,
                     request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.FromString,
                     response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.SerializeToString,
+            ),
+            'AlterPartition': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterPartition,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartition.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartitionReply.SerializeToString,
+            ),
+            'ElectLeaders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ElectLeaders,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeaders.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeadersReply.SerializeToString,
             ),
             'ListTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTopics,
@@ -562,6 +595,60 @@ class Controller:
             '/quorate.controller.v1.Controller/UnregisterBroker',
             quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.SerializeToString,
             quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterPartition(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/AlterPartition',
+            quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartition.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_replication__pb2.AlterPartitionReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ElectLeaders(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/ElectLeaders',
+            quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeaders.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_replication__pb2.ElectLeadersReply.FromString,
             options,
             channel_credentials,
             insecure,

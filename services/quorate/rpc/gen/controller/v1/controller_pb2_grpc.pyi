@@ -12,6 +12,18 @@ reflects. Codes are Kafka's error numbers, 0 for none; a message is empty where 
 from collections import abc as _abc
 from grpc import aio as _aio
 from quorate.rpc.gen.controller.v1 import controller_pb2 as _controller_pb2
+from quorate.rpc.gen.controller.v1 import replication_pb2 as _replication_pb2
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlterPartition as AlterPartition
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlterPartitionReply as AlterPartitionReply
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlteredPartition as AlteredPartition
+from quorate.rpc.gen.controller.v1.replication_pb2 import AlteredTopic as AlteredTopic
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectLeaders as ElectLeaders
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectLeadersReply as ElectLeadersReply
+from quorate.rpc.gen.controller.v1.replication_pb2 import ElectedLeader as ElectedLeader
+from quorate.rpc.gen.controller.v1.replication_pb2 import IsrMember as IsrMember
+from quorate.rpc.gen.controller.v1.replication_pb2 import LeaderElection as LeaderElection
+from quorate.rpc.gen.controller.v1.replication_pb2 import PartitionAlteration as PartitionAlteration
+from quorate.rpc.gen.controller.v1.replication_pb2 import TopicAlteration as TopicAlteration
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -57,6 +69,8 @@ class ControllerStub:
     RegisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]
     BrokerHeartbeat: _grpc.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]
     UnregisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]
+    AlterPartition: _grpc.UnaryUnaryMultiCallable[_replication_pb2.AlterPartition, _replication_pb2.AlterPartitionReply]
+    ElectLeaders: _grpc.UnaryUnaryMultiCallable[_replication_pb2.ElectLeaders, _replication_pb2.ElectLeadersReply]
     ListTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ListTopics, _controller_pb2.ListTopicsReply]
     DescribeTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]
     DescribeConfigs: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]
@@ -86,6 +100,8 @@ class ControllerAsyncStub(ControllerStub):
     RegisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]  # type: ignore[assignment]
     BrokerHeartbeat: _aio.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]  # type: ignore[assignment]
     UnregisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]  # type: ignore[assignment]
+    AlterPartition: _aio.UnaryUnaryMultiCallable[_replication_pb2.AlterPartition, _replication_pb2.AlterPartitionReply]  # type: ignore[assignment]
+    ElectLeaders: _aio.UnaryUnaryMultiCallable[_replication_pb2.ElectLeaders, _replication_pb2.ElectLeadersReply]  # type: ignore[assignment]
     ListTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.ListTopics, _controller_pb2.ListTopicsReply]  # type: ignore[assignment]
     DescribeTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]  # type: ignore[assignment]
     DescribeConfigs: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]  # type: ignore[assignment]
@@ -172,6 +188,20 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
         request: _controller_pb2.UnregisterBroker,
         context: _ServicerContext,
     ) -> _typing.Union[_controller_pb2.UnregisterBrokerReply, _abc.Awaitable[_controller_pb2.UnregisterBrokerReply]]: ...
+
+    @_abc_1.abstractmethod
+    def AlterPartition(
+        self,
+        request: _replication_pb2.AlterPartition,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.AlterPartitionReply, _abc.Awaitable[_replication_pb2.AlterPartitionReply]]: ...
+
+    @_abc_1.abstractmethod
+    def ElectLeaders(
+        self,
+        request: _replication_pb2.ElectLeaders,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.ElectLeadersReply, _abc.Awaitable[_replication_pb2.ElectLeadersReply]]: ...
 
     @_abc_1.abstractmethod
     def ListTopics(

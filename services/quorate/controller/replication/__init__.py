@@ -1,0 +1,1 @@
+"""ISRs that leaders change, and leaders that operators elect."""

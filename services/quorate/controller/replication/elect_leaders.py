@@ -1,0 +1,169 @@
+"""ElectLeaders: the preferred leaders, or where records may be lost any, on an operator's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.controller.decision import Context, Outcome, Proposal, too_large
+from quorate.controller.elections import (
+    choose_preferred,
+    choose_unclean,
+    is_among,
+    make_record,
+)
+from quorate.controller.errors import RefusedError
+from quorate.controller.features.levels import metadata_version
+from quorate.controller.mass_elections import lacks_preferred
+from quorate.controller.partition_records import changed
+from quorate.controller.partition_rows import PARTITION_ID_MAX
+from quorate.controller.partitions import NO_LEADER
+from quorate.controller.replication.messages import (
+    PARTITIONS_MAX,
+    ElectedLeader,
+    ElectionType,
+    ElectLeadersReply,
+    LeaderElection,
+)
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.partition_rows import Bits, PartitionRows
+    from quorate.controller.partitions import Partition
+    from quorate.controller.replication.messages import ElectLeaders
+    from quorate.controller.slices import Slices
+    from quorate.controller.topics.image import Topic
+
+# Partitions that are judged between two pauses, and numbers of columns that are compared.
+SLICE_PARTITIONS: Final = 32
+SLICE_CELLS: Final = 49_152
+
+
+def elect_leaders_in_slices(context: Context, request: ElectLeaders) -> Slices[Outcome]:
+    """Elect leaders one by one, each by the state before the request."""
+    # Nothing else is decided before this decision ends, so the image stays the newest.
+    image = context.freeze()
+    election = _Election(image, request.election_type)
+    try:
+        asked = yield from election.asked(request)
+    except RefusedError as refused:
+        reply = ElectLeadersReply(refused.error, refused.message)
+        return Outcome(Proposal(metadata_version(image.features)), reply)
+    results: list[ElectedLeader] = []
+    for place, partition in enumerate(asked, start=1):
+        results.append(election.elect(partition))
+        if place % SLICE_PARTITIONS == 0:
+            yield
+    return Outcome(election.proposal, ElectLeadersReply(partitions=tuple(results)))
+
+
+class _Election:
+    """One request at work."""
+
+    def __init__(self, image: MetadataImage, election_type: ElectionType) -> None:
+        self._image = image
+        self._is_preferred = election_type is ElectionType.PREFERRED
+        self._active = image.brokers.active
+        self._level = metadata_version(image.features)
+        self._changed: dict[tuple[bytes, int], Partition] = {}
+        self.proposal = Proposal(self._level)
+
+    def asked(self, request: ElectLeaders) -> Slices[tuple[LeaderElection, ...]]:
+        """The partitions that are named, or those that can change.
+
+        Raises RefusedError if they are more than one request may change.
+        """
+        if not request.every_partition:
+            return request.partitions
+        if request.partitions:
+            message = "Name partitions or ask for every partition, not both."
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        return (yield from self._find_changeable())
+
+    def _find_changeable(self) -> Slices[tuple[LeaderElection, ...]]:
+        found: list[LeaderElection] = []
+        rows, key = self._image.topics.partitions.rows, 0
+        while (part := rows.rows_from(key, SLICE_CELLS)) is not None:
+            at = np.flatnonzero(self._can_change(part))
+            if len(found) + len(at) > PARTITIONS_MAX:
+                message = (
+                    f"More than {PARTITIONS_MAX} partitions would change, which is too many for one"
+                    " request; name some of them."
+                )
+                raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+            ids = (part.keys[at] & PARTITION_ID_MAX).tolist()
+            for topic_id, partition_id in zip(part.topics_at(at), ids, strict=True):
+                name = self._image.topics.by_id[topic_id].name
+                found.append(LeaderElection(name, partition_id))
+            key = int(part.keys[-1]) + 1
+            yield
+        return tuple(found)
+
+    def _can_change(self, rows: PartitionRows) -> Bits:
+        if self._is_preferred:
+            return lacks_preferred(rows, self._active)
+        has_candidate = is_among(self._active)(rows.replicas).any(axis=1)
+        can_change: Bits = (rows.leaders == NO_LEADER) & has_candidate
+        return can_change
+
+    def elect(self, asked: LeaderElection) -> ElectedLeader:
+        """The result for one partition, whose change is proposed."""
+        try:
+            leader = self._elect(asked)
+        except RefusedError as refused:
+            partition = self._find(asked)[1]
+            leader = NO_LEADER if partition is None else partition.leader
+            return ElectedLeader(
+                asked.topic, asked.partition, refused.error, refused.message, leader
+            )
+        return ElectedLeader(asked.topic, asked.partition, leader_id=leader)
+
+    def _find(self, asked: LeaderElection) -> tuple[Topic | None, Partition | None]:
+        topic = self._image.topics.named(asked.topic)
+        if topic is None:
+            return None, None
+        return topic, self._image.topics.partition(topic.topic_id, asked.partition)
+
+    def _elect(self, asked: LeaderElection) -> int:
+        topic, partition = self._find(asked)
+        if topic is None or partition is None:
+            what = "topic" if topic is None else f"partition {asked.partition} of topic"
+            message = f"There is no {what} {asked.topic!r}."
+            raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        known = self._changed.get((topic.topic_id, asked.partition))
+        if known is not None:
+            return known.leader
+        self._check_needed(partition)
+        choose = choose_preferred if self._is_preferred else choose_unclean
+        choice = choose(partition, self._active)
+        if choice.leader in (partition.leader, NO_LEADER):
+            raise self._refuse(partition)
+        record = make_record(topic.topic_id, asked.partition, partition, choice, self._level)
+        if not self.proposal.add((record,)):
+            message = too_large(f"The election of {asked.topic!r}-{asked.partition}")
+            raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+        self._changed[topic.topic_id, asked.partition] = changed(partition, record)
+        return choice.leader
+
+    def _check_needed(self, partition: Partition) -> None:
+        if self._is_preferred:
+            if partition.replicas[:1] == (partition.leader,):
+                message = f"The first replica, broker {partition.leader}, leads the partition."
+                raise RefusedError(ErrorCode.ELECTION_NOT_NEEDED, message)
+        elif partition.leader != NO_LEADER:
+            message = f"Broker {partition.leader} leads the partition."
+            raise RefusedError(ErrorCode.ELECTION_NOT_NEEDED, message)
+
+    def _refuse(self, partition: Partition) -> RefusedError:
+        """Tell why no replica can be elected."""
+        if not self._is_preferred:
+            message = (
+                f"None of the replicas {list(partition.replicas)} is active; start one of them."
+            )
+            return RefusedError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message)
+        first = partition.replicas[0] if partition.replicas else NO_LEADER
+        why = "not in sync" if first in self._active else "not active"
+        message = f"The first replica, broker {first}, is {why}."
+        return RefusedError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)

@@ -1,0 +1,72 @@
+"""Leaders that go back to the first replicas by themselves (`auto.leader.rebalance.enable`).
+
+After a restart of a broker others lead what it led. Every so often those partitions whose first
+replica is in sync get it as their leader again, a slice at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.decision import Outcome, Proposal
+from quorate.controller.features.levels import metadata_version
+from quorate.controller.mass_elections import elect_preferred
+from quorate.controller.settling import CELLS_SLICE, RECORDS_SLICE
+from quorate.controller.timed import Timed
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.controller.decision import Context, ControllerSettings, SoftState
+    from quorate.controller.image import MetadataImage, View
+
+
+@value
+class Balancing:
+    """The time of the next pass, None for never, and the key from which one under way goes on."""
+
+    interval_ms: int
+    due_ms: int | None
+    key: int | None = None
+
+    def apply(self, soft: SoftState) -> None:
+        """This is how far it has come now. A `SoftChange`."""
+        soft.put(self)
+
+
+def decide_balance(context: Context) -> Outcome | None:
+    """The next slice of a pass that is due; None where none is."""
+    balancing = context.soft.of(Balancing)
+    key = balancing.key
+    if key is None:
+        if balancing.due_ms is None or context.now_ms < balancing.due_ms:
+            return None
+        key = 0
+    image = context.freeze()
+    level = metadata_version(image.features)
+    proposal = Proposal(level)
+    rows = None
+    if image.topics.tally.imbalanced > image.topics.tally.offline:
+        rows = image.topics.partitions.rows.rows_from(key, CELLS_SLICE)
+    if rows is None:
+        due_ms = context.now_ms + balancing.interval_ms
+        return Outcome(proposal, None, (replace(balancing, due_ms=due_ms, key=None),))
+    elected, count = elect_preferred(rows, image.brokers.active, level, RECORDS_SLICE)
+    if elected is not None:
+        taken = proposal.add_bulk(elected)
+        assert taken, "a slice fits into a batch of its own"
+    return Outcome(proposal, None, (replace(balancing, key=int(rows.keys[count - 1]) + 1),))
+
+
+def _begin(_image: MetadataImage, settings: ControllerSettings, now_ms: int) -> Balancing:
+    interval_ms = settings.leader_imbalance_check_interval_ms
+    is_on = settings.auto_leader_rebalance_enable
+    return Balancing(interval_ms, now_ms + interval_ms if is_on else None)
+
+
+def _wake_at_ms(soft: SoftState, _view: View) -> int | None:
+    balancing = soft.of(Balancing)
+    return balancing.due_ms if balancing.key is None else 0
+
+
+BALANCING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_balance)

@@ -1,0 +1,136 @@
+"""Requests of leaders and operators about ISRs and leaders of partitions, and the replies."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from quorate.controller.authorizer import Operation, Permission
+from quorate.controller.replies import WriteReply
+from quorate.controller.requests import WriteFor
+from quorate.records.errors import ErrorCode
+from quorate.records.value import named_value, value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import TopicId
+
+ANY_BROKER_EPOCH: Final = -1
+# Of one request, all topics together. Its reply is made in one turn of the loop.
+PARTITIONS_MAX: Final = 4_000
+
+
+@value
+class IsrMember:
+    """A replica in sync, and the registration in which its leader saw it; -1 is any."""
+
+    broker_id: int
+    broker_epoch: int = ANY_BROKER_EPOCH
+
+
+@value
+class PartitionAlteration:
+    """The ISR that the leader of a partition wants, and the epochs that it has seen."""
+
+    partition_index: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: tuple[IsrMember, ...]
+    leader_recovery_state: int = 0
+
+
+@value
+class TopicAlteration:
+    topic_id: TopicId
+    partitions: tuple[PartitionAlteration, ...]
+
+
+@named_value
+class AlterPartition(WriteFor["AlterPartitionReply"]):
+    """A broker changes the ISRs of partitions that it leads (KIP-497, KIP-903)."""
+
+    broker_id: int
+    broker_epoch: int
+    topics: tuple[TopicAlteration, ...]
+    permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
+
+
+@value
+class AlteredPartition:
+    """A partition after the change; beside an error all is zero or empty."""
+
+    partition_index: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    leader_id: int = 0
+    leader_epoch: int = 0
+    isr: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    partition_epoch: int = 0
+
+
+@value
+class AlteredTopic:
+    topic_id: TopicId
+    partitions: tuple[AlteredPartition, ...]
+
+
+@value
+class AlterPartitionReply(WriteReply):
+    """Each partition has an error of its own; with one for all there are no topics."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    topics: tuple[AlteredTopic, ...] = ()
+
+
+class ElectionType(IntEnum):
+    """The leader that is wanted: the first replica, or any if no leader is in sync (UNCLEAN)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@value
+class LeaderElection:
+    """A partition whose leader is to be elected."""
+
+    topic: str
+    partition: int
+
+
+@value
+class ElectLeaders(WriteFor["ElectLeadersReply"]):
+    """Elect leaders of these partitions, or with `every_partition` of all that can change."""
+
+    election_type: ElectionType
+    partitions: tuple[LeaderElection, ...] = ()
+    every_partition: bool = False
+    permission: ClassVar = Permission(Operation.ALTER)
+
+
+@value
+class ElectedLeader:
+    """The result for one partition; `leader_id` leads it now, -1 where nobody does."""
+
+    topic: str
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    leader_id: int = -1
+
+
+@value
+class ElectLeadersReply(WriteReply):
+    """If every partition was asked for, those that do not change are left out."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    partitions: tuple[ElectedLeader, ...] = ()
+
+
+ITEMS_MAX: Final = {
+    ("AlterPartition", "topics"): PARTITIONS_MAX,
+    ("TopicAlteration", "partitions"): PARTITIONS_MAX,
+    ("PartitionAlteration", "new_isr"): 100,
+    ("ElectLeaders", "partitions"): PARTITIONS_MAX,
+}
