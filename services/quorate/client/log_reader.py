@@ -7,21 +7,25 @@ nothing, so such a reader neither counts nor is waited for.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.client.calls import ControllerCalls, NoAnswerError, QuorumUnavailableError
 from quorate.client.finding import LeaderFinder
 from quorate.client.waiting import Backoff
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
+from quorate.records.batch import CorruptBatchError, check_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
 from quorate.records.value import value
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
+from quorate.storage.scan import FileBatch, bytes_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from quorate.client.calls import Address
+    from quorate.client.controller_client import ControllerClient
     from quorate.client.finding import FoundLeader
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.records.ids import ClusterId, OffsetAndEpoch
@@ -45,13 +49,15 @@ _EPOCHS_TRIED_MAX: Final = 1000
 class FetchedLog:
     """What the leader had from an offset on: whole batches, none of them above `high_watermark`.
 
-    `snapshot_id` is set, and there are no batches, where the log begins above the offset.
+    `snapshot_id` is set, and there are no batches, where the log begins above the offset. Nor are
+    there any where the log `is_diverging`: what the reader has below the offset is not in it.
     """
 
     data: bytes
     high_watermark: Offset
     log_start: Offset
     snapshot_id: OffsetAndEpoch | None
+    is_diverging: bool = False
 
 
 class SnapshotGoneError(Exception):
@@ -63,39 +69,63 @@ class LogReader:
 
     def __init__(
         self,
-        servers: Sequence[Address],
+        servers: Sequence[Address] = (),
         *,
         timeout_ms: int,
         tls: TlsFiles | None = None,
         transport: Transport = DEFAULT_TRANSPORT,
+        client: ControllerClient | None = None,
     ) -> None:
+        """With a `client` its connections are used, and what it knows of the leader."""
         self._timeout_s = timeout_ms / 1000
-        self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls, transport=transport)
-        self._finder = LeaderFinder(self._calls, servers)
+        self._has_own_calls = client is None
+        self._calls: ControllerCalls
+        if client is None:
+            self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls, transport=transport)
+            self._finder = LeaderFinder(self._calls, servers)
+        else:
+            self._calls, self._finder = client, client.finder
         self._found: FoundLeader | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._calls.close()
+        if self._has_own_calls:
+            await self._calls.close()
 
-    async def fetch(self, offset: int, *, max_bytes: int = CHUNK_BYTES) -> FetchedLog:
+    async def fetch(
+        self,
+        offset: int,
+        *,
+        epoch: Epoch | None = None,
+        max_bytes: int = CHUNK_BYTES,
+        max_wait_ms: int = 0,
+    ) -> FetchedLog:
         """Committed batches from the one that holds `offset` on; one at least where there is any.
 
-        Raises QuorumUnavailableError and AdminError where nobody answers in time.
+        Where there is none the leader waits up to `max_wait_ms`. `epoch` is that of the batch below
+        the offset, from a reader that has it: a log without that batch is diverging then, and a
+        leader of an earlier epoch is not asked. Raises QuorumUnavailableError, AdminError and
+        RequestRefusedError where nobody answers in time, or the caller may not read.
         """
-        answer = await self._fetch(offset, None, max_bytes)
+        fetch = partial(self._fetch, offset, max_bytes=max_bytes, max_wait_ms=Millis(max_wait_ms))
+        answer = await fetch(epoch)
         snapshot_id = answer.snapshot_id
-        if snapshot_id is not None and offset == answer.log_start_offset:
+        if snapshot_id is not None and offset == answer.log_start_offset and epoch is None:
             # Nothing is missing: only the epoch below the offset has to be the right one there.
             lowest = max(-1, snapshot_id.epoch - _EPOCHS_TRIED_MAX)
-            for epoch in range(snapshot_id.epoch, lowest, -1):
-                answer = await self._fetch(offset, Epoch(epoch), max_bytes)
+            for below in range(snapshot_id.epoch, lowest, -1):
+                answer = await fetch(Epoch(below), is_guess=True)
                 if answer.snapshot_id is None:
                     break
-        data = answer.records.data if answer.records is not None else b""  # type: ignore[union-attr]
-        return FetchedLog(data, answer.high_watermark, answer.log_start_offset, answer.snapshot_id)
+        return FetchedLog(
+            answer.records.data if answer.records is not None else b"",  # type: ignore[union-attr]
+            answer.high_watermark,
+            answer.log_start_offset,
+            answer.snapshot_id,
+            is_diverging=answer.diverging is not None,
+        )
 
     async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[bytes]:
         """The file of a snapshot, in slices. Raises SnapshotGoneError, and what `fetch` does."""
@@ -108,18 +138,47 @@ class LogReader:
             if position >= answer.size_bytes:
                 return
 
-    async def _fetch(self, offset: int, epoch: Epoch | None, max_bytes: int) -> FetchResponse:
+    async def snapshot_batches(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[FileBatch]:
+        """The batches of a snapshot, each one checked.
+
+        Raises CorruptBatchError at the first that is not whole, and what `snapshot` does.
+        """
+        data, base = b"", 0
+        async for chunk in self.snapshot(snapshot_id):
+            data += chunk
+            at = 0
+            while len(data) - at >= bytes_of_batch(data, at):
+                header = check_batch(data, at)
+                yield FileBatch(base + at, header, data, at)
+                at += header.size_bytes
+            data, base = data[at:], base + at
+        if data:
+            raise CorruptBatchError(base, f"snapshot {snapshot_id} ends in the middle of it")
+
+    async def _fetch(
+        self,
+        offset: int,
+        epoch: Epoch | None,
+        *,
+        max_bytes: int,
+        max_wait_ms: Millis,
+        is_guess: bool = False,
+    ) -> FetchResponse:
         backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
         while True:
             found, cluster_id = await self._leader(backoff.deadline)
+            leads = found.quorum.leader.epoch
+            if epoch is not None and not is_guess and leads < epoch:
+                await self._again(backoff, f"that it leads epoch {leads}, before {epoch}")
+                continue
             request = FetchRequest(
                 cluster_id=cluster_id,
                 replica=None,
-                current_leader_epoch=found.quorum.leader.epoch,
+                current_leader_epoch=leads,
                 fetch_offset=Offset(offset),
                 # Of this leader's own epoch all that it has is valid.
                 last_fetched_epoch=_epoch_before(offset, found) if epoch is None else epoch,
-                max_wait_ms=Millis(0),
+                max_wait_ms=max_wait_ms,
                 max_bytes=max_bytes,
             )
             try:

@@ -54,7 +54,7 @@ def scan_batches(
     buffer, start = b"", position
     while position < size_bytes:
         at = position - start
-        wanted = _bytes_of_batch(buffer, at)
+        wanted = bytes_of_batch(buffer, at)
         if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
             left = size_bytes - position
             buffer, start = file.read_at(position, min(max(chunk_bytes, wanted), left)), position
@@ -69,7 +69,7 @@ def scan_batches(
         position += header.size_bytes
 
 
-def _bytes_of_batch(buffer: bytes, at: int) -> int:
+def bytes_of_batch(buffer: bytes, at: int) -> int:
     """How many bytes the batch at `at` says it takes; a header's as long as that is not known."""
     if len(buffer) - at < _LENGTH_END:
         return HEADER_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 
 from quorate.api.admin import AdminError
 from quorate.client.calls import QuorumUnavailableError
-from quorate.client.log_reader import LogReader, SnapshotGoneError
+from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
@@ -74,6 +75,48 @@ async def test_a_reader_has_all_records_where_a_replica_would_begin_with_a_snaps
             assert told.snapshot_id is None
             (_, first), *_ = iter_batches(told.data)
             assert first.base_offset == 0
+
+
+async def test_a_reader_that_names_the_epoch_below_is_told_whether_the_log_has_it(
+    tmp_path: Path,
+) -> None:
+    async with Quorum(tmp_path / "q", controllers=1) as quorum:
+        node = next(iter(quorum.nodes.values()))
+        async with LogReader(timeout_ms=TIMEOUT_MS, client=quorum.client) as reader:
+            everything = await reader.fetch(0)
+            (_, last) = list(iter_batches(everything.data))[-1]
+            end, epoch = last.last_offset + 1, Epoch(last.epoch)
+            # A leader of a later epoch knows which batch it has there.
+            await quorum.kill(node.node_id)
+            await quorum.start(node.node_id)
+            await quorum.leader(above_epoch=epoch)
+            more = await reader.fetch(end, epoch=epoch)
+            assert (more.is_diverging, bool(more.data)) == (False, True)
+            # It has one record less of that epoch.
+            lost = await reader.fetch(end + 1, epoch=epoch)
+            assert (lost.is_diverging, lost.data) == (True, b"")
+        # It is the client's, which goes on.
+        async with LogReader(timeout_ms=300, client=quorum.client) as reader:
+            with pytest.raises((AdminError, QuorumUnavailableError), match="before 1000"):
+                await reader.fetch(end, epoch=Epoch(1000))
+
+
+async def test_a_fetch_waits_until_something_is_committed(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "q", controllers=1) as quorum:
+        await quorum.register_brokers()
+        async with LogReader(timeout_ms=TIMEOUT_MS, client=quorum.client) as reader:
+            end = (await reader.fetch(0)).high_watermark
+            while (waited := await reader.fetch(end, max_wait_ms=100)).data:
+                end = waited.high_watermark
+            waiting = asyncio.create_task(_first_news(reader, end))
+            await quorum.create(NewTopic("a", 1, 1))
+            assert (await waiting).high_watermark > end
+
+
+async def _first_news(reader: LogReader, end: int) -> FetchedLog:
+    while not (fetched := await reader.fetch(end, max_wait_ms=TIMEOUT_MS)).data:
+        continue
+    return fetched
 
 
 async def test_nobody_there_ends_with_what_was_tried() -> None:

@@ -6,7 +6,6 @@ Everything here blocks: Spark's workers are processes of their own, with nothing
 from __future__ import annotations
 
 import asyncio
-import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -15,7 +14,7 @@ from quorate.client.addresses import parse_servers
 from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.pipeline.source.options import OptionError
-from quorate.records.batch import check_batch, iter_batches, read_header
+from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
-_LENGTH: Final = struct.Struct(">i")
-_LENGTH_AT: Final = 8
-_LENGTH_END: Final = 12
 
 
 class QuorumError(RuntimeError):
@@ -104,21 +100,12 @@ class LiveLog:
 
     def snapshot_batches(self, snapshot_id: OffsetAndEpoch) -> Iterator[FileBatch]:
         """The batches of a snapshot. Raises QuorumError, also where it is gone."""
-        slices = self._reader.snapshot(snapshot_id)
-        data, base = b"", 0
-        while True:
-            chunk = self._run(lambda: anext(slices, b""))
-            if not chunk:
-                break
-            data += chunk
-            at = 0
-            while _is_whole(data, at):
-                header = check_batch(data, at)
-                yield FileBatch(base + at, header, data, at)
-                at += header.size_bytes
-            data, base = data[at:], base + at
-        if data:
-            raise QuorumError(f"snapshot {snapshot_id} ends in the middle of a batch")
+        batches = self._reader.snapshot_batches(snapshot_id)
+        try:
+            while (batch := self._run(lambda: anext(batches, None))) is not None:
+                yield batch
+        except CorruptBatchError as error:
+            raise QuorumError(f"bootstrap.servers: snapshot {snapshot_id}: {error}") from error
 
     def offset_at(self, timestamp_ms: int, ends: LogEnds) -> int:
         """The first batch with a record at this time or later; the end where there is none."""
@@ -179,9 +166,3 @@ def _kind(options: Options) -> ChannelKind:
 async def _opened(servers: list[tuple[str, int]], kind: ChannelKind) -> LogReader:
     """Channels belong to the loop on which they are opened."""
     return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=kind.tls, transport=kind.transport)
-
-
-def _is_whole(data: bytes, at: int) -> bool:
-    if len(data) - at < _LENGTH_END:
-        return False
-    return len(data) - at >= _LENGTH_END + int(_LENGTH.unpack_from(data, at + _LENGTH_AT)[0])

@@ -1,0 +1,196 @@
+"""Follows the metadata log of a running quorum into an image, as a broker does.
+
+The leader lets a Fetch wait until something is committed, so that news comes at once and an idle
+quorum is asked once in a while. What goes wrong is tried again for as long as the follower runs: an
+election is over soon, and somebody may be given the right to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from quorate.api.admin import NO_LEADER, AdminError
+from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.log_reader import SnapshotGoneError
+from quorate.controller.errors import ReplayError
+from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.replay import Replayer
+from quorate.controller.runs import items_in
+from quorate.controller.snapshot import SnapshotLoader
+from quorate.raft.backoff import backoff_ms
+from quorate.records.batch import CorruptBatchError, iter_batches
+from quorate.records.ids import Epoch, Offset
+from quorate.records.schema import SchemaError
+from quorate.rpc.pace import LOADING_SHARE, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.client.log_reader import FetchedLog, LogReader
+    from quorate.records.ids import OffsetAndEpoch
+
+# How long the leader may keep a Fetch that it has nothing for; most answer sooner.
+FETCH_WAIT_MS: Final = 1_000
+# Between two fetches that brought nothing, where a leader does not let them wait; half is drawn.
+IDLE_MS: Final = 500
+RETRY_FIRST_MS: Final = 50
+RETRY_LONGEST_MS: Final = 5_000
+# After what may last: the caller may not read, or the log is not as this release expects it.
+RETRY_LASTING_MS: Final = 60_000
+# Until then a failure may be an election.
+QUIET_S: Final = 10.0
+_RANDOM: Final = random.SystemRandom()
+
+
+class MetadataFollower:
+    """`image` is what is committed, as far as it was replayed. `run` it beside everything else."""
+
+    def __init__(self, reader: LogReader, report: Callable[[str], None]) -> None:
+        """`report` is given a line when the log cannot be read, and when it can be again."""
+        self._reader = reader
+        self._report = report
+        self._replayer = Replayer(MetadataImage())
+        self._moved = asyncio.Event()
+        self._epoch = Epoch(0)
+        self._begun = self._caught_up = 0
+        self._troubles = _Troubles(report)
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed below `end_offset`, without a transaction that is open."""
+        return self._replayer.image
+
+    @property
+    def end_offset(self) -> Offset:
+        """Everything below has been replayed."""
+        return self._replayer.end_offset
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether this caller may not read the log, as far as is known."""
+        return self._troubles.is_refused
+
+    async def moved(self) -> None:
+        """Wait until a Fetch is over, whether it brought anything or not."""
+        await self._moved.wait()
+
+    async def catch_up(self) -> None:
+        """Wait until everything is replayed that was committed when this was called."""
+        # A Fetch that is under way may have been answered before.
+        wanted = self._begun + 1
+        while self._caught_up < wanted:
+            await self.moved()
+
+    async def run(self) -> NoReturn:
+        """Follow the log until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                is_news = await self._step()
+            except (AdminError, RequestRefusedError, QuorumUnavailableError) as error:
+                wait_ms = self._troubles.failed(error)
+            except SnapshotGoneError as error:
+                wait_ms = self._troubles.failed(error)
+            except (ReplayError, CorruptBatchError, SchemaError) as error:
+                # What is read from the beginning may be sound: the quorum may have been restored.
+                self._replayer = Replayer(MetadataImage())
+                wait_ms = self._troubles.failed(error)
+            else:
+                if self._caught_up == self._begun:
+                    self._troubles.over()
+                is_early = loop.time() - began < FETCH_WAIT_MS / 2_000
+                wait_ms = _drawn_ms(IDLE_MS) if is_early and not is_news else 0
+            self._tell()
+            if wait_ms:
+                await asyncio.sleep(wait_ms / 1000)
+
+    def _tell(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def _step(self) -> bool:
+        """Fetch and replay; False where there was nothing. Raises what the reader and replay do."""
+        self._begun += 1
+        number, end = self._begun, self.end_offset
+        epoch = self._epoch if end else None
+        fetched = await self._reader.fetch(end, epoch=epoch, max_wait_ms=FETCH_WAIT_MS)
+        if fetched.is_diverging:
+            raise ReplayError(f"the log of the quorum no longer has what was read below {end}")
+        if fetched.snapshot_id is not None:
+            await self._load(fetched.snapshot_id)
+            return True
+        await self._replay(fetched)
+        if self.end_offset >= fetched.high_watermark:
+            self._caught_up = number
+        return self.end_offset > end
+
+    async def _replay(self, fetched: FetchedLog) -> None:
+        pace = Pace(LOADING_SHARE)
+        for at, header in iter_batches(fetched.data):
+            if header.last_offset >= fetched.high_watermark:
+                break
+            epoch = Epoch(header.epoch)
+            await pace.finish(
+                self._replayer.replay_in_slices(
+                    () if header.is_control else items_in(fetched.data, at, header),
+                    base_offset=Offset(header.base_offset),
+                    position=LogPosition(
+                        Offset(header.last_offset + 1), epoch, header.max_timestamp_ms
+                    ),
+                )
+            )
+            self._epoch = epoch
+
+    async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
+        pace = Pace(LOADING_SHARE)
+        # The time of the last record below it is for metrics, which nobody asks for here.
+        loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, 0))
+        async for batch in self._reader.snapshot_batches(snapshot_id):
+            if not batch.header.is_control:
+                items = items_in(batch.buffer, batch.at, batch.header)
+                await pace.finish(loader.add_in_slices(items))
+        self._replayer = Replayer(loader.finish())
+        self._epoch = snapshot_id.epoch
+
+
+class _Troubles:
+    """Failures in a row: how long to wait after each, and what to say of them, once."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._count = 0
+        self._since_s = 0.0
+        self._is_told = False
+        self.is_refused = False
+
+    def failed(self, error: Exception) -> int:
+        """How many milliseconds to wait before the next attempt."""
+        now_s = asyncio.get_running_loop().time()
+        if not self._count:
+            self._since_s = now_s
+        self._count += 1
+        self.is_refused = isinstance(error, RequestRefusedError) or (
+            isinstance(error, AdminError) and error.reason != NO_LEADER
+        )
+        is_lasting = self.is_refused or isinstance(error, ReplayError | ValueError)
+        if not self._is_told and (is_lasting or now_s - self._since_s >= QUIET_S):
+            self._is_told = True
+            remedy = "; allow it to fetch the log of the quorum" if self.is_refused else ""
+            self._report(f"the metadata log cannot be read, and is tried again: {error}{remedy}")
+        longest_ms = RETRY_LASTING_MS if is_lasting else RETRY_LONGEST_MS
+        return backoff_ms(
+            self._count, first_ms=RETRY_FIRST_MS, longest_ms=longest_ms, random=_RANDOM
+        )
+
+    def over(self) -> None:
+        """It went well."""
+        if self._is_told:
+            self._report("the metadata log is read again")
+        self._count, self._is_told, self.is_refused = 0, False, False
+
+
+def _drawn_ms(longest_ms: int) -> int:
+    return backoff_ms(1, first_ms=longest_ms, longest_ms=longest_ms, random=_RANDOM)
