@@ -1,4 +1,4 @@
-"""`quorate brokers`: register stand-ins for brokers and keep their heartbeats going, and list them.
+"""`quorate brokers`: register stand-ins for brokers and keep them alive, and list brokers.
 
 A registered id carries replicas like a real broker's, so a quorum can be tried without brokers.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import (
@@ -16,10 +17,12 @@ from quorate.cli.connection import (
     made_progress,
     run_command,
 )
-from quorate.cli.output import CommandError, item_error, print_json, print_offset
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
+from quorate.cli.isr_requests import IsrRequests
+from quorate.cli.output import CommandError, print_json, print_offset, warn
+from quorate.cli.stand_ins import StandIns, StopRequests, run_stand_ins
+from quorate.client.log_reader import LogReader
+from quorate.client.metadata_follower import MetadataFollower
 from quorate.controller.brokers.messages import (
-    BrokerHeartbeat,
     ListBrokers,
     Listener,
     RegisterBroker,
@@ -27,10 +30,8 @@ from quorate.controller.brokers.messages import (
 from quorate.controller.brokers.registering import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.process.stop_signals import STOP_SIGNALS
-from quorate.records.errors import ErrorCode
-from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
+from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
 from quorate.records.legible import written_out
-from quorate.records.value import value
 from quorate.settings.numbers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 
@@ -41,17 +42,9 @@ if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.brokers.messages import ListedBroker
 
-# Kafka's broker.heartbeat.interval.ms.
-HEARTBEAT_INTERVAL_S: Final = 2.0
+# Of each Fetch, its wait at the leader included: one that stands still is left after this.
+_FETCH_TIMEOUT_MS: Final = 5_000
 _LISTENER: Final = Listener("PLAINTEXT", "127.0.0.1", 9092)
-
-
-@value
-class Registration:
-    """A stand-in that the quorum knows; `epoch` is what its heartbeats carry."""
-
-    request: RegisterBroker
-    epoch: int
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,7 +52,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser("brokers", help="register stand-ins for brokers, list brokers")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     registering = actions.add_parser(
-        "register", help="register ids and keep their heartbeats going until stopped"
+        "register", help="register ids and stand in for their brokers until stopped"
     )
     registering.add_argument("--ids", required=True, metavar="1-6[,9]", help="the broker ids")
     registering.add_argument(
@@ -101,94 +94,61 @@ def parse_ids(text: str) -> tuple[int, ...]:
 
 async def _register(client: ControllerClient, arguments: argparse.Namespace) -> int:
     ids = parse_ids(arguments.ids)
-    stopped = asyncio.Event()
-    if not arguments.once:
-        STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stopped.set)
-    identity = await client.api_versions()
-    registrations = []
-    for broker_id in ids:
-        request = RegisterBroker(
-            broker_id=broker_id,
-            incarnation_id=secrets.token_bytes(UUID_BYTES),
-            cluster_id=ClusterId(identity.cluster_id),
-            listeners=(replace(_LISTENER, port=_LISTENER.port + broker_id % 1_000),),
-            features=SUPPORTED_FEATURES,
-            log_dirs=(secrets.token_bytes(UUID_BYTES),),
-        )
-        registrations.append(await _register_one(client, request))
-        made_progress()
-    registrations = await _beat(client, registrations)
-    _print_registered(registrations, arguments.output)
-    while not arguments.once and not stopped.is_set():
-        try:
-            async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
-                await stopped.wait()
-        except TimeoutError:
-            registrations = await _beat_through(client, registrations)
+    cluster_id = ClusterId((await client.api_versions()).cluster_id)
+    requests = [_request(broker_id, cluster_id) for broker_id in ids]
+    if arguments.once:
+        stand_ins = StandIns(client, requests, warn)
+        await stand_ins.register(made_progress)
+        await stand_ins.beat_until_caught_up()
+        _print_registered(stand_ins, arguments.output)
+        return 0
+    stop = StopRequests()
+    STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stop.on_signal)
+    follower = MetadataFollower(LogReader(client=client, timeout_ms=_FETCH_TIMEOUT_MS), warn)
+    stand_ins = StandIns(client, requests, warn, follower)
+    await run_stand_ins(
+        stand_ins,
+        follower,
+        IsrRequests(client, follower, stand_ins.epochs, warn),
+        stop,
+        lambda: _print_registered(stand_ins, arguments.output),
+        patience_s=arguments.timeout_ms / 1000,
+    )
+    _warn_of_remaining(stand_ins)
     return 0
 
 
-def _print_registered(registrations: Sequence[Registration], output: str) -> None:
-    if output == "json":
-        brokers = [{"id": r.request.broker_id, "epoch": r.epoch} for r in registrations]
-        print_json({"brokers": brokers})
-        return
-    for registration in registrations:
-        # Flushed, because the program that started this one waits for these lines.
-        print(
-            f"Registered broker {registration.request.broker_id} with epoch {registration.epoch}.",
-            flush=True,
-        )
-
-
-async def _register_one(client: ControllerClient, request: RegisterBroker) -> Registration:
-    """Register; the same incarnation again is the same registration, so a retry is safe."""
-    while True:
-        try:
-            reply = await client.write(request)
-        except OutcomeUnknownError:
-            await asyncio.sleep(0.1)
-            continue
-        if reply.error is not ErrorCode.NONE:
-            said = item_error(reply.error, reply.message)
-            raise CommandError(f"broker {request.broker_id}: {said}")
-        return Registration(request, reply.broker_epoch)
-
-
-async def _beat_through(
-    client: ControllerClient, registrations: list[Registration]
-) -> list[Registration]:
-    """Heartbeats that outlive an election: what fails now is tried at the next beat."""
-    try:
-        return await _beat(client, registrations)
-    except QuorumUnavailableError:
-        return registrations
-
-
-async def _beat(
-    client: ControllerClient, registrations: Sequence[Registration]
-) -> list[Registration]:
-    return list(await asyncio.gather(*(_beat_one(client, r) for r in registrations)))
-
-
-async def _beat_one(client: ControllerClient, registration: Registration) -> Registration:
-    request = registration.request
-    beat = BrokerHeartbeat(
-        broker_id=request.broker_id,
-        broker_epoch=registration.epoch,
-        # A stand-in has nothing to replay: it is caught up with its own registration at once.
-        current_metadata_offset=Offset(registration.epoch),
+def _request(broker_id: int, cluster_id: ClusterId) -> RegisterBroker:
+    """Another incarnation at each start, with the disk of before."""
+    return RegisterBroker(
+        broker_id=broker_id,
+        incarnation_id=secrets.token_bytes(UUID_BYTES),
+        cluster_id=cluster_id,
+        listeners=(replace(_LISTENER, port=_LISTENER.port + broker_id % 1_000),),
+        features=SUPPORTED_FEATURES,
+        log_dirs=(sha256(f"{cluster_id} {broker_id}".encode()).digest()[:UUID_BYTES],),
     )
-    try:
-        reply = await client.write(beat)
-    except OutcomeUnknownError:
-        return registration
-    if reply.error in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
-        # As a broker does: a quorum that forgot or replaced this registration gets it anew.
-        return await _register_one(client, request)
-    if reply.error is not ErrorCode.NONE:
-        raise CommandError(f"broker {request.broker_id}: {item_error(reply.error, reply.message)}")
-    return registration
+
+
+def _print_registered(stand_ins: StandIns, output: str) -> None:
+    if output == "json":
+        brokers = [{"id": each.broker_id, "epoch": each.epoch} for each in stand_ins.all]
+        print_json({"brokers": brokers})
+    for each in stand_ins.all if output != "json" else ():
+        # Flushed, because the program that started this one waits for these lines.
+        print(f"Registered broker {each.broker_id} with epoch {each.epoch}.", flush=True)
+    behind = ",".join(str(each.broker_id) for each in stand_ins.all if not each.is_caught_up)
+    if behind:
+        warn(f"not caught up with the log yet, and fenced until then: {behind}")
+
+
+def _warn_of_remaining(stand_ins: StandIns) -> None:
+    """Say which stopped although the quorum had not let them go, and why the first could not."""
+    left = [each for each in stand_ins.all if each.epoch >= 0 and not each.may_stop]
+    if left:
+        ids = ",".join(str(each.broker_id) for each in left)
+        why = left[0].obstacle or "the quorum gave no answer in time"
+        warn(f"stopped without a shutdown permit: {ids}: {why}; their sessions end by themselves")
 
 
 # --- list -----------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""What the leader of a partition asks for in AlterPartition: replicas back in the ISR.
+
+That is for leaders whose replicas are in sync as soon as their brokers are active. A leader that
+was elected uncleanly first says that it has recovered, with an ISR of itself alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quorate.controller.elections import is_among
+from quorate.controller.partition_rows import PARTITION_ID_MAX, RECOVERY
+from quorate.controller.partitions import RECOVERED
+from quorate.controller.replication.messages import IsrMember, PartitionAlteration
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.controller.brokers.image import Brokers
+    from quorate.controller.partition_rows import PartitionRows
+    from quorate.controller.partitions import Partition
+    from quorate.records.ids import TopicId
+
+
+@value
+class WantedAlteration:
+    """What its leader wants of one partition."""
+
+    leader: int
+    topic_id: TopicId
+    alteration: PartitionAlteration
+
+
+class IsrExpansion:
+    """Finds what these leaders want, given the brokers that are registered."""
+
+    def __init__(self, brokers: Brokers, leaders: Iterable[int]) -> None:
+        """Leaders that are not active are left out: nobody takes an ISR with them."""
+        self._brokers = brokers
+        self._is_led = is_among(brokers.active.intersection(leaders))
+        self._is_active = is_among(brokers.active)
+
+    def wanted(self, rows: PartitionRows) -> Iterator[WantedAlteration]:
+        """What is wanted of these partitions, in their order; of most it is nothing."""
+        led = np.flatnonzero(self._is_led(rows.leaders))
+        active = np.count_nonzero(self._is_active(rows.replicas[led]), axis=1)
+        in_sync = np.count_nonzero(self._is_active(rows.isr[led]), axis=1)
+        found = led[(active > in_sync) | (rows.values[led, RECOVERY] != RECOVERED)]
+        for row, topic_id in zip(found.tolist(), rows.topics_at(found), strict=True):
+            partition = rows.partition(row)
+            isr = self._isr_of(partition)
+            if isr is not None:
+                partition_id = int(rows.keys[row]) & PARTITION_ID_MAX
+                alteration = PartitionAlteration(
+                    partition_index=partition_id,
+                    leader_epoch=partition.leader_epoch,
+                    partition_epoch=partition.partition_epoch,
+                    new_isr=tuple(self._member(broker_id) for broker_id in isr),
+                    leader_recovery_state=RECOVERED,
+                )
+                yield WantedAlteration(partition.leader, topic_id, alteration)
+
+    def _isr_of(self, partition: Partition) -> tuple[int, ...] | None:
+        """The ISR to ask for, None where nothing is to change."""
+        if partition.leader_recovery_state != RECOVERED:
+            return (partition.leader,)
+        active = self._brokers.active
+        back = [
+            broker_id
+            for broker_id in dict.fromkeys(partition.replicas)
+            if broker_id in active and broker_id not in partition.isr
+        ]
+        if not back:
+            return None
+        # One that is not active would have all of it refused; the controller takes it out itself.
+        return (*(broker_id for broker_id in partition.isr if broker_id in active), *back)
+
+    def _member(self, broker_id: int) -> IsrMember:
+        return IsrMember(broker_id, self._brokers.by_id[broker_id].registration.broker_epoch)
