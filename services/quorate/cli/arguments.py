@@ -1,4 +1,4 @@
-"""Types of command line arguments: what argparse calls with the text of a flag."""
+"""Command line arguments: their types, which argparse calls with a text, and files they name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.output import CommandError
 from quorate.settings.numbers import INT64_MAX, whole_number
+from quorate.settings.regular_files import UnfitFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _DURATION: Final = re.compile(r"([0-9]{1,9})([smh])", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -33,3 +36,15 @@ def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
+
+
+def text_of_file(flag: str, path: Path, bytes_max: int) -> str:
+    """The UTF-8 text of a file. Raises CommandError that names the flag and the file."""
+    try:
+        return read_regular(str(path), bytes_max).decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError(f"{flag}: {path}: {error.strerror}") from error
+    except UnfitFileError as error:
+        raise CommandError(f"{flag}: {path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{flag}: {path}: no UTF-8: {error.reason}") from error

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "features": ("quorate.cli.features", "describe and upgrade features"),
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
+    "elect-leaders": ("quorate.cli.elect_leaders", "elect leaders of partitions"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),
     "quotas": ("quorate.cli.quotas", "describe and alter client quotas"),
     "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),

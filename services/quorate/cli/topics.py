@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.arguments import number
+from quorate.cli.arguments import number, text_of_file
 from quorate.cli.connection import (
     add_connection_arguments,
     ask,
@@ -37,7 +37,6 @@ from quorate.controller.topics.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.settings.numbers import INT16_MAX, INT32_MAX, whole_number
-from quorate.settings.regular_files import UnfitFileError, read_regular
 
 if TYPE_CHECKING:
     import argparse
@@ -109,14 +108,7 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
         given = (arguments.partitions, arguments.replication_factor, arguments.replica_assignment)
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
             raise CommandError("--file: partitions, replicas and configs stand in the file")
-        try:
-            text = read_regular(str(arguments.file), _FILE_BYTES_MAX).decode("utf-8-sig")
-        except OSError as error:
-            raise CommandError(f"--file: {arguments.file}: {error.strerror}") from error
-        except UnfitFileError as error:
-            raise CommandError(f"--file: {arguments.file}: {error}") from error
-        except UnicodeDecodeError as error:
-            raise CommandError(f"--file: {arguments.file}: no UTF-8: {error.reason}") from error
+        text = text_of_file("--file", arguments.file, _FILE_BYTES_MAX)
         return read_topics(text, str(arguments.file))
     assignments = parse_assignment(arguments.replica_assignment)
     counts = (arguments.partitions, arguments.replication_factor)

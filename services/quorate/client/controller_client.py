@@ -26,7 +26,7 @@ from quorate.client.waiting import FAIR_S, Backoff
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
@@ -110,6 +110,27 @@ class ControllerClient(ControllerCalls):
                 asked = pages.next_page(page, whole)
         assert whole is not None
         return whole
+
+    async def read_pages(self, request: ReadFor[R], *, current: bool = False) -> AsyncIterator[R]:
+        """The pages of a long answer as they come, so that nobody has to hold all of it.
+
+        A current read is one that begins with what is committed now. A topic that is replaced
+        between two of its pages has a part of each.
+        """
+        min_offset = 0
+        for page in pages.first_pages(request):
+            asked: ReadFor[R] | None = page
+            while asked is not None:
+                reply = await self._read_page(
+                    asked,
+                    min_offset=min_offset,
+                    current=current and not min_offset,
+                    controller=None,
+                    even_if_behind=False,
+                )
+                yield reply
+                min_offset = max(min_offset, reply.offset)
+                asked = pages.next_page(page, reply)
 
     async def _read_page(
         self,

@@ -246,6 +246,23 @@ async def test_pages_are_followed_and_never_go_back(served: Served) -> None:
     ]
 
 
+async def test_pages_may_be_had_one_by_one(served: Served) -> None:
+    topic = DescribedTopic("a", topic_id=TOPIC_ID)
+    first = DescribeTopicsReply(Offset(7), (topic,), Cursor("a", 3))
+    last = DescribeTopicsReply(Offset(9), (topic,), None)
+    served.controller.read_replies += [first, last]
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
+        found = [page async for page in client.read_pages(DescribeTopics(), current=True)]
+    assert found == [first, last]
+    # The second page may come from anybody, who is not to know less than the first.
+    assert served.controller.reads == [
+        (DescribeTopics((), None, LIMIT), 0, True),
+        (DescribeTopics((), Cursor("a", 3), LIMIT), 7, False),
+    ]
+
+
 async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
     served: Served, another: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
