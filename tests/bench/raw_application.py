@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.consensus.driver import RaftDriver
-    from quorate.raft.messages import ReadResponse
+    from quorate.raft.messages import ReadResponse, SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
     from quorate.telemetry.metrics import Value
     from tests.bench.raw_server import Waiter
@@ -55,6 +55,10 @@ class RawApplication:
 
     def set_space(self, *, is_enough: bool) -> None:
         """A full disk ends a measurement by itself."""
+
+    async def save(self) -> SnapshotInfo | None:
+        """What the log holds is in no image."""
+        return None
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.raft import api
+    from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
     from quorate.telemetry.metrics import Value
 
@@ -204,6 +205,12 @@ class MetadataApplication:
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
         """Somebody wants to fetch a snapshot: is it sound? A successor may be due at once."""
         self._snapshotter.check(effect, self._consider_snapshot)
+
+    async def save(self) -> SnapshotInfo | None:
+        """Write a snapshot of the image once the core is stepped no more; None where it is none."""
+        if not self.is_loaded or self.controller.is_in_transaction:
+            return None
+        return await self._snapshotter.save(self.controller.image)
 
     async def pause(self) -> None:
         """A fetched snapshot is about to replace the log."""

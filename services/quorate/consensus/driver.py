@@ -286,6 +286,7 @@ class RaftDriver:
         if is_shortage(error):
             self._end(Ending.SHORT, f"{Ending.SHORT.value}, the disk is healthy: {error}")
         elif isinstance(error, OSError):
+            self.store.log.fail(error)
             self._end(Ending.DISK_FAILED, f"the disk failed: {error}")
         elif isinstance(error, StorageError):
             self._end(Ending.DAMAGED, str(error))
@@ -318,7 +319,7 @@ class RaftDriver:
         self._end(Ending.STOPPED, "closed")
         try:
             async with asyncio.timeout(limit_s):
-                await self._quiesce()
+                await self.quiesce()
         except TimeoutError:
             return False
         finally:
@@ -326,7 +327,8 @@ class RaftDriver:
         self.store.close()
         return True
 
-    async def _quiesce(self) -> None:
+    async def quiesce(self) -> None:
+        """Wait until the disk has done all that it was asked for."""
         await self._barriers.over()
         await self.access.quiesce()
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
+    from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.services import Service
@@ -59,6 +60,13 @@ class StateMachine(MachineSide, Protocol):
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
+        ...
+
+    async def save(self) -> SnapshotInfo | None:
+        """Write a snapshot of all that is committed, once the core is stepped no more.
+
+        None where there is nothing whole to write. Raises OSError, ValueError.
+        """
         ...
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import quorate
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver
+from quorate.consensus.file_watch import FileWatch
 from quorate.consensus.gauges import driver_numbers
 from quorate.consensus.host import Host
 from quorate.consensus.hosting import host_metadata, read_bootstrap
@@ -74,6 +75,14 @@ class Peers:
 
     client: RaftClient
     search: LeaderSearch
+
+
+@value
+class Looks:
+    """What is looked at every few seconds: the free space, and whether the files are there."""
+
+    room: Room
+    files: FileWatch
 
 
 class Node:
@@ -164,7 +173,8 @@ class Node:
         self._application = application = hosted.machine
         undo.push_async_callback(application.close)
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)
-        self.room = Room(space, driver, application, lambda: self.ending is not None)
+        room = Room(space, driver, application, lambda: self.ending is not None)
+        self._looks = Looks(room, FileWatch(driver, application))
         client = RaftClient(
             own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
@@ -227,6 +237,7 @@ class Node:
             # order has replies to send of what it has committed.
             is_orderly = ending in (Ending.STOPPED, Ending.LATE)
             self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
+            self._looks.files.ended()
         self._spawn(self._tell_health())
         self.ended.set()
 
@@ -254,6 +265,7 @@ class Node:
             await asyncio.wait([self._housekeeping])
         if self._listeners is not None:
             await self._listeners.stop(_STOP_GRACE_S)
+        await self._looks.files.close()
         await self._application.close()
         await self._peers.client.close()
         await self.driver.close()
@@ -297,9 +309,13 @@ class Node:
                 log.warning(slow)
 
     def _look_on(self) -> None:
-        """Look how much room there is, also on a full disk: those who make some see the metrics."""
+        """Look at the files, and how much room there is, also on a full disk.
+
+        Those who make room see the metrics.
+        """
         if self._ticks % _SPACE_EVERY == 0:
-            self.room.look()
+            self._looks.room.look()
+            self._looks.files.look()
         self._ticks += 1
 
     @property
@@ -347,7 +363,7 @@ class Node:
             "poll_idle_ratio": self._idleness.ratio,
             "event_loop_standing_seconds": 0.0 if watch is None else watch.standing_s,
             "event_loop_stalls_total": 0 if watch is None else watch.stalls,
-            "disk_free_bytes": self.room.space.free_bytes,
+            "disk_free_bytes": self._looks.room.space.free_bytes,
             "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
             "is_ready": float(self._health_state.get(READINESS, False)),
         }

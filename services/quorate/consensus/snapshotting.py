@@ -138,15 +138,8 @@ class Snapshotter:
 
     async def _take(self, image: MetadataImage, begun: asyncio.Future[SnapshotWriter]) -> None:
         writer, begun_s = await begun, self._host.work_s()
-        is_finished = False
-        try:
-            if await self._write(image, writer):
-                info = await self._thread.run("the flush of a snapshot", writer.freeze)
-                is_finished = True
-        finally:
-            if not is_finished:
-                await self._thread.run("the end of a snapshot", writer.abandon)
-        if not is_finished:
+        info = await self._write_whole(image, writer)
+        if info is None:
             return
         self.newest = info.snapshot_id
         self._meters.generated(self._host.work_s() - begun_s, info.size_bytes)
@@ -159,6 +152,34 @@ class Snapshotter:
 
         self._driver.deliver(store)
         self.clean(info.snapshot_id.offset)
+
+    async def save(self, image: MetadataImage) -> SnapshotInfo | None:
+        """Write a snapshot of an image that may be all there is; None where it is empty.
+
+        For a core that is stepped no more. Raises OSError, and ValueError where the log does not
+        hold the image's end.
+        """
+        await self.abandon()
+        if not image.features:
+            return None
+        self._is_given_up = False
+        now_ms = self._host.wall_ms()
+        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=now_ms)
+        writer = await self._thread.run("the beginning of a snapshot", begin)
+        return await self._write_whole(image, writer)
+
+    async def _write_whole(
+        self, image: MetadataImage, writer: SnapshotWriter
+    ) -> SnapshotInfo | None:
+        """A durable snapshot; None where it was given up."""
+        info = None
+        try:
+            if await self._write(image, writer):
+                info = await self._thread.run("the flush of a snapshot", writer.freeze)
+        finally:
+            if info is None:
+                await self._thread.run("the end of a snapshot", writer.abandon)
+        return info
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
         """All of the image, or False where it was given up: so many bytes may wait for the disk."""

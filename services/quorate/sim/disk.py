@@ -226,6 +226,12 @@ class SimulatedDisk:
             directory.entries[name] = Inode(bytearray(data), bytearray(data))
         directory.durable = dict(directory.entries)
 
+    def holds(self, path: str, inode: Inode) -> bool:
+        """Whether `path` names that file; a look from outside, without hook."""
+        parent, _, name = path.rpartition("/")
+        directory = self._directories.get(parent or "/")
+        return directory is not None and directory.entries.get(name) is inode
+
     def first_unsafe(self, path: str, suffix: str) -> int | None:
         """The sequence of the oldest write to a file of that suffix that a power cut may take."""
         directory = self._directories.get(path)
@@ -316,6 +322,9 @@ class SimulatedFile:
             _apply_write(self._inode.durable, write)
             count += 1
         del pending[:count]
+
+    def is_at(self, path: str) -> bool:
+        return self._disk.holds(path, self._inode)
 
     def close(self) -> None:
         """Closing flushes nothing."""

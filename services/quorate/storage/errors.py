@@ -39,6 +39,10 @@ class DamagedSnapshotError(StorageError):
     """A snapshot file does not check: a CRC, its header, its footer or the order of its batches."""
 
 
+class LostFilesError(FileNotFoundError):
+    """Files in use were removed or replaced by another program: the disk counts as failed."""
+
+
 class MisplacedCutError(ValueError):
     """The log cannot be cut at that offset, where no batch begins; nothing has been changed."""
 

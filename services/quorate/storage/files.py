@@ -20,6 +20,7 @@ COPY_BYTES: Final = 1024 * 1024
 # The log holds passwords of clients and brokers in plain text, as Kafka's does.
 _PRIVATE_MODE: Final = 0o700
 _PARENT_MODE: Final = 0o777
+_CLOSED: Final = -1
 
 
 class File(Protocol):
@@ -39,6 +40,10 @@ class File(Protocol):
 
     def fdatasync(self) -> None:
         """Return when everything that was written before is on the disk."""
+        ...
+
+    def is_at(self, path: str) -> bool:
+        """Whether `path` names this file, by the numbers that the file system gives files."""
         ...
 
     def close(self) -> None: ...
@@ -122,9 +127,19 @@ class OsFile:
         except OSError as error:
             raise named(error, self._path, NO_FLUSH) from None
 
-    def close(self) -> None:
+    def is_at(self, path: str) -> bool:
         try:
-            os.close(self._descriptor)
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise named(error, self._path) from None
+
+    def close(self) -> None:
+        # The number may be another file's at once: a late call must not reach that one.
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        try:
+            os.close(descriptor)
         except OSError as error:
             raise named(error, self._path) from None
 

@@ -101,7 +101,7 @@ class MetadataLog:
         self._is_healing = recovered.remembered_end is not None or recovered.abstains
         self._cache = BatchCache(cache_bytes)
         self._are_epochs_dirty = False
-        self._failure: OSError | None = None
+        self.failure: OSError | None = None
 
     # --- what there is ----------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class MetadataLog:
 
     def fail(self, error: OSError) -> None:
         """The disk failed: from now on every write is refused, none is tried again (rule 17)."""
-        self._failure = error
+        self.failure = self.failure or error
 
     # --- appending --------------------------------------------------------------------------------
 
@@ -269,9 +269,9 @@ class MetadataLog:
         return entries_between(state.epochs, log_start=state.log_start, end=state.end.offset)
 
     def _check_disk(self) -> None:
-        if self._failure is not None:
+        if self.failure is not None:
             raise StorageError(
-                f"{self.directory}: the disk has failed ({self._failure}); nothing is written any "
+                f"{self.directory}: the disk has failed ({self.failure}); nothing is written any "
                 "more. Mend the disk, then start this node again"
             )
 

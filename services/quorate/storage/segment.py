@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
+from quorate.storage.errors import StorageError
 from quorate.storage.layout import DELETED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from quorate.storage.files import File, FileSystem
 
 INDEX_INTERVAL_BYTES: Final = 4096
+# The last batch of a log is seldom larger, and two logs that agree in it are one.
+COMPARED_BYTES: Final = 4096
 
 
 class Segment:
@@ -60,11 +63,36 @@ class Segment:
             self._offsets.pop()
 
     def delete(self, fs: FileSystem) -> None:
-        """Close and remove the file, by way of a name under which recovery would remove it too."""
-        self.file.close()
+        """Remove and close the file, by way of a name under which recovery would remove it too.
+
+        It stays open where that fails: another program may have removed it.
+        """
         doomed = self.path + DELETED_SUFFIX
         fs.rename(self.path, doomed)
         fs.remove(doomed)
+        self.file.close()
+
+    def is_in_place(self, fs: FileSystem) -> bool:
+        """Whether the file still has its name.
+
+        Where the numbers of the file differ, the last bytes decide: some file systems (FUSE, SMB)
+        give an open file another number. May run in a thread beside appends. Raises OSError.
+        """
+        if self.file.is_at(self.path):
+            return True
+        if not fs.exists(self.path):
+            return False
+        end = self.size_bytes
+        begin = max(0, end - COMPARED_BYTES)
+        self.file.fdatasync()
+        try:
+            other = fs.open(self.path)
+        except (FileNotFoundError, StorageError):
+            return False
+        try:
+            return other.read_at(begin, end - begin) == self.file.read_at(begin, end - begin)
+        finally:
+            other.close()
 
 
 def remove_indexes(fs: FileSystem, path: str) -> None:

@@ -43,6 +43,11 @@ class Segments:
         self._has_new_entries = False
 
     @property
+    def files(self) -> tuple[Segment, ...]:
+        """All of them. Any thread may ask."""
+        return tuple(self._segments)
+
+    @property
     def size_bytes(self) -> int:
         """All segments together."""
         return sum(segment.size_bytes for segment in self._segments)
@@ -161,16 +166,17 @@ class Segments:
 
     def cut(self, index: int, position: int) -> None:
         """Remove everything from that place on. Raises OSError."""
-        for segment in reversed(self._segments[index + 1 :]):
-            self._remove(segment)
-        del self._segments[index + 1 :]
+        while len(self._segments) > index + 1:
+            self._remove(self._segments[-1])
+            del self._segments[-1]
         self._segments[index].truncate(position)
         self._dirty = [segment for segment in self._dirty if segment in self._segments]
 
     def restart(self, base_offset: Offset) -> None:
         """Remove everything, and begin anew at that offset. Raises OSError."""
-        for segment in reversed(self._segments):
-            self._remove(segment)
+        while self._segments:
+            self._remove(self._segments[-1])
+            del self._segments[-1]
         self._segments = [Segment.create(self._fs, self._directory, base_offset)]
         self._dirty.clear()
 

@@ -26,6 +26,7 @@ from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.storage import layout
 from quorate.storage.cleaning import snapshots_to_keep
 from quorate.storage.errors import DamagedSnapshotError, MisplacedCutError
+from quorate.storage.files_in_use import FilesInUse
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery import Recovered, recover
@@ -63,6 +64,14 @@ class LogStore:
         self._fs = fs
         self._directory = metadata_log_dir
         self._config = config
+        self.files = FilesInUse(
+            fs,
+            metadata_log_dir,
+            recovered.log,
+            recovered.meta,
+            recovered.state.election,
+            config.static_voters,
+        )
         self._healing = recovered.healing
         self._unsound: set[OffsetAndEpoch] = set()
 
@@ -96,6 +105,7 @@ class LogStore:
             kraft_version=effect.kraft_version,
             voters=effect.voters,
         )
+        self.files.election_saved(effect)
 
     def append(self, effect: AppendToLog, *, timestamp_ms: int) -> None:
         """Written on return, not flushed. `timestamp_ms` goes into control batches of our own."""

@@ -196,8 +196,8 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
     config = read_config(properties | {"metadata.log.free.bytes.min": no_disk_has}, {})
     async with running(config) as node:
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
-        node.room.look()
-        node.room.look()
+        node._looks.room.look()
+        node._looks.room.look()
         server = (config.peers.bound.host, config.peers.bound.port)
         async with ControllerClient(
             [server], timeout_ms=WAIT_S * 1000, transport=chosen()

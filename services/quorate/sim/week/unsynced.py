@@ -23,6 +23,7 @@ class _UnsyncedFile:
         self.read_at = file.read_at
         self.size = file.size
         self.truncate = file.truncate
+        self.is_at = file.is_at
         self.close = file.close
 
     def fdatasync(self) -> None:
