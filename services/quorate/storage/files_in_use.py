@@ -17,12 +17,11 @@ from quorate.records.ids import Epoch
 from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import copy_durably
+from quorate.storage.files import copy_durably, write_atomically
 from quorate.storage.meta import read_meta
 from quorate.storage.quorum_state import (
     decode_quorum_state,
     encode_quorum_state,
-    write_quorum_state,
 )
 from quorate.storage.setting_aside import SettingAside
 
@@ -78,8 +77,9 @@ class FilesInUse:
         self._log = log
         self._meta = meta
         self._election = election or ElectionState(Epoch(0))
-        self._kraft_version = log.kraft_version_below(log.end.offset)
-        self._voters = static_voters
+        # What this process saved itself, byte by byte.
+        self._saved: bytes | None = None
+        self._static_voters = static_voters
 
     @property
     def _quorum_state(self) -> str:
@@ -87,10 +87,7 @@ class FilesInUse:
 
     def election_saved(self, effect: SaveElection) -> None:
         """quorum-state says this now."""
-        # Read back as the file is: at kraft.version 0 it lacks the directory of a vote.
-        written = encode_quorum_state(effect.state, effect.kraft_version, effect.voters)
-        self._election = decode_quorum_state(written)
-        self._kraft_version, self._voters = effect.kraft_version, effect.voters
+        self._saved = encode_quorum_state(effect.state, effect.kraft_version, effect.voters)
 
     def lost(self) -> tuple[LostFile, ...]:
         """The files that are gone or were replaced, oldest segment first. Raises OSError."""
@@ -108,7 +105,10 @@ class FilesInUse:
     def _holds_election(self) -> bool:
         """By content, since each save gives the file another inode."""
         try:
-            return decode_quorum_state(self._fs.read(self._quorum_state)) == self._election
+            data = self._fs.read(self._quorum_state)
+            if self._saved is not None:
+                return data == self._saved
+            return decode_quorum_state(data) == self._election
         except (FileNotFoundError, NotADirectoryError, StorageError, ValueError):
             return False
 
@@ -150,11 +150,7 @@ class FilesInUse:
         if path in lost:
             if lost[path].is_replaced:
                 aside.move(path)
-            voted, version = self._election.voted, self._kraft_version
-            if voted is not None and voted.directory_id is not None:
-                # Only this version of the file names the directory.
-                version = max(version, 1)
-            write_quorum_state(fs, path, self._election, kraft_version=version, voters=self._voters)
+            write_atomically(fs, path, self._saved or self._encoded_election())
             done.append(path)
         for segment in log.segments.files:
             if segment.path in lost:
@@ -168,6 +164,14 @@ class FilesInUse:
         fs.sync_dir(log.directory)
         # Everything that was written is under its name and on the disk.
         log.state.flushed = log.end.offset
+
+    def _encoded_election(self) -> bytes:
+        log, voted = self._log, self._election.voted
+        version = log.kraft_version_below(log.end.offset)
+        if voted is not None and voted.directory_id is not None:
+            # Only this version of the file names the directory.
+            version = max(version, 1)
+        return encode_quorum_state(self._election, version, self._static_voters)
 
     def _put_segment_back(self, segment: Segment) -> None:
         if segment.file.size() < segment.size_bytes:
