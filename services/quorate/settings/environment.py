@@ -21,6 +21,7 @@ EVERY_SETTING: Final = frozenset(
     (
         *("admin.controller", "admin.listener", "admin.request.timeout.ms", "admin.statefulset"),
         *("advertised.listeners", "authorizer.allow.alter", "authorizer.allow.alter.configs"),
+        *("auto.leader.rebalance.enable", "leader.imbalance.check.interval.seconds"),
         *("authorizer.allow.cluster.action", "authorizer.allow.create"),
         *("authorizer.allow.delete", "authorizer.allow.describe"),
         *("authorizer.allow.describe.configs", "authorizer.allow.quorum.action"),
