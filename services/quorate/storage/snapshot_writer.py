@@ -74,8 +74,9 @@ class SnapshotWriter:
         self._write_values()
         self._write_control([SnapshotFooter()])
         self._file.fdatasync()
-        self._file.close()
         publish(self._fs, parent(self._path), self._path)
+        # Last: one that could not be published is closed when it is abandoned, once.
+        self._file.close()
         return SnapshotInfo(self._snapshot_id, self._size_bytes)
 
     def abandon(self) -> None:

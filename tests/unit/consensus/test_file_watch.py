@@ -15,13 +15,16 @@ import pytest
 
 from quorate.consensus.driver import Ending
 from quorate.consensus.file_watch import FileWatch
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.storage.config import StorageConfig
 from quorate.storage.files_in_use import FilesInUse
-from tests.unit.consensus.conftest import NODE, WAIT_S
+from quorate.storage.snapshot_writer import SnapshotWriter
+from tests.unit.consensus.conftest import CALLER, NODE, WAIT_S, newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from quorate.raft.messages import SnapshotInfo
     from quorate.storage.files_in_use import LostFile
     from tests.unit.consensus.conftest import Stack
 
@@ -132,6 +135,29 @@ async def test_a_call_that_misses_a_name_before_the_look_saves_as_well(
     await asyncio.sleep(0)
     await asyncio.wait_for(watched.watch.close(), WAIT_S)
     assert await (await watched.restart(open_stack)).topic_count() == count
+
+
+async def test_a_snapshot_under_way_when_the_folder_goes_hides_nothing(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    await stack.register()
+    await newest_of(stack)
+    watched, folder = Watched(stack), stack.directory / "__cluster_metadata-0"
+    freeze = SnapshotWriter.freeze
+
+    def lose_the_folder_first(writer: SnapshotWriter) -> SnapshotInfo:
+        shutil.rmtree(folder.rename(folder.with_suffix(".doomed")))
+        monkeypatch.undo()
+        return freeze(writer)
+
+    monkeypatch.setattr(SnapshotWriter, "freeze", lose_the_folder_first)
+    stack.application.write(CreateTopics((NewTopic("last"),)), CALLER).cancel()
+    assert await asyncio.wait_for(stack.ended, WAIT_S) is Ending.DISK_FAILED
+    await asyncio.sleep(0)
+    await asyncio.wait_for(watched.watch.close(), WAIT_S)
+    assert stack.driver.store.files.lost() == ()
+    assert await (await watched.restart(open_stack)).topic_count() == 1
 
 
 async def test_a_stop_soon_after_the_removal_saves_as_well(

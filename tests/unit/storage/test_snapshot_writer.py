@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shutil
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +19,15 @@ from quorate.records.control import (
     control_records,
 )
 from quorate.storage import snapshot_writer
+from quorate.storage.files import OsFileSystem
+from quorate.storage.layout import checkpoint_name
 from quorate.storage.snapshot_writer import SnapshotWriter
 from quorate.storage.snapshots import SnapshotStore
 
 from .conftest import LOG_DIR, THREE, Crashed, Replica, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ID = at(9, 3)
 
@@ -122,3 +129,19 @@ def test_a_snapshot_that_has_its_name_may_be_given_up() -> None:
     with pytest.raises(OSError, match="too many"):
         snapshot.freeze()
     snapshot.abandon()
+
+
+def test_one_whose_directory_was_removed_says_so_and_is_given_up(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    lost = SnapshotWriter(
+        OsFileSystem(),
+        f"{folder}/{checkpoint_name(ID)}",
+        ID,
+        timestamp_ms=70,
+        last_contained_log_timestamp_ms=50,
+    )
+    shutil.rmtree(folder)
+    with pytest.raises(FileNotFoundError):
+        lost.freeze()
+    lost.abandon()
