@@ -1,4 +1,4 @@
-"""What the leader of a partition asks for in AlterPartition: replicas back in the ISR.
+"""Finds the replicas that leaders ask back into their ISRs, with AlterPartition.
 
 That is for leaders whose replicas are in sync as soon as their brokers are active. A leader that
 was elected uncleanly first says that it has recovered, with an ISR of itself alone.
