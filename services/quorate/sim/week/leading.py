@@ -92,6 +92,8 @@ class WeekLeader:
                 new_topic_id=self._topic_ids.topic_id,
                 default_replication_factor=min(3, options.brokers),
                 broker_session_timeout_ms=SESSION_MS,
+                # The brokers of the week ask for it, at times of their own (brokers.py).
+                auto_leader_rebalance_enable=False,
             ),
             bootstrap,
         )
