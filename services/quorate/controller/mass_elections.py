@@ -92,7 +92,7 @@ def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elec
 def elect_preferred(
     rows: PartitionRows, active: frozenset[int], level: int, records_max: int
 ) -> tuple[Elected | None, int]:
-    """Have the first replicas lead where they are in sync and somebody else does.
+    """Have the first replicas lead if they are in sync and another replica leads.
 
     Second comes how many rows were looked at: those after so many changes are left.
     """

@@ -96,11 +96,8 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
     replicas = old.replicas if record.replicas is None else record.replicas
     if record.directories is not None:
         directories = _directories(record.directories, replicas)
-    elif record.replicas is not None:
-        known = dict(zip(old.replicas, old.directories, strict=True))
-        directories = tuple(known.get(replica, MIGRATING_DIR) for replica in replicas)
     else:
-        directories = old.directories
+        directories = directories_for(old, replicas)
     sets_leader = record.leader != NO_LEADER_CHANGE
     sets_recovery = record.leader_recovery_state != NO_RECOVERY_CHANGE
     return Partition(
@@ -120,6 +117,14 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
         ),
         last_known_elr=_changed(old.last_known_elr, record.last_known_elr),
     )
+
+
+def directories_for(old: Partition, replicas: tuple[int, ...]) -> tuple[DirectoryId, ...]:
+    """The directories of these replicas, as far as the partition has them already."""
+    if replicas == old.replicas:
+        return old.directories
+    known = dict(zip(old.replicas, old.directories, strict=True))
+    return tuple(known.get(replica, MIGRATING_DIR) for replica in replicas)
 
 
 def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
+from quorate.controller.brokers.registering import sender_problem
 from quorate.controller.brokers.sessions import BrokerHeard, BrokerLeft, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
@@ -12,7 +13,6 @@ from quorate.controller.mass_elections import Elected
 from quorate.controller.partition_records import NO_LEADER_CHANGE
 from quorate.controller.settling import Settling, settle
 from quorate.controller.timed import Timed
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, TopicId
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
@@ -31,19 +31,11 @@ FENCED_TOGETHER_MAX: Final = 100
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
     """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
-    broker = context.view.brokers.by_id.get(request.broker_id)
-    if broker is None:
-        message = f"No broker is registered with the id {request.broker_id}; register it first."
-        reply = BrokerHeartbeatReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-        return Outcome(_nothing(context), reply)
-    epoch = broker.registration.broker_epoch
-    if request.broker_epoch != epoch:
-        message = (
-            f"Broker {request.broker_id} is registered with epoch {epoch}, not"
-            f" {request.broker_epoch}: another process took its place; register again."
-        )
-        reply = BrokerHeartbeatReply(ErrorCode.STALE_BROKER_EPOCH, message)
-        return Outcome(_nothing(context), reply)
+    brokers = context.view.brokers
+    problem = sender_problem(brokers, request.broker_id, request.broker_epoch)
+    if problem is not None:
+        return Outcome(_nothing(context), BrokerHeartbeatReply(*problem))
+    broker = brokers.by_id[request.broker_id]
     return _Heartbeat(context, request, broker).decide()
 
 

@@ -30,7 +30,7 @@ from quorate.records.widths import INT16_MAX, string_problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.brokers.image import Broker
+    from quorate.controller.brokers.image import Broker, Brokers
     from quorate.controller.brokers.messages import RegisterBroker, UnregisterBroker
 
 _PORT_MAX: Final = 65_535
@@ -82,6 +82,24 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     active = view.brokers.active - {broker_id}
     proposal, settling = settle(context, (record,), (broker_id,), active)
     return Outcome(proposal, reply, (settling, heard))
+
+
+def sender_problem(
+    brokers: Brokers, broker_id: int, broker_epoch: int
+) -> tuple[ErrorCode, str] | None:
+    """The reason why a request is not that of a registered broker, or None."""
+    broker = brokers.by_id.get(broker_id)
+    if broker is None:
+        message = f"No broker is registered with the id {broker_id}; register it first."
+        return ErrorCode.BROKER_ID_NOT_REGISTERED, message
+    epoch = broker.registration.broker_epoch
+    if epoch == broker_epoch:
+        return None
+    message = (
+        f"Broker {broker_id} is registered with epoch {epoch}, not {broker_epoch}: another process"
+        " took its place; register again."
+    )
+    return ErrorCode.STALE_BROKER_EPOCH, message
 
 
 def _check_request(context: Context, request: RegisterBroker) -> None:

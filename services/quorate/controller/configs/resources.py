@@ -62,7 +62,7 @@ def min_insync_replicas(image: View, topic: str, replicas: int) -> int:
     try:
         minimum = int(_topic_config(image, topic, _MIN_INSYNC, "1"))
     except ValueError:
-        # Brokers' values are not checked here; nobody can write with one that is none.
+        # Brokers' values are not checked here. One that is no number lets no producer write.
         minimum = replicas
     return min(minimum, replicas)
 

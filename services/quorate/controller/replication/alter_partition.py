@@ -6,8 +6,9 @@ logs of other controllers only; a change that completes one takes what is left o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from quorate.controller.brokers.registering import sender_problem
 from quorate.controller.configs.resources import min_insync_replicas
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
@@ -17,9 +18,14 @@ from quorate.controller.features.levels import (
     has_eligible_replicas,
     metadata_version,
 )
-from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, changed
+from quorate.controller.partition_records import (
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    SLICE_PARTITIONS,
+    changed,
+    directories_for,
+)
 from quorate.controller.partitions import (
-    MIGRATING_DIR,
     NO_LEADER,
     RECOVERED,
     RECOVERING,
@@ -47,10 +53,7 @@ if TYPE_CHECKING:
     )
     from quorate.controller.slices import Slices
     from quorate.controller.topics.image import Topic
-    from quorate.records.ids import DirectoryId, TopicId
-
-# Partitions that are judged between two pauses: about a millisecond.
-SLICE_PARTITIONS: Final = 32
+    from quorate.records.ids import TopicId
 
 
 def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Slices[Outcome]:
@@ -58,9 +61,10 @@ def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Sli
     # Nothing else is decided before this decision ends, so the image stays the newest.
     image = context.freeze()
     level = metadata_version(image.features)
-    problem = _sender_problem(image, request)
+    problem = sender_problem(image.brokers, request.broker_id, request.broker_epoch)
     if problem is not None:
-        reply = AlterPartitionReply(ErrorCode.STALE_BROKER_EPOCH, problem)
+        # Kafka says the same of a broker that is not registered.
+        reply = AlterPartitionReply(ErrorCode.STALE_BROKER_EPOCH, problem[1])
         return Outcome(Proposal(level), reply)
     count = sum(len(topic.partitions) for topic in request.topics)
     if count > PARTITIONS_MAX:
@@ -69,19 +73,6 @@ def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Sli
     alteration = _Alteration(image, request, level)
     topics = yield from alteration.alter_all()
     return Outcome(alteration.proposal, AlterPartitionReply(topics=topics))
-
-
-def _sender_problem(image: MetadataImage, request: AlterPartition) -> str | None:
-    broker = image.brokers.by_id.get(request.broker_id)
-    if broker is None:
-        return f"No broker is registered with the id {request.broker_id}; register it first."
-    epoch = broker.registration.broker_epoch
-    if epoch == request.broker_epoch:
-        return None
-    return (
-        f"Broker {request.broker_id} is registered with epoch {epoch}, not {request.broker_epoch}:"
-        " another process took its place; register again."
-    )
 
 
 @value
@@ -211,6 +202,9 @@ class _Alteration:
             return None
         eligible, last_known = self._eligible(topic, partition, target)
         done = () if target.completes_reassignment else None
+        directories = None
+        if replicas is not None and self._level >= DIRECTORIES_LEVEL:
+            directories = directories_for(partition, replicas)
         return PartitionChangeRecord(
             partition_id=index,
             topic_id=topic.topic_id,
@@ -220,7 +214,7 @@ class _Alteration:
             removing_replicas=done if partition.removing_replicas else None,
             adding_replicas=done if partition.adding_replicas else None,
             leader_recovery_state=recovery if recovers else NO_RECOVERY_CHANGE,
-            directories=None if replicas is None else self._directories(partition, replicas),
+            directories=directories,
             eligible_leader_replicas=eligible,
             last_known_elr=last_known,
         )
@@ -237,14 +231,6 @@ class _Alteration:
             shrinks and self._level < ISR_SHRINK_KEEPS_EPOCH_LEVEL
         )
         return partition.leader if rises else NO_LEADER_CHANGE
-
-    def _directories(
-        self, partition: Partition, replicas: tuple[int, ...]
-    ) -> tuple[DirectoryId, ...] | None:
-        if self._level < DIRECTORIES_LEVEL:
-            return None
-        known = dict(zip(partition.replicas, partition.directories, strict=True))
-        return tuple(known.get(replica, MIGRATING_DIR) for replica in replicas)
 
     def _eligible(
         self, topic: Topic, partition: Partition, target: _Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from quorate.controller.elections import (
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.mass_elections import lacks_preferred
-from quorate.controller.partition_records import changed
+from quorate.controller.partition_records import SLICE_PARTITIONS, changed
 from quorate.controller.partition_rows import PARTITION_ID_MAX
 from quorate.controller.partitions import NO_LEADER
 from quorate.controller.replication.messages import (
@@ -26,6 +26,7 @@ from quorate.controller.replication.messages import (
     ElectLeadersReply,
     LeaderElection,
 )
+from quorate.controller.settling import CELLS_SLICE
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from quorate.controller.replication.messages import ElectLeaders
     from quorate.controller.slices import Slices
     from quorate.controller.topics.image import Topic
-
-# Partitions that are judged between two pauses, and numbers of columns that are compared.
-SLICE_PARTITIONS: Final = 32
-SLICE_CELLS: Final = 49_152
 
 
 def elect_leaders_in_slices(context: Context, request: ElectLeaders) -> Slices[Outcome]:
@@ -85,7 +82,7 @@ class _Election:
     def _find_changeable(self) -> Slices[tuple[LeaderElection, ...]]:
         found: list[LeaderElection] = []
         rows, key = self._image.topics.partitions.rows, 0
-        while (part := rows.rows_from(key, SLICE_CELLS)) is not None:
+        while (part := rows.rows_from(key, CELLS_SLICE)) is not None:
             at = np.flatnonzero(self._can_change(part))
             if len(found) + len(at) > PARTITIONS_MAX:
                 message = (

@@ -110,7 +110,7 @@ class ElectLeaders(WriteFor["ElectLeadersReply"]):
 
 @value
 class ElectedLeader:
-    """The result for one partition; `leader_id` leads it now, -1 where nobody does."""
+    """The result for one partition; `leader_id` leads it now, -1 if no broker does."""
 
     topic: str
     partition: int

@@ -14,7 +14,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import ReplayError
-from quorate.controller.partition_records import NO_LEADER_CHANGE
+from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
 from quorate.controller.partitions import NO_LEADER, RECOVERED, RECOVERING, Partition
 from quorate.controller.replication.messages import (
     PARTITIONS_MAX,
@@ -27,7 +27,7 @@ from quorate.controller.replication.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ZERO_UUID, TopicId
-from quorate.records.metadata import FeatureLevelRecord, PartitionChangeRecord, PartitionRecord
+from quorate.records.metadata import FeatureLevelRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,23 +106,7 @@ def set_partition(cluster: Cluster, **fields: object) -> None:
     partition = replace(cluster.partition("t"), **fields)  # type: ignore[arg-type]
     topic = cluster.image.topics.named("t")
     assert topic is not None
-    cluster.write(
-        PartitionRecord(
-            partition_id=0,
-            topic_id=topic.topic_id,
-            replicas=partition.replicas,
-            isr=partition.isr,
-            removing_replicas=partition.removing_replicas,
-            adding_replicas=partition.adding_replicas,
-            leader=partition.leader,
-            leader_recovery_state=partition.leader_recovery_state,
-            leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch,
-            directories=partition.directories,
-            eligible_leader_replicas=partition.eligible_leader_replicas or None,
-            last_known_elr=partition.last_known_elr or None,
-        ),
-    )
+    cluster.write(partition_record(topic.topic_id, 0, partition, level=30))
 
 
 @pytest.fixture
