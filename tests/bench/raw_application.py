@@ -57,7 +57,7 @@ class RawApplication:
         """A full disk ends a measurement by itself."""
 
     async def save(self) -> SnapshotInfo | None:
-        """What the log holds is in no image."""
+        """No image, so that nothing can be saved."""
         return None
 
     def metrics(self) -> Mapping[str, Value]:

@@ -43,7 +43,7 @@ def remove_folder(node: NodePlan) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """At one moment, whatever the process is about to write there."""
+    """Remove a folder at one moment, even if the process is about to write there."""
     doomed = folder.with_suffix(".doomed")
     folder.rename(doomed)
     shutil.rmtree(doomed)
@@ -130,7 +130,7 @@ async def test_a_stop_before_anybody_looks_loses_nothing(quorum: Quorum) -> None
     for node_id in list(quorum.processes):
         quorum.signal(node_id, signal.SIGTERM)
     for node_id in list(quorum.processes):
-        # 1 where the look came first, or where nobody was left to lead.
+        # 1 if the check came first, or if no voter was left to lead.
         assert await quorum.processes.pop(node_id).wait() in (0, 1)
     for node_id in quorum.nodes:
         await quorum.start(node_id)

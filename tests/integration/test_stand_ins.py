@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.controller.topics.messages import DescribedPartition
 
 PARTITIONS = 6
-# Three heartbeats, so that a busy machine fences nobody who is alive.
+# Three heartbeats, so that a busy machine fences no live broker.
 SESSION = {"broker.session.timeout.ms": "6000"}
 
 
@@ -154,7 +154,7 @@ async def test_a_broker_that_begins_with_a_snapshot_takes_part(tmp_path: Path) -
             return log_start(node) > 0
 
         await quorum.eventually("the first segment is deleted", begins_late)
-        # From now on whoever starts begins with the snapshot.
+        # From now on a new follower begins with the snapshot.
         await brokers.start(2)
         await quorum.create(NewTopic("orders", PARTITIONS, 2))
         await brokers.kill(1)

@@ -134,9 +134,10 @@ def _print_registered(stand_ins: StandIns, output: str) -> None:
     if output == "json":
         brokers = [{"id": each.broker_id, "epoch": each.epoch} for each in stand_ins.all]
         print_json({"brokers": brokers})
-    for each in stand_ins.all if output != "json" else ():
-        # Flushed, because the program that started this one waits for these lines.
-        print(f"Registered broker {each.broker_id} with epoch {each.epoch}.", flush=True)
+    else:
+        for each in stand_ins.all:
+            # Flushed, because the program that started this one waits for these lines.
+            print(f"Registered broker {each.broker_id} with epoch {each.epoch}.", flush=True)
     behind = ",".join(str(each.broker_id) for each in stand_ins.all if not each.is_caught_up)
     if behind:
         warn(f"not caught up with the log yet, and fenced until then: {behind}")

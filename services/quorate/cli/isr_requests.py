@@ -113,7 +113,7 @@ class IsrRequests:
         return sending.count > 0, sending.has_failed
 
     async def _ask(self, request: AlterPartition) -> bool:
-        """Whether all of it was done."""
+        """True if all of it was done."""
         try:
             reply = await self._client.write(request)
         except (OutcomeUnknownError, QuorumUnavailableError):
@@ -194,7 +194,7 @@ def _topics_of(gathered: Sequence[WantedAlteration]) -> tuple[TopicAlteration, .
 
 
 def _is_registered(brokers: Brokers, broker_id: int, epoch: int) -> bool:
-    """Whether the log has this very registration, and no later one."""
+    """True if the log has this very registration, and no later one."""
     broker = brokers.by_id.get(broker_id)
     return broker is not None and broker.registration.broker_epoch == epoch
 

@@ -132,7 +132,7 @@ class StandIns:
         with suppress(OutcomeUnknownError, QuorumUnavailableError):
             reply = await self._beat(each)
             if reply.error in _GONE:
-                # As a broker does: a quorum that forgot or replaced this registration gets it anew.
+                # As a broker does if the quorum forgot or replaced its registration.
                 await self._register(each, 0.0)
             elif reply.error is not ErrorCode.NONE:
                 said = item_error(reply.error, reply.message)
@@ -180,7 +180,7 @@ class StandIns:
                         await follower.moved()
 
     def _is_news(self) -> bool:
-        """Whether any has caught up since its last heartbeat."""
+        """True if a stand-in has caught up since its last heartbeat."""
         return any(each.offset < each.epoch <= self._offset_of(each) for each in self.all)
 
     # --- shut down --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ async def run_stand_ins(
         await stand_ins.register(lambda: None, patience_s=patience_s)
         await stand_ins.keep_alive(follower, announce, patience_s=patience_s)
 
-    # The log is followed for as long as somebody waits for what is in it.
+    # Brokers that shut down wait until the others have replayed, so that the log is followed on.
     async with _Beside(follower.run(), requests.run()) as beside:
         await beside.until(stop.first.wait(), serve())
         with suppress(TimeoutError):

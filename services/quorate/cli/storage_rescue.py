@@ -151,5 +151,5 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST:PORT",
-        help="what listens there is no controller of this quorum; may be repeated",
+        help="do not ask this server: it is no controller of the quorum; may be repeated",
     )

@@ -112,7 +112,7 @@ class ControllerClient(ControllerCalls):
         return whole
 
     async def read_pages(self, request: ReadFor[R], *, current: bool = False) -> AsyncIterator[R]:
-        """The pages of a long answer as they come, so that nobody has to hold all of it.
+        """The pages of a long answer as they come, so that no caller has to hold all of it.
 
         A current read is one that begins with what is committed now. A topic that is replaced
         between two of its pages has a part of each.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @value
 class WantedAlteration:
-    """What its leader wants of one partition."""
+    """A change of one partition, with the leader that asks for it."""
 
     leader: int
     topic_id: TopicId
@@ -38,13 +38,13 @@ class IsrExpansion:
     """Finds what these leaders want, given the brokers that are registered."""
 
     def __init__(self, brokers: Brokers, leaders: Iterable[int]) -> None:
-        """Leaders that are not active are left out: nobody takes an ISR with them."""
+        """Inactive leaders are left out: the controller rejects an ISR with them."""
         self._brokers = brokers
         self._is_led = is_among(brokers.active.intersection(leaders))
         self._is_active = is_among(brokers.active)
 
     def wanted(self, rows: PartitionRows) -> Iterator[WantedAlteration]:
-        """What is wanted of these partitions, in their order; of most it is nothing."""
+        """Yield the changes that leaders want of these partitions, in their order."""
         led = np.flatnonzero(self._is_led(rows.leaders))
         active = np.count_nonzero(self._is_active(rows.replicas[led]), axis=1)
         in_sync = np.count_nonzero(self._is_active(rows.isr[led]), axis=1)

@@ -107,7 +107,7 @@ class LogReader:
         Where there is none the leader waits up to `max_wait_ms`. `epoch` is that of the batch below
         the offset, from a reader that has it: a log without that batch is diverging then, and a
         leader of an earlier epoch is not asked. Raises QuorumUnavailableError, AdminError and
-        RequestRefusedError where nobody answers in time, or the caller may not read.
+        RequestRefusedError if no controller answers in time, or the caller may not read.
         """
         fetch = partial(self._fetch, offset, max_bytes=max_bytes, max_wait_ms=Millis(max_wait_ms))
         answer = await fetch(epoch)

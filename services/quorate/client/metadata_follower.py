@@ -2,7 +2,7 @@
 
 The leader lets a Fetch wait until something is committed, so that news comes at once and an idle
 quorum is asked once in a while. What goes wrong is tried again for as long as the follower runs: an
-election is over soon, and somebody may be given the right to read.
+election is over soon, and an operator may grant the right to read.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MetadataFollower:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed below `end_offset`, without a transaction that is open."""
+        """The committed metadata below `end_offset`, without an open transaction."""
         return self._replayer.image
 
     @property
@@ -69,7 +69,7 @@ class MetadataFollower:
 
     @property
     def is_refused(self) -> bool:
-        """Whether this caller may not read the log, as far as is known."""
+        """True once the quorum has said that this caller may not read the log."""
         return self._troubles.is_refused
 
     async def moved(self) -> None:
@@ -146,7 +146,7 @@ class MetadataFollower:
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
         pace = Pace(LOADING_SHARE)
-        # The time of the last record below it is for metrics, which nobody asks for here.
+        # The time of the last record below it is for metrics, which are not exported here.
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, 0))
         async for batch in self._reader.snapshot_batches(snapshot_id):
             if not batch.header.is_control:
@@ -167,7 +167,7 @@ class _Troubles:
         self.is_refused = False
 
     def failed(self, error: Exception) -> int:
-        """How many milliseconds to wait before the next attempt."""
+        """Count a failure; the wait before the next attempt, in milliseconds."""
         now_s = asyncio.get_running_loop().time()
         if not self._count:
             self._since_s = now_s

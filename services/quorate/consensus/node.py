@@ -79,7 +79,7 @@ class Peers:
 
 @value
 class Looks:
-    """What is looked at every few seconds: the free space, and whether the files are there."""
+    """The checks of every few seconds: of the free space, and of the files."""
 
     room: Room
     files: FileWatch

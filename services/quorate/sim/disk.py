@@ -227,7 +227,7 @@ class SimulatedDisk:
         directory.durable = dict(directory.entries)
 
     def holds(self, path: str, inode: Inode) -> bool:
-        """Whether `path` names that file; a look from outside, without hook."""
+        """True if `path` names that file; a look from outside, without hook."""
         parent, _, name = path.rpartition("/")
         directory = self._directories.get(parent or "/")
         return directory is not None and directory.entries.get(name) is inode

@@ -49,7 +49,7 @@ class LostFile:
 
 @value
 class PutBack:
-    """Which files have their content again; `problem` says why not all of them, if so.
+    """The files that have their content again; `problem` says why others have not.
 
     `is_refused` says that nothing may be written there at all.
     """
@@ -115,7 +115,7 @@ class FilesInUse:
     # --- putting back -----------------------------------------------------------------------------
 
     def put_back(self, lost: Collection[LostFile]) -> PutBack:
-        """Write the lost files anew, durable on return; nothing may be appended any more.
+        """Rewrite the lost files, durable on return; nothing may be appended any more.
 
         The vote comes first: recovery refuses a log without one. What stands in the place of a file
         is set aside, not overwritten. Where metadata.log.dir itself is gone, nothing is written:

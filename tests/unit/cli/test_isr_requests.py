@@ -148,7 +148,7 @@ async def test_a_request_without_an_answer_is_judged_by_the_log(
         leave_and_return(quorum, 2)
         quorum.move()
         await until(lambda: isr_sizes(quorum, "a") == [2])
-    # It was done although nobody said so: nothing is asked for twice.
+    # It was done although no answer came: nothing is asked for twice.
     assert (len(quorum.asked), said) == (2, [])
 
 

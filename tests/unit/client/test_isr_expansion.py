@@ -1,4 +1,4 @@
-"""Which replicas leaders want back in the ISR, and which not."""
+"""Tests of the replicas that leaders want back in the ISR."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ case $answer in
         ;;
 esac
 echo "nobody knows of a quorum: this one is founded here"
-# They have just been asked, and what cannot be understood counts as nobody: a service mesh may accept
+# They have just been asked, and an answer that is not understood counts as none: a service mesh may accept
 # connections for pods that are not there. Where a quorum was founded its record says so.
 set --
 for peer in $(echo "$PEERS" | tr , ' '); do
