@@ -8,12 +8,12 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
 from quorate.client.controller_client import ControllerClient
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey, format_uuid
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.transport import Transport
+from quorate.storage.identities import draw_uuid
 from quorate.storage.meta import MetaProperties
 from tests.chaos import disks
 from tests.chaos.disks import Disk, compile_shim

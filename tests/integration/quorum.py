@@ -15,7 +15,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import (
     METRICS_PORT_STEP,
     NodePlan,
@@ -40,6 +39,7 @@ from quorate.controller.topics.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
 from quorate.settings.transport import TRANSPORT
+from quorate.storage.identities import draw_uuid
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
 from tests.integration.transports import chosen

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.cli.identities import draw_uuid
 from quorate.records.ids import format_uuid
+from quorate.storage.identities import draw_uuid
 from tests.interop.stock_kafka import StockServer, write_properties
 from tests.ports import HOST, free_ports
 

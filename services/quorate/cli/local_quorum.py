@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.identities import draw_uuid
 from quorate.cli.output import CommandError
 from quorate.cli.storage import bootstrap_records
 from quorate.records.ids import (
@@ -30,6 +29,7 @@ from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.regular_files import UnfitFileError, read_regular
 from quorate.storage.files import OsFileSystem, write_atomically
 from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.identities import draw_uuid
 from quorate.storage.layout import META_PROPERTIES
 from quorate.storage.meta import MetaProperties
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli import storage_rescue
-from quorate.cli.identities import draw_uuid, parse_cluster_id
+from quorate.cli.identities import parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.consensus.part_settings import storage_config
@@ -33,9 +34,10 @@ from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.identities import draw_uuid
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES
 from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import MetaProperties, encode_meta, read_meta
+from quorate.storage.meta import MetaProperties, encode_meta, lacks_directory_id, read_meta
 from quorate.storage.recovery import examine
 from quorate.storage.rescue_record import refuse_unfinished
 
@@ -368,11 +370,14 @@ def show_info(arguments: argparse.Namespace) -> int:
     except StorageError as error:
         problems.append(str(error))
     try:
-        meta = read_meta(fs, f"{directory}/{META_PROPERTIES}") if is_there else None
+        path = f"{directory}/{META_PROPERTIES}"
+        # A start draws the id of a directory that has none.
+        is_nameless = lacks_directory_id(fs, path)
+        meta = read_meta(fs, path, new_directory_id=_new_directory_id()) if is_there else None
     except StorageError as error:
         problems.append(str(error))
     else:
-        properties = _properties(meta)
+        properties = _properties(meta, is_nameless=is_nameless)
         if is_there and meta is None:
             problems.append(f"{directory} is not formatted: use `quorate storage format`")
         elif meta is not None and meta.node_id != config.node_id:
@@ -396,7 +401,8 @@ def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
     try:
         DirectoryLock(directory).check()
         if fs.exists(f"{directory}/{LOG_DIR}"):
-            examine(fs, directory, storage_config(config), is_rescue=False)
+            settings = replace(storage_config(config), new_directory_id=_new_directory_id())
+            examine(fs, directory, settings, is_rescue=False)
     except DirectoryInUseError:
         return []
     except StorageError as error:
@@ -406,11 +412,18 @@ def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
     return []
 
 
-def _properties(meta: MetaProperties | None) -> dict[str, str]:
+def _new_directory_id() -> DirectoryId:
+    return DirectoryId(draw_uuid())
+
+
+def _properties(meta: MetaProperties | None, *, is_nameless: bool) -> dict[str, str]:
     if meta is None:
         return {}
     lines = encode_meta(meta).decode().splitlines()
-    return dict(sorted(line.split("=", 1) for line in lines if "=" in line))
+    properties = dict(sorted(line.split("=", 1) for line in lines if "=" in line))
+    if is_nameless:
+        del properties["directory.id"]
+    return properties
 
 
 def _print_info(directory: str | None, properties: Mapping[str, str], problems: list[str]) -> None:

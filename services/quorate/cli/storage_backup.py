@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
-from quorate.cli.identities import draw_uuid, parse_cluster_id
+from quorate.cli.identities import parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
@@ -23,6 +23,7 @@ from quorate.storage.backup import local_end, open_source
 from quorate.storage.backup_file import check_backup, digest_of, write_backup
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.files import OsFileSystem
+from quorate.storage.identities import draw_uuid
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import read_meta
 from quorate.storage.restore import refuse_unless_empty, restoration, restore

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.cli.identities import draw_uuid, parse_cluster_id
+from quorate.cli.identities import parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.addresses import parse_server
@@ -23,6 +23,7 @@ from quorate.storage import layout
 from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.files import OsFileSystem
+from quorate.storage.identities import draw_uuid
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import MetaProperties, read_meta
 from quorate.storage.rescue import choose, finish, new_epoch, survey

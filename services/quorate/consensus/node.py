@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import quorate
@@ -29,6 +30,7 @@ from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.records.ids import DirectoryId
 from quorate.records.value import value
 from quorate.rpc.connections import Connections
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
@@ -36,6 +38,7 @@ from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import Fetchers, RaftService
 from quorate.settings.transport import Transport
 from quorate.storage.files import OsFileSystem
+from quorate.storage.identities import draw_uuid
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
 from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
@@ -124,11 +127,10 @@ class Node:
         What is opened goes to `serve`, or is closed. Raises StorageError, OSError.
         """
         directory = self._config.log.directory
+        settings = replace(storage_config(self._config), new_directory_id=DirectoryId(draw_uuid()))
 
         def recover() -> Opened:
-            store, recovered = LogStore.open(
-                OsFileSystem(), directory, storage_config(self._config)
-            )
+            store, recovered = LogStore.open(OsFileSystem(), directory, settings)
             try:
                 is_needed = not recovered.state.snapshots and not store.log.has_data
                 return Opened(store, recovered, read_bootstrap(directory, is_needed=is_needed))

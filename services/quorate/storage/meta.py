@@ -22,6 +22,7 @@ _TOPIC_ID: Final = bytes(15) + b"\x01"
 _PARTITION_METADATA: Final = f"version: 0\ntopic_id: {format_uuid(_TOPIC_ID)}".encode()
 _PROPERTY: Final = re.compile(r"\s*([^\s=:#!]+)\s*[=:]\s*(.*?)\s*")
 _COMMENTS: Final = ("#", "!")
+_NO_DIRECTORY_ID: Final = "directory.id is missing"
 
 
 @value
@@ -41,16 +42,14 @@ def encode_meta(meta: MetaProperties) -> bytes:
     ).encode()
 
 
-def decode_meta(data: bytes) -> MetaProperties:
-    """The identity in the file's bytes. Raises ValueError that names the property at fault."""
-    properties: dict[str, str] = {}
-    for line in data.decode("utf-8-sig").splitlines():
-        if not line.strip() or line.lstrip().startswith(_COMMENTS):
-            continue
-        match = _PROPERTY.fullmatch(line)
-        if match is None:
-            raise ValueError(f"{line!r} is no property")
-        properties[match[1]] = match[2]
+def decode_meta(data: bytes, *, new_directory_id: DirectoryId | None = None) -> MetaProperties:
+    """The identity in the file's bytes. Raises ValueError that names the property at fault.
+
+    Kafka before 3.7 wrote no directory.id: such a file gets `new_directory_id` if there is one.
+    """
+    properties = _properties(data)
+    if new_directory_id is not None:
+        properties.setdefault("directory.id", format_uuid(new_directory_id))
     for name in ("version", "node.id", "cluster.id", "directory.id"):
         if not properties.get(name):
             raise ValueError(f"{name} is missing")
@@ -61,6 +60,18 @@ def decode_meta(data: bytes) -> MetaProperties:
         ClusterId(properties["cluster.id"]),
         _property(properties, "directory.id", parse_directory_id),
     )
+
+
+def _properties(data: bytes) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    for line in data.decode("utf-8-sig").splitlines():
+        if not line.strip() or line.lstrip().startswith(_COMMENTS):
+            continue
+        match = _PROPERTY.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{line!r} is no property")
+        properties[match[1]] = match[2]
+    return properties
 
 
 def _property(properties: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T:
@@ -74,20 +85,44 @@ def _node_id(text: str) -> NodeId:
     return NodeId(whole_number(text, maximum=INT32_MAX))
 
 
-def read_meta(fs: FileSystem, path: str) -> MetaProperties | None:
+def read_meta(
+    fs: FileSystem, path: str, *, new_directory_id: DirectoryId | None = None
+) -> MetaProperties | None:
     """The directory's identity, or None where the file does not exist.
 
-    Raises StorageError when it is malformed.
+    `new_directory_id` is as for `decode_meta`. Raises StorageError when the file is malformed.
     """
     if not fs.exists(path):
         return None
     try:
-        return decode_meta(fs.read(path))
+        return decode_meta(fs.read(path), new_directory_id=new_directory_id)
     except ValueError as error:
+        if str(error) == _NO_DIRECTORY_ID and lacks_directory_id(fs, path):
+            raise StorageError(
+                f"{path}: {_NO_DIRECTORY_ID}, as in files of Kafka before 3.7: start the "
+                "controller, which adds it; or, restore the file from a backup"
+            ) from error
         raise StorageError(
             f"{path}: {error}. Restore the file: node.id and cluster.id are those of the cluster, "
             "directory.id is the one under which `metadata-quorum describe` lists this voter"
         ) from error
+
+
+def lacks_directory_id(fs: FileSystem, path: str) -> bool:
+    """Whether meta.properties is there without a directory.id, as Kafka before 3.7 wrote it.
+
+    False where another line is malformed: whoever reads the file then says what is wrong with it.
+    """
+    try:
+        return fs.exists(path) and "directory.id" not in _properties(fs.read(path))
+    except ValueError:
+        return False
+
+
+def add_directory_id(fs: FileSystem, path: str, directory_id: DirectoryId) -> None:
+    """Add directory.id to meta.properties and keep all other lines, durable on return (KIP-853)."""
+    line = f"directory.id={format_uuid(directory_id)}\n".encode()
+    write_atomically(fs, path, fs.read(path).rstrip(b"\r\n") + b"\n" + line)
 
 
 def write_meta(fs: FileSystem, path: str, meta: MetaProperties) -> None:

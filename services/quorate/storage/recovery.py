@@ -25,6 +25,7 @@ from quorate.records.ids import (
 )
 from quorate.records.value import value
 from quorate.storage import layout
+from quorate.storage.directory_ids import told_directory_id
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
@@ -32,7 +33,12 @@ from quorate.storage.found import Found
 from quorate.storage.healing import Healing, read_healing
 from quorate.storage.judgement import Verdict, judge
 from quorate.storage.log_scan import Witnesses, scan_log
-from quorate.storage.meta import MetaProperties, check_partition_metadata, read_meta
+from quorate.storage.meta import (
+    MetaProperties,
+    check_partition_metadata,
+    lacks_directory_id,
+    read_meta,
+)
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.refusing import Refusing
 from quorate.storage.repair import Repair
@@ -109,6 +115,7 @@ class _Recovery:
         self.snapshots = SnapshotStore(fs, self.log_dir)
         self.refusing = Refusing(directory, self.snapshots)
         self.findings: list[str] = []
+        self.lacks_id = False
 
     def run(self) -> Recovered:
         if not self.is_rescue:
@@ -118,6 +125,8 @@ class _Recovery:
         found = self._find(meta)
         verdict, state, voters = self._weigh(found)
         repair = Repair(self.fs, self.directory, meta, found.flushed_file)
+        if self.lacks_id:
+            self.findings.append(repair.add_directory_id())
         healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
         if found.election is None:
             repair.begin(state, self.config.static_voters)
@@ -177,7 +186,12 @@ class _Recovery:
 
     def _identity(self) -> MetaProperties:
         path = f"{self.directory}/{layout.META_PROPERTIES}"
-        meta = read_meta(self.fs, path)
+        self.lacks_id = lacks_directory_id(self.fs, path)
+        new = None
+        if self.lacks_id:
+            told = told_directory_id(self.fs, self.directory, self.snapshots, self.config.node_id)
+            new = told or self.config.new_directory_id
+        meta = read_meta(self.fs, path, new_directory_id=new)
         if meta is None:
             raise StorageError(
                 f"{path} is missing: format the directory first (`quorate storage format`); or, if "

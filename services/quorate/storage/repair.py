@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ElectionState
-from quorate.records.ids import Epoch
+from quorate.records.ids import Epoch, format_uuid
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import encode_epochs, entries_between
 from quorate.storage.files import copy_durably, remove_durably, write_atomically
 from quorate.storage.flushed_end import FlushedEnd
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.log import MetadataLog
-from quorate.storage.meta import ensure_partition_metadata
+from quorate.storage.meta import add_directory_id, ensure_partition_metadata
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.segment import Segment
 from quorate.storage.setting_aside import SettingAside
@@ -52,6 +52,13 @@ class Repair:
         self.meta = meta
         self.flushed_file = flushed_file
         self.aside = SettingAside(fs, self.log_dir)
+
+    def add_directory_id(self) -> str:
+        """Give the directory its id before anything is written under it; say so."""
+        path = f"{self.directory}/{layout.META_PROPERTIES}"
+        add_directory_id(self.fs, path, self.meta.directory_id)
+        named = format_uuid(self.meta.directory_id)
+        return f"{path} had no directory.id: this directory is {named} from now on"
 
     def remember(
         self,

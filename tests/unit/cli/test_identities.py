@@ -1,21 +1,11 @@
-"""Ids of clusters and directories."""
+"""Ids of clusters."""
 
 from __future__ import annotations
 
-import secrets
-
 import pytest
 
-from quorate.cli.identities import draw_uuid, parse_cluster_id
+from quorate.cli.identities import parse_cluster_id
 from quorate.cli.output import CommandError
-
-
-def test_a_drawn_id_is_none_of_kafkas_own_and_never_looks_like_a_flag(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    draws = iter([bytes(16), bytes(15) + b"\x01", b"\xf8" + bytes(15), b"\x05" * 16])
-    monkeypatch.setattr(secrets, "token_bytes", lambda size: next(draws)[:size])
-    assert draw_uuid() == b"\x05" * 16
 
 
 def test_a_cluster_id_is_a_word_that_every_tool_takes() -> None:

@@ -275,6 +275,17 @@ def test_info_shows_the_identity(run: Format, directory: Path) -> None:
     )
 
 
+def test_info_has_nothing_against_a_directory_without_an_id(run: Format, directory: Path) -> None:
+    run("format", "-t", CLUSTER, "-N")
+    path = directory / META_PROPERTIES
+    kept = [line for line in path.read_text().splitlines() if not line.startswith("directory.id")]
+    path.write_text("\n".join(kept))
+    status, out, err = run("info")
+    assert (status, err) == (0, "")
+    assert f"Found metadata: {{cluster.id={CLUSTER}, node.id=1, version=1}}" in out
+    assert path.read_text() == "\n".join(kept)
+
+
 def test_info_says_what_is_wrong(run: Format, directory: Path) -> None:
     assert run("info") == (
         1,

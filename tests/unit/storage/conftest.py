@@ -88,6 +88,14 @@ class Replica:
         self.store, recovered = LogStore.open(self.disk, DIRECTORY, self.config)
         return recovered
 
+    def everything(self) -> dict[str, bytes]:
+        """All files by their path."""
+        return {
+            f"{path}/{name}": self.disk.read(f"{path}/{name}")
+            for path in (DIRECTORY, LOG_DIR)
+            for name in self.disk.files(path)
+        }
+
     # --- what a process does ----------------------------------------------------------------------
 
     @property

@@ -9,9 +9,11 @@ from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.meta import (
     MetaProperties,
+    add_directory_id,
     decode_meta,
     encode_meta,
     ensure_partition_metadata,
+    lacks_directory_id,
     read_meta,
 )
 
@@ -61,6 +63,38 @@ def test_a_malformed_file_is_refused_by_its_property(old: bytes, new: bytes, rea
     write_atomically(disk, "/data/x", STOCK.replace(old, new))
     with pytest.raises(StorageError, match=f"/data/x: .*{reason}.*Restore the file"):
         read_meta(disk, "/data/x")
+
+
+NAMELESS = STOCK.replace(b"directory.id=a4BOI_ZsQFa_DLfdNUGhaQ\n", b"")
+
+
+def test_a_file_of_kafka_before_3_7_takes_the_directory_id_that_it_is_given() -> None:
+    assert decode_meta(NAMELESS, new_directory_id=META.directory_id) == META
+    other = DirectoryId(b"\x07" * 16)
+    assert decode_meta(STOCK, new_directory_id=other) == META
+    disk = Replica().disk
+    write_atomically(disk, "/data/x", NAMELESS)
+    assert lacks_directory_id(disk, "/data/x")
+    with pytest.raises(StorageError, match=r"/data/x: directory.id is missing, .*start the contr"):
+        read_meta(disk, "/data/x")
+
+
+def test_a_directory_id_is_added_below_all_that_the_file_says() -> None:
+    disk = Replica().disk
+    for data in (NAMELESS, NAMELESS.rstrip(b"\n"), NAMELESS + b"\n\n"):
+        write_atomically(disk, "/data/x", data)
+        add_directory_id(disk, "/data/x", META.directory_id)
+        assert disk.read("/data/x") == NAMELESS + b"directory.id=a4BOI_ZsQFa_DLfdNUGhaQ\n"
+        assert not lacks_directory_id(disk, "/data/x")
+
+
+@pytest.mark.parametrize("line", [b"directory.id=\n", b"directory.id=a4BOI\n"])
+def test_a_directory_id_that_is_there_is_not_replaced(line: bytes) -> None:
+    disk = Replica().disk
+    write_atomically(disk, "/data/x", NAMELESS + line)
+    assert not lacks_directory_id(disk, "/data/x")
+    with pytest.raises(StorageError, match=r"directory\.id.*Restore the file"):
+        read_meta(disk, "/data/x", new_directory_id=META.directory_id)
 
 
 def test_a_missing_file_is_none() -> None:

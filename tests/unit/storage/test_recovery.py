@@ -44,14 +44,6 @@ def boundaries(content: bytes) -> dict[int, int]:
     return {0: 0, **ends}
 
 
-def everything(replica: Replica) -> dict[str, bytes]:
-    return {
-        f"{path}/{name}": replica.disk.read(f"{path}/{name}")
-        for path in (DIRECTORY, LOG_DIR)
-        for name in replica.disk.files(path)
-    }
-
-
 def each_byte_flipped(replica: Replica, paths: list[str]) -> Iterator[tuple[str, Replica]]:
     """A copy for each byte of these files, with one bit of it flipped: another one each time."""
     disk = replica.disk
@@ -69,10 +61,10 @@ def logs(replica: Replica) -> list[str]:
 
 def refusal(replica: Replica) -> str:
     """Why the directory is refused; nothing in it has changed."""
-    before = everything(replica)
+    before = replica.everything()
     with pytest.raises(StorageError) as error:
         replica.open()
-    assert everything(replica) == before
+    assert replica.everything() == before
     return str(error.value)
 
 
@@ -467,9 +459,9 @@ def test_damage_is_measured_by_what_lies_behind_it_where_the_flushed_end_is_olde
 def test_an_examination_judges_as_recovery_does_and_changes_nothing() -> None:
     replica = with_history()
     replica.flip(logs(replica)[1], 80)
-    before = everything(replica)
+    before = replica.everything()
     examined = examine(replica.disk, DIRECTORY, replica.config)
-    assert everything(replica) == before
+    assert replica.everything() == before
     recovered = replica.open()
     assert (examined.state, examined.meta) == (recovered.state, recovered.meta)
     assert examined.verdict.remembered_end == END

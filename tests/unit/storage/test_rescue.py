@@ -60,14 +60,6 @@ def rescue(replica: Replica, plan: RescuePlan) -> object:
     return finish(replica.disk, DIRECTORY, plan, timestamp_ms=500)
 
 
-def everything(replica: Replica) -> dict[str, bytes]:
-    return {
-        f"{path}/{name}": replica.disk.read(f"{path}/{name}")
-        for path in (DIRECTORY, LOG_DIR)
-        for name in replica.disk.files(path)
-    }
-
-
 def settled(voters: VoterSet = THREE) -> Replica:
     replica = Replica(voters)
     replica.write_history()
@@ -82,9 +74,9 @@ def test_a_survey_changes_nothing_and_tells_end_epoch_and_voters() -> None:
     replica = settled()
     replica.snapshot(at(12, 2))
     replica.save(9)
-    before = everything(replica)
+    before = replica.everything()
     survivor = survivor_of(replica)
-    assert everything(replica) == before
+    assert replica.everything() == before
     assert (survivor.end, survivor.highest_end, survivor.epoch) == (END, END, 9)
     assert (survivor.voters, survivor.committed) == (THREE, 12)
     assert survivor.endpoints == voter(1).endpoints

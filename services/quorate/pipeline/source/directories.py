@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.partitions import UNASSIGNED_DIR
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
@@ -190,7 +191,8 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
     for place in (above, found.path):
         path = f"{place}/{layout.META_PROPERTIES}"
         try:
-            meta = read_meta(fs, path)
+            # Kafka before 3.7 gave directories no ids, and none is read here.
+            meta = read_meta(fs, path, new_directory_id=UNASSIGNED_DIR)
         except StorageError:
             continue
         except OSError as error:

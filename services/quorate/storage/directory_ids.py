@@ -1,0 +1,37 @@
+"""The id of a directory whose meta.properties has none, as Kafka before 3.7 formatted it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.storage import layout
+from quorate.storage.errors import DamagedSnapshotError
+from quorate.storage.flushed_end import FlushedEndFile
+
+if TYPE_CHECKING:
+    from quorate.records.ids import DirectoryId, NodeId
+    from quorate.storage.files import FileSystem
+    from quorate.storage.snapshots import SnapshotStore
+
+
+def told_directory_id(
+    fs: FileSystem, directory: str, snapshots: SnapshotStore, node_id: NodeId
+) -> DirectoryId | None:
+    """The id under which the log in `directory` was written; None where no file tells it.
+
+    flushed-end tells it of a log that was in use here, the first voters of one that stock Kafka
+    formatted. The voter set knows the disk by that id, so that no other would do.
+    """
+    flushed_file = FlushedEndFile(fs, f"{directory}/{layout.FLUSHED_END}")
+    flushed = flushed_file.load()
+    flushed_file.close()
+    if flushed is not None:
+        return flushed.directory_id
+    if not fs.exists(snapshots.path(layout.BOOTSTRAP_ID)):
+        return None
+    try:
+        voters = snapshots.check(layout.BOOTSTRAP_ID).voters
+    except DamagedSnapshotError:
+        return None
+    first = None if voters is None else voters.by_id(node_id)
+    return None if first is None else first.key.directory_id
