@@ -45,6 +45,7 @@ class SnapshotWriter:
         kraft_version: int = 0,
         voters: VoterSet | None = None,
     ) -> None:
+        """`voters` are written at kraft.version 1 only, which has them in the log."""
         self._fs = fs
         self._path = path
         self._snapshot_id = snapshot_id
@@ -53,6 +54,7 @@ class SnapshotWriter:
         self._values_bytes = 0
         self._offset = 0
         self._size_bytes = 0
+        self._is_frozen = False
         self._file = fs.open(path + PART_SUFFIX, create=True)
         self._file.truncate(0)
         header: list[ControlRecord] = [SnapshotHeader(last_contained_log_timestamp_ms)]
@@ -62,6 +64,7 @@ class SnapshotWriter:
 
     def append(self, values: Iterable[bytes]) -> None:
         """Data records, by their encoded values; a full batch is written at once, not flushed."""
+        assert not self._is_frozen, "a snapshot that is frozen takes no more records"
         for value in values:
             size_bytes = len(value) + _RECORD_OVERHEAD_BYTES
             if self._values and self._values_bytes + size_bytes > BATCH_BYTES:
@@ -71,6 +74,7 @@ class SnapshotWriter:
 
     def freeze(self) -> SnapshotInfo:
         """Write the footer and make the file durable under its name."""
+        self._is_frozen = True
         self._write_values()
         self._write_control([SnapshotFooter()])
         self._file.fdatasync()

@@ -101,6 +101,15 @@ def test_several_directories_are_those_of_different_voters_of_one_cluster(tmp_pa
     assert [directory.node_id for directory in found] == [1, 2]
 
 
+def test_a_directory_without_an_id_is_that_of_its_node(tmp_path: Path) -> None:
+    """Kafka before 3.7 wrote none."""
+    log = small_log(tmp_path)
+    path = log.root / "meta.properties"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if not line.startswith("directory.id")))
+    assert find_directory(str(log.root)).node_id == 1
+
+
 def test_a_directory_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     """Its records would count twice."""
     log = small_log(tmp_path / "a")

@@ -145,3 +145,11 @@ def test_one_whose_directory_was_removed_says_so_and_is_given_up(tmp_path: Path)
     with pytest.raises(FileNotFoundError):
         lost.freeze()
     lost.abandon()
+
+
+def test_a_snapshot_that_is_frozen_takes_no_more_records() -> None:
+    snapshot = writer(Replica())
+    snapshot.append([b"a"])
+    snapshot.freeze()
+    with pytest.raises(AssertionError, match="frozen"):
+        snapshot.append([b"b"])
