@@ -66,18 +66,20 @@ class Settling:
     """What is left to look at.
 
     `brokers` are those for whom the pass under way was begun, `later` those for whom another one
-    has to follow. A sweep is the first pass of an active controller, and concerns everybody.
+    has to follow; `again` that one has to follow although no broker came or went. A sweep is the
+    first pass of an active controller, and concerns everybody.
     """
 
     cursor: PassCursor | None = None
     brokers: frozenset[int] = frozenset()
     later: frozenset[int] = frozenset()
+    again: bool = False
     is_sweep: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether every partition has the leader and the ISR that it should have."""
-        return self.cursor is None and not self.later and not self.is_sweep
+        return self.cursor is None and not (self.later or self.again or self.is_sweep)
 
     def concerns(self, broker_id: int) -> bool:
         """Whether partitions may still be as if that broker had not come or gone."""
@@ -92,7 +94,17 @@ class Settling:
         # A key alone: the partitions of now would all be kept until the pass is over, and those
         # that changed meanwhile, perhaps all, be freed in the turn in which it is.
         cursor = PassCursor(end=key_of(image.topics.made, 0))
-        return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
+        brokers = self.later
+        return replace(self, cursor=cursor, brokers=brokers, later=frozenset(), again=False)
+
+
+@value
+class PassWanted:
+    """All partitions have to be looked at, since more replicas may lead than before."""
+
+    def apply(self, soft: SoftState) -> None:
+        """A pass follows the one under way, if any. A `SoftChange`."""
+        soft.put(replace(soft.of(Settling), again=True))
 
 
 def settle(
@@ -123,9 +135,12 @@ def decide_rest(context: Context) -> Outcome | None:
     if settling.is_over:
         return None
     image = context.freeze()
+    proposal = Proposal(metadata_version(image.features))
+    if settling.again and not image.topics.tally.offline:
+        # No partition waits for a leader, so that none could have another one.
+        return Outcome(proposal, None, (replace(settling, again=False),))
     if settling.cursor is None:
         settling = settling.begun(image)
-    proposal = Proposal(metadata_version(image.features))
     active = image.brokers.active
     return Outcome(proposal, None, (_go_on(settling, image, active, proposal),))
 

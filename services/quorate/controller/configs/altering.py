@@ -21,7 +21,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.configs.records import config_records
-from quorate.controller.configs.resources import resource_key, resource_problem
+from quorate.controller.configs.resources import UNCLEAN, resource_key, resource_problem
 from quorate.controller.configs.table import (
     BROKER_LISTS,
     TOPIC_CONFIGS,
@@ -32,14 +32,16 @@ from quorate.controller.configs.table import (
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.settling import PassWanted
 from quorate.records.errors import ErrorCode
+from quorate.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.controller.image import View
     from quorate.controller.slices import Slices
-    from quorate.records.metadata import ConfigRecord
+    from quorate.records.metadata import MetadataRecord
 
 _BROKER_CONFIG = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -61,7 +63,19 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
         else:
             results.append(AlteredResource(resource))
     reply = IncrementalAlterConfigsReply(tuple(results))
-    return Outcome(Proposal(level) if request.validate_only else proposal, reply)
+    if request.validate_only:
+        return Outcome(Proposal(level), reply)
+    # Kafka looks for such partitions every five minutes (unclean.leader.election.interval.ms).
+    soft = (PassWanted(),) if any(map(_may_elect, proposal.records)) else ()
+    return Outcome(proposal, reply, soft)
+
+
+def _may_elect(record: MetadataRecord) -> bool:
+    """Whether replicas out of sync may lead that could not before.
+
+    A topic's own value that is removed may have hidden that of all brokers.
+    """
+    return isinstance(record, ConfigRecord) and record.name == UNCLEAN and record.value != "false"
 
 
 def refused_alteration(

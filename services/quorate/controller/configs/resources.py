@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import View
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
-_UNCLEAN: Final = "unclean.leader.election.enable"
+UNCLEAN: Final = "unclean.leader.election.enable"
 _MIN_INSYNC: Final = "min.insync.replicas"
 # Of a name that is none, enough to be recognised.
 _SHOWN_MAX: Final = 32
@@ -54,7 +54,7 @@ def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, 
 
 def allows_unclean_election(image: View, topic: str) -> bool:
     """Whether a replica out of sync may lead a partition of the topic when no other can."""
-    return _topic_config(image, topic, _UNCLEAN, "false").lower() == "true"
+    return _topic_config(image, topic, UNCLEAN, "false").lower() == "true"
 
 
 def min_insync_replicas(image: View, topic: str, replicas: int) -> int:

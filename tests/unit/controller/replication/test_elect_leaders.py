@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.controller import settling
+from quorate.controller.configs.messages import (
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+    ResourceType,
+)
 from quorate.controller.partitions import NO_LEADER, RECOVERING
 from quorate.controller.replication import elect_leaders
 from quorate.controller.replication.messages import (
@@ -14,9 +22,11 @@ from quorate.controller.replication.messages import (
     LeaderElection,
 )
 from quorate.records.errors import ErrorCode
+from tests.unit.controller.configs.conftest import alter, put
 from tests.unit.controller.replication.test_alter_partition import alteration, asks
 
 if TYPE_CHECKING:
+    from quorate.controller.configs.messages import IncrementalAlterConfigs
     from tests.unit.controller.conftest import Cluster
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -112,6 +122,57 @@ def test_an_unclean_leader(cluster: Cluster) -> None:
     assert errors(elect(cluster, UNCLEAN, PARTITION)) == [("t", 0, ErrorCode.NONE, 1)]
     after = cluster.partition("t")
     assert (after.leader, after.isr, after.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+TOPIC_T = ConfigResource(ResourceType.TOPIC, "t")
+OF_ALL = ConfigResource(ResourceType.BROKER, "")
+ALLOW = put("unclean.leader.election.enable", "true")
+FORBID = put("unclean.leader.election.enable", "false")
+REMOVE = ConfigChange("unclean.leader.election.enable", AlterOperation.DELETE)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (None, alter(ALLOW, resource=TOPIC_T)),
+        (None, alter(ALLOW, resource=OF_ALL)),
+        # The topic's own value hides that of all brokers.
+        ((alter(FORBID, resource=TOPIC_T), alter(ALLOW, resource=OF_ALL)), REMOVE),
+    ],
+)
+def test_a_leaderless_partition_gets_an_unclean_leader_once_that_is_allowed(
+    cluster: Cluster,
+    first: tuple[IncrementalAlterConfigs, ...] | None,
+    last: IncrementalAlterConfigs | ConfigChange,
+) -> None:
+    join(cluster, 2)
+    stop(cluster, 2)
+    for request in first or ():
+        cluster.ask(request)
+        cluster.settle()
+    assert cluster.leading("t") == [(NO_LEADER, (2,))]
+    cluster.ask(alter(last, resource=TOPIC_T) if isinstance(last, ConfigChange) else last)
+    assert cluster.controller.wake_at_ms == 0
+    cluster.settle()
+    after = cluster.partition("t")
+    assert (after.leader, after.isr, after.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_a_change_that_is_only_validated_elects_no_leader(cluster: Cluster) -> None:
+    join(cluster, 2)
+    stop(cluster, 2)
+    cluster.ask(replace(alter(ALLOW, resource=TOPIC_T), validate_only=True))
+    assert cluster.settle() == []
+    assert cluster.leading("t") == [(NO_LEADER, (2,))]
+
+
+def test_no_partition_is_looked_at_while_each_has_a_leader(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "_compare", None)
+    cluster.ask(alter(ALLOW, resource=OF_ALL))
+    assert cluster.settle() == []
+    assert cluster.controller.wake_at_ms != 0
 
 
 def test_nobody_is_left(cluster: Cluster) -> None:
