@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.controller.configs.resources import allows_unclean_election
+from quorate.controller.configs.resources import allows_unclean_election, min_insync_replicas
 from quorate.controller.features.levels import (
     ELIGIBLE_REPLICAS_LEVEL,
     ISR_SHRINK_KEEPS_EPOCH_LEVEL,
+    has_eligible_replicas,
     metadata_version,
 )
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from quorate.controller.partition_rows import Bits, PartitionRows, Rows
     from quorate.controller.partitions import Partition
     from quorate.controller.topics.image import Topic
-    from quorate.records.ids import TopicId
 
 # Ids of brokers below are looked up in a table, larger ones by halving.
 _TABLE_MAX: Final = 1 << 16
@@ -81,8 +81,7 @@ def change_of(
     choice = _choose(partition, active, allows_unclean=unclean)
     if choice == Choice(partition.leader, partition.isr):
         return None
-    level = metadata_version(image.features)
-    return make_record(topic.topic_id, partition_id, partition, choice, level)
+    return make_record(image, topic, partition_id, partition, choice)
 
 
 @value
@@ -114,6 +113,10 @@ def _choose(partition: Partition, active: frozenset[int], *, allows_unclean: boo
         # One that a reassignment took away may have deleted its data.
         if broker in active and broker in partition.replicas:
             return Choice(broker, (broker,), leaves_isr=True)
+    last_known = partition.last_known_elr
+    if not partition.isr and len(last_known) == 1 and last_known[0] in active:
+        # It led last, and no other replica is known to have more.
+        return Choice(last_known[0], last_known, is_unclean=True, leaves_isr=True)
     for broker in partition.replicas if allows_unclean else ():
         if broker in active:
             return Choice(broker, (broker,), is_unclean=True, leaves_isr=True)
@@ -135,22 +138,41 @@ def choose_unclean(partition: Partition, active: frozenset[int]) -> Choice:
 
 
 def make_record(
-    topic_id: TopicId, partition_id: int, partition: Partition, choice: Choice, level: int
+    image: MetadataImage, topic: Topic, partition_id: int, partition: Partition, choice: Choice
 ) -> PartitionChangeRecord:
     """Write a choice as a record."""
+    level = metadata_version(image.features)
     shrinks = choice.isr != partition.isr
     # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
     sets_leader = choice.leader != partition.leader or (
         shrinks and level < ISR_SHRINK_KEEPS_EPOCH_LEVEL
     )
-    # Once somebody outside the ISR leads, the others that were eligible may lack what it accepts.
-    clears = choice.leaves_isr and level >= ELIGIBLE_REPLICAS_LEVEL
+    eligible = last_known = None
+    if level >= ELIGIBLE_REPLICAS_LEVEL:
+        if choice.leaves_isr and partition.eligible_leader_replicas:
+            eligible = _still_eligible(image, topic, partition, choice)
+        if sets_leader and choice.leader != NO_LEADER and partition.last_known_elr:
+            last_known = ()
     return PartitionChangeRecord(
         partition_id=partition_id,
-        topic_id=topic_id,
+        topic_id=topic.topic_id,
         isr=choice.isr if shrinks else None,
         leader=choice.leader if sets_leader else NO_LEADER_CHANGE,
         leader_recovery_state=RECOVERING if choice.is_unclean else NO_RECOVERY_CHANGE,
-        eligible_leader_replicas=() if clears and partition.eligible_leader_replicas else None,
-        last_known_elr=() if clears and partition.last_known_elr else None,
+        eligible_leader_replicas=eligible,
+        last_known_elr=last_known,
     )
+
+
+def _still_eligible(
+    image: MetadataImage, topic: Topic, partition: Partition, choice: Choice
+) -> tuple[int, ...]:
+    """The eligible replicas that are left when one of them leads.
+
+    While fewer are in sync than a write needs, the leader commits nothing that they lack.
+    """
+    if choice.is_unclean or not has_eligible_replicas(image.features):
+        return ()
+    if len(choice.isr) >= min_insync_replicas(image, topic.name, len(partition.replicas)):
+        return ()
+    return tuple(id_ for id_ in partition.eligible_leader_replicas if id_ not in choice.isr)

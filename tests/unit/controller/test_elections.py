@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from immutables import Map
@@ -123,10 +125,36 @@ def test_a_broker_that_is_back_does_not_lead_what_it_is_not_in_sync_for() -> Non
     assert changes(image, 2) == []
 
 
-def test_an_eligible_replica_leads_alone_and_the_others_are_not_eligible_any_more() -> None:
+ELR_ON = Map({"metadata.version": 30, "eligible.leader.replicas.version": 1})
+
+
+@pytest.mark.parametrize(
+    ("features", "minimum", "left"),
+    [
+        (ELR_ON, "2", (1,)),
+        # One in sync is enough for a write, which the others lack then.
+        (ELR_ON, "1", ()),
+        (Map({"metadata.version": 30}), "2", ()),
+    ],
+)
+def test_an_eligible_replica_leads_alone_and_others_stay_eligible_while_it_commits_nothing(
+    features: Map[str, int], minimum: str, left: tuple[int, ...]
+) -> None:
     image = image_of(a=[partition((1, 2, 3), (), -1, elr=(1, 3), last_known=(2,))])
+    configs = Configs(Map({(2, "a"): Map({"min.insync.replicas": minimum})}))
+    image = replace(image, features=features, configs=configs)
     assert changes(image, 3) == [
-        change("a", 0, leader=3, isr=(3,), eligible_leader_replicas=(), last_known_elr=())
+        change("a", 0, leader=3, isr=(3,), eligible_leader_replicas=left, last_known_elr=())
+    ]
+
+
+def test_the_leader_that_was_known_last_leads_again_where_no_other_replica_may() -> None:
+    gone = partition((1, 2, 3), (), -1, last_known=(2,))
+    two = partition((1, 2, 3), (), -1, last_known=(2, 3))
+    image = image_of(a=[gone, two])
+    assert changes(image, 3) == []
+    assert changes(image, 2, 3) == [
+        change("a", 0, leader=2, isr=(2,), leader_recovery_state=RECOVERING, last_known_elr=())
     ]
 
 

@@ -63,9 +63,8 @@ class _Election:
         self._image = image
         self._is_preferred = election_type is ElectionType.PREFERRED
         self._active = image.brokers.active
-        self._level = metadata_version(image.features)
         self._changed: dict[tuple[bytes, int], Partition] = {}
-        self.proposal = Proposal(self._level)
+        self.proposal = Proposal(metadata_version(image.features))
 
     def asked(self, request: ElectLeaders) -> Slices[tuple[LeaderElection, ...]]:
         """The partitions that are named, or those that can change.
@@ -137,7 +136,7 @@ class _Election:
         choice = choose(partition, self._active)
         if choice.leader in (partition.leader, NO_LEADER):
             raise self._refuse(partition)
-        record = make_record(topic.topic_id, asked.partition, partition, choice, self._level)
+        record = make_record(self._image, topic, asked.partition, partition, choice)
         if not self.proposal.add((record,)):
             message = too_large(f"The election of {asked.topic!r}-{asked.partition}")
             raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
