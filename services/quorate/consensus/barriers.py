@@ -108,6 +108,11 @@ class Barriers:
         """Abstention is over."""
         self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
 
+    def save_rival(self, effect: api.SaveRival) -> None:
+        """Another quorum of this cluster was found."""
+        save = partial(self._store.save_rival, effect)
+        self._begin(self._access.disk.run("saving the rival", save))
+
     # --- their course -----------------------------------------------------------------------------
 
     def _begin(self, work: Awaitable[None]) -> None:

@@ -247,6 +247,8 @@ class RaftDriver:
                 self._barriers.forget_remembered_end()
             case api.VoteAgain():
                 self._barriers.vote_again()
+            case api.SaveRival():
+                self._barriers.save_rival(effect)
             case api.ProbeLeader():
                 self._transport.probe(effect)
             case api.ShutdownComplete(in_time=True):

@@ -252,6 +252,9 @@ class Announcements:
             said = f"this replica is said to lead epoch {epoch}: not believed"
             r.out.note(NoteKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
             return ErrorCode.INVALID_REQUEST
+        leader = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+        if self.learning.rivalry.doubts(leader):
+            return ErrorCode.INCONSISTENT_VOTER_SET
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
             text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)
             r.out.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)

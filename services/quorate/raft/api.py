@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         VotersAt,
     )
     from quorate.raft.notes import Note
+    from quorate.raft.rival import Rival
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 
@@ -84,7 +85,7 @@ class RecoveredState:
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
     are oldest first; a snapshot's set stands at (snapshot end - 1), the bootstrap one at -1.
-    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8.
+    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival` 43.
     """
 
     log_start: Offset = Offset(0)
@@ -96,6 +97,7 @@ class RecoveredState:
     election: ElectionState | None = None
     remembered_end: OffsetAndEpoch | None = None
     abstains: bool = False
+    rival: Rival | None = None
 
 
 # --- events: facts ------------------------------------------------------------------------------
@@ -376,6 +378,13 @@ class VoteAgain:
 
 
 @value
+class SaveRival:
+    """A barrier: another quorum of this cluster was found (rule 43); durable from here on."""
+
+    rival: Rival
+
+
+@value
 class Peer:
     """Where a request goes; bootstrap servers have negative ids, -2 downwards."""
 
@@ -441,6 +450,7 @@ Effect: TypeAlias = (
     | CheckSnapshot
     | ForgetRememberedEnd
     | VoteAgain
+    | SaveRival
     | SendRequest
     | ProbeLeader
     | SendReply

@@ -34,13 +34,14 @@ JUMP_REGAINED_PER_SECOND: Final = 100
 # A voter or bootstrap server that was asked who leads may be further ahead: of a replica that was
 # away for long, of a new one. Even so half of all epochs are out of reach.
 ASKED_MAX: Final = 2**30
-ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY)
+ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY, CallKind.LOOK_AROUND)
 # A peer that answers so has not looked at what was asked: it may be anybody.
 REFUSED_OUTRIGHT: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.INVALID_REQUEST,
     ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.INCONSISTENT_VOTER_SET,
 )
 
 

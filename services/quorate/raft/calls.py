@@ -28,6 +28,7 @@ class CallKind(Enum):
     END_QUORUM_EPOCH = "EndQuorumEpoch"
     FETCH = "Fetch"
     DISCOVERY = "discovery Fetch"
+    LOOK_AROUND = "looking around"
     FETCH_SNAPSHOT = "FetchSnapshot"
     PROBE = "probe"
     API_VERSIONS = "ApiVersions"

@@ -72,6 +72,7 @@ from quorate.raft.notes import NoteKind
 from quorate.raft.promises import Promises
 from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
+from quorate.raft.rivalry import Rivalry
 from quorate.raft.roles import Leader
 from quorate.raft.starting import start
 from quorate.raft.stopping import Stopping
@@ -96,7 +97,8 @@ class RaftCore:
         self.hearing = Hearing(r)
         self.believing = Believing(r)
         self.becoming = Becoming(r)
-        self.learning = Learning(r, self.becoming)
+        self.rivalry = Rivalry(r, self.becoming)
+        self.learning = Learning(r, self.becoming, self.rivalry)
         self.suspecting = Suspecting(r, self.becoming)
         promises = Promises(r)
         self.voting = Voting(r, self.becoming, self.believing, self.suspecting, promises)
@@ -149,7 +151,7 @@ class RaftCore:
     @property
     def is_new(self) -> bool:
         """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
-        return self.replica.epoch == 0
+        return self.replica.epoch == 0 and self.replica.rival is None
 
     def servers(self) -> list[Peer]:
         """The voters and bootstrap servers that could know the leader."""
@@ -226,6 +228,10 @@ class RaftCore:
     def _handle_request(self, event: RequestReceived) -> None:
         r = self.replica
         token, request = event.token, event.request
+        refusal = self.rivalry.refusal(request)
+        if refusal is not None:
+            r.out.reply(token, refusal)
+            return
         self.hearing.hear(request)
         match request:
             case FetchRequest():
@@ -274,6 +280,8 @@ class RaftCore:
                 self.following.handle_fetch(call, answer)
             case CallKind.DISCOVERY, FetchResponse() | CallFailure() as answer:
                 self.finding.handle_response(call, answer)
+            case CallKind.LOOK_AROUND, FetchResponse() | CallFailure() as answer:
+                self.rivalry.handle_response(call, answer)
             case CallKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | CallFailure() as answer:
                 self.following.installing.handle_response(call, answer)
             case CallKind.VOTE, VoteResponse() | CallFailure() as answer:
@@ -327,19 +335,27 @@ class RaftCore:
 
     def _finish(self) -> Update:
         r = self.replica
-        self.membership.drive()
-        self.elections.ask()
-        self.following.drive()
-        if r.is_stopping:
+        if r.rival is None:
+            self._drive()
+        elif r.is_stopping:
             self.stopping.drive()
-        self.finding.drive()
-        self.announcements.drive()
         r.readiness.note_unflushed()
         r.out.publish(r.role, r.election, r.high_watermark)
         if r.is_stopping:
             self.stopping.complete()
         effects, notes = r.out.take()
         return Update(effects, min(self._deadlines(), default=None), notes)
+
+    def _drive(self) -> None:
+        """Send what is due to others."""
+        self.membership.drive()
+        self.elections.ask()
+        self.following.drive()
+        if self.replica.is_stopping:
+            self.stopping.drive()
+        self.finding.drive()
+        self.announcements.drive()
+        self.rivalry.drive()
 
     def _deadlines(self) -> list[Millis]:
         """When to step again, whatever happens: every module adds its own."""
@@ -353,6 +369,7 @@ class RaftCore:
         self.finding.add_deadlines(due)
         self.membership.add_deadlines(due)
         self.announcements.add_deadlines(due)
+        self.rivalry.add_deadlines(due)
         due += r.calls.deadlines(r.timers.now)
         if r.is_stopping:
             self.stopping.add_deadlines(due)

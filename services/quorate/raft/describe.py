@@ -15,6 +15,7 @@ from quorate.raft.messages import (
     ReplicaState,
     VoterChange,
 )
+from quorate.raft.rivalry import remark
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplicaKey
@@ -162,6 +163,9 @@ def remarks(replica: Replica, refusals: Refusals) -> list[str]:
         lines.append(f"healing: the log ends at {end} and once ended at {goal}; fetches it again")
     if replica.abstains:
         lines.append(_abstention(replica))
+    rival = remark(replica)
+    if rival is not None:
+        lines.append(rival)
     if not readiness.is_loaded:
         lines.append("the state machine is still loading")
     if readiness.is_disk_hanging:

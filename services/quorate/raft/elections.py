@@ -208,7 +208,10 @@ class Elections:
                 self._lose_pre_vote(role, Cause.PRE_VOTE_TIMED_OUT, "pre-vote timed out")
             case Candidate(election_deadline=deadline) if deadline <= timers.now:
                 self.becoming.prospective(Cause.ELECTION_TIMEOUT, "election timed out")
-            case Resigned(election_deadline=deadline) if deadline <= timers.now:
+            case Resigned(election_deadline=deadline) as role if deadline <= timers.now:
+                if r.rival is not None:
+                    role.election_deadline = timers.after(timers.draw_election_timeout())
+                    return
                 epoch = Epoch(r.epoch + 1)
                 self.becoming.unattached(epoch, Cause.NO_SUCCESSOR, "nobody took over")
 

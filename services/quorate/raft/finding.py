@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.abstaining import unheard
-from quorate.raft.api import CallFailure, Peer
+from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, NodeId
+from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
+    from quorate.raft.api import Peer
     from quorate.raft.calls import Call
     from quorate.raft.following import Following
     from quorate.raft.learning import Learning
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import Epoch
 
-FIRST_BOOTSTRAP_ID: Final = -2
 # Between two questions pass five retry backoffs, twice as long after each round of everybody, at
 # the most this part of the election timeout.
 BACKOFF_FACTOR: Final = 5
@@ -112,12 +112,7 @@ class Finding:
             for peer in r.addresses.known(voter)
             if (peer.host, peer.port) not in own
         ]
-        targets += [
-            Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
-            for index, (host, port) in enumerate(r.config.bootstrap_servers)
-            if (host, port) not in own
-        ]
-        return targets
+        return targets + r.bootstrap_peers()
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
         """Only the leader that the answer names counts; its records are fetched from the leader."""

@@ -12,20 +12,22 @@ if TYPE_CHECKING:
     from quorate.raft.becoming import Becoming
     from quorate.raft.messages import LeaderInfo
     from quorate.raft.replica import Replica
+    from quorate.raft.rivalry import Rivalry
     from quorate.records.voters import Endpoint
 
 
 class Learning:
     """Following the replica that is said to lead, for one replica."""
 
-    def __init__(self, replica: Replica, becoming: Becoming) -> None:
+    def __init__(self, replica: Replica, becoming: Becoming, rivalry: Rivalry) -> None:
         self.r = replica
         self.becoming = becoming
+        self.rivalry = rivalry
 
     def learn(self, info: LeaderInfo, why: str) -> None:
         """Another replica names an epoch, and maybe its leader (seed: maybeTransition)."""
         r, becoming = self.r, self.becoming
-        if info.epoch < r.epoch or info.leader_id == r.node_id:
+        if info.epoch < r.epoch or info.leader_id == r.node_id or self.rivalry.doubts(info):
             return
         endpoints, leader_id = info.endpoints, info.leader_id
         known = r.election.leader_id

@@ -44,6 +44,7 @@ class NoteKind(Enum):
     DOWNLOAD = "download"
     SNAPSHOT_INSTALLED = "snapshot_installed"
     SNAPSHOT_DAMAGED = "snapshot_damaged"
+    RIVAL_FOUND = "rival_found"
     CONTRADICTED = "contradicted"
     RECONCILED = "reconciled"
     HEALED = "healed"
@@ -78,6 +79,7 @@ class Cause(Enum):
     DISK_FULL = "disk_full"
     LOG_DAMAGED = "log_damaged"
     STATE_MACHINE = "state_machine"
+    RIVAL = "rival"
     # A resigned leader has waited for a successor for long enough.
     NO_SUCCESSOR = "no_successor"
 

@@ -12,23 +12,23 @@ from quorate.raft.calls import TAKES_TURNS, Call, CallKind, Calls
 from quorate.raft.contradictions import Contradictions
 from quorate.raft.ends import Ends
 from quorate.raft.log_state import LogState
-from quorate.raft.messages import ElectionState, EpochStart, LeaderInfo
+from quorate.raft.messages import NOTHING_KNOWN, ElectionState, EpochStart, LeaderInfo
 from quorate.raft.outbox import Outbox
 from quorate.raft.readiness import Readiness
 from quorate.raft.roles import TRANSITIONS, Starting
 from quorate.raft.timers import Timers
-from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.messages import PeerRequest
     from quorate.raft.roles import Role, Suspicion
     from quorate.records.control import ControlRecord
-    from quorate.records.ids import NodeId
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 # Of the election timeout: how long a peer that cannot be reached is left alone at the most.
 BACKOFF_SHARE: Final = 8
+FIRST_BOOTSTRAP_ID: Final = -2
 
 
 class Replica:
@@ -49,6 +49,8 @@ class Replica:
         self.addresses = Addresses(config.cluster_id, config.listener_name)
         self.readiness = Readiness(config, self.log, self.timers, self.out)
         self.abstention = Abstention(recovered.abstains)
+        # Rule 43: another quorum of this cluster, known to this only voter.
+        self.rival = recovered.rival
         self.suspicion: Suspicion | None = None
         self.contradictions = Contradictions(config, random)
         self.lost_rounds = 0
@@ -101,7 +103,7 @@ class Replica:
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
         """
-        if self.abstains or self.log.is_healing or self.is_stopping:
+        if self.abstains or self.log.is_healing or self.is_stopping or self.rival is not None:
             return False
         return any(self.key in voters for voters in self.ends.possible_voter_sets())
 
@@ -109,6 +111,8 @@ class Replica:
     def leader_info(self) -> LeaderInfo:
         """Whom this replica names as leader in its answers."""
         leader_id, epoch = self.election.leader_id, self.election.epoch
+        if self.rival is not None:
+            return NOTHING_KNOWN
         if leader_id is None:
             return LeaderInfo(None, epoch)
         # Not by the role: at a step-down the next leader is known before the role has changed.
@@ -137,6 +141,15 @@ class Replica:
                 return Peer(leader_id, endpoint.host, endpoint.port)
         voter = self.voters.by_id(leader_id)
         return self.peer(voter) if voter else None
+
+    def bootstrap_peers(self) -> list[Peer]:
+        """The bootstrap servers but itself, by ids that no node has."""
+        own = {(e.host, e.port) for e in self.config.endpoints}
+        return [
+            Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
+            for index, (host, port) in enumerate(self.config.bootstrap_servers)
+            if (host, port) not in own
+        ]
 
     def waits_until_ready(self) -> bool:
         """Whether this replica leaves an election to others for one timeout (rules 11 and 24)."""

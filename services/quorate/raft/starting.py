@@ -33,7 +33,7 @@ def start(replica: Replica, becoming: Becoming) -> None:
         becoming.resigned_again()
     elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
         becoming.candidate_again()
-    elif stored.leader_id is not None and r.leader_peer() is not None:
+    elif r.rival is None and stored.leader_id is not None and r.leader_peer() is not None:
         why = "the leader before the restart"
         becoming.follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
     else:

@@ -43,6 +43,7 @@ from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.refusing import Refusing
 from quorate.storage.repair import Repair
 from quorate.storage.rescue_record import refuse_unfinished
+from quorate.storage.rival import read_rival
 from quorate.storage.segment import Segment
 from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 
@@ -325,6 +326,9 @@ class _Recovery:
             election=self._election(found, end),
             remembered_end=verdict.remembered_end,
             abstains=abstains,
+            rival=None
+            if self.is_rescue
+            else read_rival(self.fs, f"{self.directory}/{layout.RIVAL}"),
         )
 
     def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:

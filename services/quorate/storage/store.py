@@ -30,6 +30,7 @@ from quorate.storage.files_in_use import FilesInUse
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery import Recovered, recover
+from quorate.storage.rival import write_rival
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         CheckSnapshot,
         InstallSnapshot,
         SaveElection,
+        SaveRival,
         TruncateLog,
         WriteSnapshotChunk,
     )
@@ -163,6 +165,10 @@ class LogStore:
     def vote_again(self) -> None:
         """Abstention is over (rule 8). Durable on return."""
         self._remember(replace(self._healing, abstains=False))
+
+    def save_rival(self, effect: SaveRival) -> None:
+        """Another quorum of this cluster was found (rule 43). Durable on return."""
+        write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", effect.rival)
 
     def _remember(self, healing: Healing) -> None:
         if healing == Healing():

@@ -35,6 +35,7 @@ from tests.unit.raft.expecting import (
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
+    from quorate.raft.rival import Rival
 
 CLUSTER = ClusterId("cluster")
 
@@ -101,6 +102,7 @@ def recovered(
     election: m.ElectionState | None = None,
     remembered_end: OffsetAndEpoch | None = None,
     abstains: bool = False,
+    rival: Rival | None = None,
 ) -> api.RecoveredState:
     """A log of batches with the bootstrap's voters, at kraft.version 1."""
     return api.RecoveredState(
@@ -111,6 +113,7 @@ def recovered(
         election=election or m.ElectionState(Epoch(0)),
         remembered_end=remembered_end,
         abstains=abstains,
+        rival=rival,
     )
 
 

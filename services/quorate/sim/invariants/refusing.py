@@ -25,6 +25,7 @@ _CHANGES: Final = (
     api.InstallSnapshot,
     api.ForgetRememberedEnd,
     api.VoteAgain,
+    api.SaveRival,
     api.PublishProgress,
     api.ShutdownComplete,
 )

@@ -1,0 +1,23 @@
+"""The leader of another quorum of the same cluster, as the only voter of this one knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.value import named_value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import Epoch, NodeId
+
+
+@named_value
+class Rival:
+    """Who said that it leads, in which epoch, and where it was asked."""
+
+    leader_id: NodeId
+    epoch: Epoch
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"node {self.leader_id} at {self.host}:{self.port}, leader of epoch {self.epoch}"

@@ -1,0 +1,215 @@
+"""The only voter of a quorum that finds another quorum of the same cluster (rule 43).
+
+A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
+vote of its only voter. A leader that leads without it leads another quorum: one of the two
+directories was formatted by mistake, and their logs agree in offsets and epochs but not in what
+they hold. The only voter then neither leads nor follows, and says so, until a person decides.
+
+What others say of such a leader is not enough to give up on: it is asked itself, where it is said
+to be. And since no replica calls one that is in no voter set but its own, an only voter that leads
+asks its bootstrap servers now and then who leads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure, Peer, SaveRival
+from quorate.raft.calls import CallKind
+from quorate.raft.messages import (
+    NOTHING_KNOWN,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    VoteRefusal,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.notes import Cause, NoteKind
+from quorate.raft.rival import Rival
+from quorate.raft.roles import Leader, Resigned
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, Offset
+
+if TYPE_CHECKING:
+    from quorate.raft.becoming import Becoming
+    from quorate.raft.calls import Call
+    from quorate.raft.messages import LeaderInfo, Request, Response
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import NodeId
+
+# Between two bootstrap servers pass five retry backoffs, between two rounds of them five fetch
+# timeouts.
+BACKOFF_FACTOR: Final = 5
+ROUND_FACTOR: Final = 5
+
+
+class Rivalry:
+    """Whether a replica has a rival, and what it does then."""
+
+    def __init__(self, replica: Replica, becoming: Becoming) -> None:
+        self.r = replica
+        self.becoming = becoming
+        # Where the leader is said to be that this replica has yet to ask.
+        self._alleged: Peer | None = None
+        self._asked_in: Epoch | None = None
+        self._turn = 0
+        self._next_ms = Millis(0)
+
+    # --- what is told -----------------------------------------------------------------------------
+
+    def is_alone(self) -> bool:
+        """Whether no leader of this quorum can do without the vote of this replica.
+
+        One that heals may have had more voters at the end that it remembers.
+        """
+        r = self.r
+        return r.is_only_voter and not (r.log.is_healing or r.abstains)
+
+    def doubts(self, named: LeaderInfo) -> bool:
+        """Whether a leader that somebody names cannot be this quorum's: then it is to be asked."""
+        leader_id = named.leader_id
+        if leader_id is None or not self._is_strange(leader_id, named.epoch):
+            return False
+        name = self.r.config.listener_name
+        for endpoint in named.endpoints:
+            if endpoint.name == name and self._alleged is None:
+                self._alleged = Peer(leader_id, endpoint.host, endpoint.port)
+        return True
+
+    def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
+        """Whether it leads without the vote of this only voter.
+
+        One that was followed before it removed all other voters needed no vote of this one.
+        """
+        r = self.r
+        if r.rival is not None or not self.is_alone():
+            return False
+        if leader_id == r.node_id or epoch < r.epoch:
+            return False
+        voted = r.election.voted
+        has_vote = voted is not None and voted.node_id == leader_id
+        return not (epoch == r.epoch and (has_vote or r.election.leader_id == leader_id))
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Ask whoever is said to lead; an only voter that leads asks around as well."""
+        r = self.r
+        if r.rival is not None or not self.is_alone():
+            self._alleged = None
+            return
+        alleged = self._alleged
+        if alleged is not None:
+            if r.calls.may_call(CallKind.LOOK_AROUND, alleged.node_id, r.timers.now):
+                self._ask(alleged)
+        elif isinstance(r.role, Leader) and not r.is_stopping:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        r = self.r
+        servers = r.bootstrap_peers()
+        if self._asked_in != r.epoch:
+            self._asked_in, self._turn, self._next_ms = r.epoch, 0, r.timers.now
+        if not servers or self._next_ms > r.timers.now or r.calls.in_flight(CallKind.LOOK_AROUND):
+            return
+        self._turn += 1
+        is_round = self._turn % len(servers) == 0
+        wait_ms = (
+            r.config.fetch_timeout_ms * ROUND_FACTOR
+            if is_round
+            else r.config.retry_backoff_ms * BACKOFF_FACTOR
+        )
+        self._next_ms = r.timers.after(wait_ms)
+        self._ask(servers[(self._turn - 1) % len(servers)])
+
+    def _ask(self, peer: Peer) -> None:
+        """A Fetch of no epoch and in no name: its answer says who leads, and nothing is counted."""
+        question = FetchRequest(
+            cluster_id=self.r.config.cluster_id,
+            replica=None,
+            current_leader_epoch=Epoch(0),
+            fetch_offset=Offset(0),
+            last_fetched_epoch=Epoch(0),
+            max_wait_ms=Millis(0),
+            max_bytes=1,
+        )
+        self.r.send(CallKind.LOOK_AROUND, peer, question)
+
+    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+        """Only its own word tells that somebody leads; what another one says is looked into."""
+        if self._alleged is not None and call.to == self._alleged.node_id:
+            self._alleged = None
+        if isinstance(response, CallFailure) or call.at is None:
+            return
+        named = response.leader
+        if named.leader_id == call.to and self._is_strange(call.to, named.epoch):
+            self._stand_down(
+                Rival(leader_id=call.to, epoch=named.epoch, host=call.at.host, port=call.at.port)
+            )
+        else:
+            self.doubts(named)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When the next bootstrap server is asked."""
+        r = self.r
+        if not isinstance(r.role, Leader) or r.rival is not None or not self.is_alone():
+            return
+        if r.bootstrap_peers() and not r.calls.in_flight(CallKind.LOOK_AROUND):
+            due.append(self._next_ms)
+
+    # --- standing down ----------------------------------------------------------------------------
+
+    def _stand_down(self, rival: Rival) -> None:
+        """Lead no more, durably: what is acknowledged from here on could be lost."""
+        r = self.r
+        r.rival = rival
+        r.out.emit(SaveRival(rival))
+        text = f"{rival} has not asked this only voter for its vote: there are two quorums"
+        r.out.note(NoteKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
+        if isinstance(r.role, Leader):
+            self.becoming.resigned((), Cause.RIVAL, text)
+        elif not isinstance(r.role, Resigned):
+            self.becoming.unattached(r.epoch, Cause.RIVAL, text)
+
+    def refusal(self, request: Request) -> Response | None:
+        """What a replica with a rival answers to other replicas: its word must lead nobody astray.
+
+        None for what it goes on to answer.
+        """
+        if self.r.rival is None:
+            return None
+        error = ErrorCode.INCONSISTENT_VOTER_SET
+        match request:
+            case VoteRequest():
+                return VoteResponse(error, NOTHING_KNOWN, refusal=VoteRefusal.INVALID_REQUEST)
+            case BeginQuorumEpochRequest():
+                return BeginQuorumEpochResponse(error, NOTHING_KNOWN)
+            case EndQuorumEpochRequest():
+                return EndQuorumEpochResponse(error, NOTHING_KNOWN)
+            case FetchRequest():
+                not_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                return FetchResponse(error=not_leader, leader=NOTHING_KNOWN)
+            case FetchSnapshotRequest():
+                not_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                return FetchSnapshotResponse(error=not_leader, leader=NOTHING_KNOWN)
+        return None
+
+
+def remark(replica: Replica) -> str | None:
+    """What a human has to know of a replica with a rival, and to do."""
+    rival = replica.rival
+    if rival is None:
+        return None
+    return (
+        f"this is the only voter of its quorum, and {rival}, leads another quorum of cluster "
+        f"{replica.config.cluster_id}: neither leads nor follows. If that one is right, stop this "
+        "process, and format its directory anew with --no-initial-controllers, so that it joins "
+        "the other; if this one is right, stop the other, format that directory anew, and run "
+        "`quorate storage recover` on this one"
+    )

@@ -1,0 +1,91 @@
+"""A directory that was formatted as a quorum of its own, for a cluster that has one (rule 43)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from quorate.cli.local_quorum import format_node
+from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
+from quorate.records.voters import Voter, VoterSet
+from quorate.rpc.health import READINESS
+from quorate.storage.meta import MetaProperties
+from tests.integration.membership.members import Load, Members
+from tests.integration.quorum import DEADLINE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def found_a_quorum(members: Members, node_id: int) -> None:
+    """Format that node as the only voter of a quorum, as `--standalone` does."""
+    node = members.all_nodes[node_id]
+    endpoints = members.voter(node_id).endpoints
+    shutil.rmtree(node.metadata_dir)
+    key = ReplicaKey(NodeId(node_id), DirectoryId(bytes([7, node_id]) * 8))
+    assert key.directory_id is not None
+    voters = VoterSet.of([Voter(key, endpoints)])
+    meta = MetaProperties(NodeId(node_id), members.plan.cluster_id, key.directory_id)
+    format_node(node.metadata_dir, meta, voters)
+
+
+async def is_ready(members: Members, node_id: int) -> bool:
+    node = members.all_nodes[node_id]
+    async with grpc.aio.insecure_channel(f"{node.host}:{node.health_port}") as channel:
+        request = health_pb2.HealthCheckRequest(service=READINESS)
+        answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=DEADLINE_S)
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+async def stands_down(members: Members, node_id: int) -> None:
+    """Wait until that controller is not ready, and says why."""
+    node = members.all_nodes[node_id]
+
+    async def says_why() -> bool:
+        answer = await members.client.try_describe_at(node.address, DEADLINE_S)
+        is_told = not isinstance(answer, str) and any(
+            "leads another quorum" in line for line in answer.remarks
+        )
+        return is_told and not await is_ready(members, node_id)
+
+    await members.eventually(f"node {node_id} stands down", says_why)
+    rival = json.loads((node.metadata_dir / "rival").read_bytes())
+    assert rival["leaderId"] in (1, 2, 3)
+
+
+async def test_a_second_quorum_stands_down_and_the_first_goes_on(tmp_path: Path) -> None:
+    async with Members(tmp_path, voters=3) as members:
+        await members.register_brokers()
+        async with Load(members) as load:
+            await load.goes_on()
+            found_a_quorum(members, 4)
+            await members.bring_up(4)
+            await stands_down(members, 4)
+            await load.goes_on()
+            # Whoever leads next, and whatever the rival says: it takes no part.
+            await members.kill(await members.leader_id())
+            await load.goes_on()
+            await members.kill(4)
+            await members.bring_up(4)
+            await stands_down(members, 4)
+            await load.goes_on()
+        await load.nothing_is_lost()
+
+
+async def test_a_voters_place_that_is_formatted_as_a_quorum_stands_down(tmp_path: Path) -> None:
+    """The leader calls it where the voter was."""
+    async with Members(tmp_path, voters=3) as members:
+        await members.register_brokers()
+        async with Load(members) as load:
+            await load.goes_on()
+            victim = await members.follower_id()
+            await members.kill(victim)
+            found_a_quorum(members, victim)
+            await members.bring_up(victim)
+            await stands_down(members, victim)
+            await load.goes_on()
+        await load.nothing_is_lost()
