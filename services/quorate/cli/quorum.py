@@ -218,7 +218,9 @@ def replication_rows(quorum: DescribeQuorumResponse, wall_ms: int) -> list[dict[
 
     leaders = [row(s, "Leader") for s in quorum.voters if s.key.node_id == leader_id]
     followers = [row(s, "Follower") for s in quorum.voters if s.key.node_id != leader_id]
-    return leaders + followers + [row(s, "Observer") for s in quorum.observers]
+    observers = [row(s, "Observer") for s in quorum.observers]
+    # Second processes of voters: not in Kafka, which takes both for one.
+    return leaders + followers + observers + [row(s, "Refused") for s in quorum.refused]
 
 
 def _leader_end(quorum: DescribeQuorumResponse) -> int:

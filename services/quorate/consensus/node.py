@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _TICK_S: Final = 1.0
 _REMARKS_EVERY: Final = 60
+# What a signed number of 64 bits holds.
+INCARNATION_MAX: Final = 2**63 - 1
 _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
 
@@ -161,7 +163,7 @@ class Node:
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
-        settings = raft_config(config, meta)
+        settings = raft_config(config, meta, 1 + secrets.randbelow(INCARNATION_MAX))
         core = RaftCore(settings, recovered.state, secrets.SystemRandom())
         spans = make_spans(settings)
         observers = make_observers(core, spans, self._meters)

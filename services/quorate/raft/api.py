@@ -72,6 +72,8 @@ class RaftConfig:
     observer_endpoints_max: int = 1024
     high_watermark_linger_ms: Millis = Millis(10)
     auto_join: bool = False
+    # Drawn by each process when it starts (rule 42).
+    incarnation: int = 0
 
     @property
     def key(self) -> ReplicaKey:

@@ -10,6 +10,7 @@ from quorate.raft.calls import Call, CallKind
 from quorate.raft.contradictions import LONGEST_SHARE
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
+from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.hearing import Hearing
@@ -43,6 +44,7 @@ class Contact:
         if role.has_ended:
             return
         role.has_fetched = True
+        r.is_refused = False
         self.hearing.heard_leader()
         role.refusals, role.refused = 0, None
         role.is_failing = False
@@ -87,6 +89,9 @@ class Contact:
         role = self.role_of(call)
         if role is None:
             return
+        if response.error is ErrorCode.DUPLICATE_VOTER:
+            # This leader is heard by the other process (rule 42).
+            role.has_fetched, r.is_refused = False, True
         # Somebody else may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error

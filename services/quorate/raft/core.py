@@ -188,9 +188,7 @@ class RaftCore:
         r = self.replica
         match event:
             case CallerGone(token=token):
-                if isinstance(r.role, Leader):
-                    r.role.parked.remove(token)
-                    self.reads.drop(r.role, token)
+                self.leading.caller_gone(token)
             case ProbeAnswered():
                 self.suspecting.handle_probe(event)
             case ReadRequested(token=token):

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft.abstaining import unheard
+from quorate.raft.clones import refused
+from quorate.raft.clones import remarks as clone_remarks
 from quorate.raft.joining import has_left
 from quorate.raft.leaves import has_leave
 from quorate.raft.messages import (
@@ -89,6 +91,7 @@ def describe(
         high_watermark=r.ends.known(role),
         voters=tuple(voters),
         observers=tuple(observers),
+        refused=tuple(state for state, _ in refused(r)),
     )
 
 
@@ -166,6 +169,7 @@ def remarks(replica: Replica, refusals: Refusals) -> list[str]:
     rival = remark(replica)
     if rival is not None:
         lines.append(rival)
+    lines += clone_remarks(replica)
     if not readiness.is_loaded:
         lines.append("the state machine is still loading")
     if readiness.is_disk_hanging:

@@ -22,12 +22,14 @@ from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, Fetc
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
 from quorate.raft.trusting import Trusting
+from quorate.raft.voters_mark import mark_of
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from quorate.raft.contact import Contact
     from quorate.raft.replica import Replica
+    from quorate.raft.voters_mark import VotersMark
     from quorate.records.ids import Millis
 
 
@@ -73,12 +75,16 @@ class Following:
         if role.download is not None:
             self.installing.fetch(role.download, peer)
         else:
+            voters_at = None
             if not role.has_fetched:
+                voters_at = mark_of(r.log)
                 answered_since = r.timers.after(-r.config.election_timeout_ms)
                 r.addresses.sent(peer, r.voters, answered_since)
-            r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms))
+            r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms, voters_at))
 
-    def fetch_request(self, max_wait_ms: Millis) -> FetchRequest:
+    def fetch_request(
+        self, max_wait_ms: Millis, voters_at: VotersMark | None = None
+    ) -> FetchRequest:
         """What is on this disk, and where it is."""
         r = self.r
         return FetchRequest(
@@ -92,6 +98,8 @@ class Following:
             high_watermark=r.high_watermark or UNKNOWN_OFFSET,
             replica_endpoints=r.config.endpoints,
             read_round=self.read_round[1] if self.read_round[0] == r.epoch else 0,
+            incarnation=r.config.incarnation,
+            voters_at=voters_at,
         )
 
     # --- answers ----------------------------------------------------------------------------------

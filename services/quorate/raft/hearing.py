@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.calls import TAKES_TURNS
+from quorate.raft.heard import Heard
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
-    Heard,
     VoteRequest,
     VoteResponse,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import AppendToLog, RecordsProposed
+from quorate.raft.clones import Admission, Clones
 from quorate.raft.leaves import has_leave, is_silent
 from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
 from quorate.raft.messages import (
@@ -18,12 +19,13 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     ProposalResponse,
 )
-from quorate.raft.notes import Cause
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.offering import Offering
 from quorate.raft.parking import ParkedFetch
 from quorate.raft.roles import Leader
 from quorate.raft.serving import Serving
 from quorate.raft.tracking import Tracking
+from quorate.raft.voters_mark import is_of_another_quorum
 from quorate.raft.waiting import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
@@ -50,6 +52,7 @@ class Leading:
         self.serving = Serving(replica, reads)
         self.tracking = Tracking(replica)
         self.offering = Offering(replica)
+        self.clones = Clones(replica)
 
     # --- appends ----------------------------------------------------------------------------------
 
@@ -108,15 +111,27 @@ class Leading:
         role = r.role
         error = self._reason_to_refuse(request) or self._malformed(request)
         if error is not None or not isinstance(role, Leader):
-            error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            r.out.reply(token, FetchResponse(error=error, leader=self.believing.told_with(error)))
+            self._refuse(token, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        mark = request.voters_at
+        if mark is not None and is_of_another_quorum(r.log, mark):
+            text = f"{request.replica} fetches with the log of another quorum: refused"
+            r.out.tell(NoteKind.REFUSED_LOG, "another log", text)
+            self._refuse(token, ErrorCode.INCONSISTENT_VOTER_SET)
             return
         key = self.tracking.known_key(request.replica)
-        self.serving.release_older(role, key)
         is_voter = key is not None and key in r.voters
+        admission = Admission.COUNTED
+        if is_voter and key is not None:
+            admission = self.clones.admit(role, key, request)
+            if admission is Admission.REFUSED:
+                self._refuse(token, ErrorCode.DUPLICATE_VOTER)
+                return
+        is_counted = admission is Admission.COUNTED
+        self.serving.release_older(role, key)
         if is_voter and key is not None:
             self.tracking.asked(role, key)
-            if request.read_round > 0:
+            if is_counted and request.read_round > 0:
                 self.reads.confirm(role, key, request.read_round)
         match self._judge(request):
             case Diverging(end=end):
@@ -129,7 +144,9 @@ class Leading:
                 # A replica with another log, or none, does not follow yet: check-quorum is about
                 # those who could commit what is appended now.
                 self.tracking.heard(role, key, is_voter=is_voter)
-                self.tracking.acknowledge(role, key, request, is_voter=is_voter)
+                self.tracking.acknowledge(
+                    role, key, request, is_voter=is_voter, is_counted=is_counted
+                )
                 if is_voter:
                     self.update_high_watermark()
                 # Committing its own removal ends leadership within this very step.
@@ -141,6 +158,17 @@ class Leading:
                     r.out.reply(
                         token, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
                     )
+
+    def _refuse(self, token: ReplyToken, error: ErrorCode) -> None:
+        leader = self.believing.told_with(error)
+        self.r.out.reply(token, FetchResponse(error=error, leader=leader))
+
+    def caller_gone(self, token: ReplyToken) -> None:
+        """The caller of a parked Fetch hung up: a process may have ended."""
+        role = self.r.role
+        if isinstance(role, Leader):
+            self.clones.gone(role, role.parked.remove(token))
+            self.reads.drop(role, token)
 
     def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
         """The verdict on where a log ends that fetches from this one.

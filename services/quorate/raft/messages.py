@@ -22,6 +22,8 @@ from quorate.records.ids import (
 from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
+    from quorate.raft.heard import Heard
+    from quorate.raft.voters_mark import VotersMark
     from quorate.records.control import ControlRecord
     from quorate.records.errors import ErrorCode
     from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -156,7 +158,8 @@ class FetchRequest:
     """A replica asks for what follows its log, and so acknowledges what it has flushed.
 
     `read_round` echoes the newest round that a Fetch answer of this leader carried; it proves to
-    the leader that the request was sent after that answer (reads, rule 19).
+    the leader that the request was sent after that answer (reads, rule 19). `incarnation` is the
+    process (rule 42), 0 where it is unknown; `voters_at` tells whose log this is (rule 43).
     """
 
     cluster_id: ClusterId
@@ -169,6 +172,8 @@ class FetchRequest:
     high_watermark: Offset = UNKNOWN_OFFSET
     replica_endpoints: tuple[Endpoint, ...] = ()
     read_round: int = 0
+    incarnation: int = 0
+    voters_at: VotersMark | None = None
 
 
 @named_value
@@ -306,20 +311,12 @@ class ReplicaState:
     obstacle_text: str = ""
 
 
-@value
-class Heard:
-    """When a replica last heard another one: by a request of it, or by an answer."""
-
-    node_id: NodeId
-    at_ms: Millis
-
-
 @named_value
 class DescribeQuorumResponse:
     """The leader's view; from anybody else what is left of it.
 
     `last_leader` is the newest leader that this replica followed, `heard` whom it heard when, and
-    `decommissioned` who must not come back by itself (rule 7).
+    `decommissioned` who must not come back by itself (rule 7). `refused` are clones (rule 42).
     """
 
     error: ErrorCode
@@ -334,6 +331,7 @@ class DescribeQuorumResponse:
     decommissioned: tuple[ReplicaKey, ...] = ()
     last_leader: LeaderInfo | None = None
     heard: tuple[Heard, ...] = ()
+    refused: tuple[ReplicaState, ...] = ()
 
 
 @named_value

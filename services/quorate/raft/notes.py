@@ -45,6 +45,8 @@ class NoteKind(Enum):
     SNAPSHOT_INSTALLED = "snapshot_installed"
     SNAPSHOT_DAMAGED = "snapshot_damaged"
     RIVAL_FOUND = "rival_found"
+    CLONE_FOUND = "clone_found"
+    REFUSED_LOG = "refused_log"
     CONTRADICTED = "contradicted"
     RECONCILED = "reconciled"
     HEALED = "healed"

@@ -57,6 +57,8 @@ class Replica:
         self.calls = Calls()
         # Rule 25: asked to stop. Rule 7: was a voter in this life.
         self.is_stopping = self.was_voter = False
+        # Rule 42: a leader has refused this process, and no leader has taken it since.
+        self.is_refused = False
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -103,7 +105,9 @@ class Replica:
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
         """
-        if self.abstains or self.log.is_healing or self.is_stopping or self.rival is not None:
+        if self.abstains or self.log.is_healing or self.is_stopping:
+            return False
+        if self.is_refused or self.rival is not None:
             return False
         return any(self.key in voters for voters in self.ends.possible_voter_sets())
 

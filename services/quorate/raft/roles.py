@@ -192,13 +192,32 @@ class Leave:
 
 
 @dataclass(slots=True)
+class Doubles:
+    """The processes that fetched as one voter: the one that is it, and the last other one.
+
+    `heard_ms` and `other_ms` are None for one whose connection has ended. `returns` is how often
+    the other one fetched after it had been followed by the current one.
+    """
+
+    current: int
+    heard_ms: Millis | None
+    endpoints: tuple[Endpoint, ...] = ()
+    other: int = 0
+    other_ms: Millis | None = None
+    other_endpoints: tuple[Endpoint, ...] = ()
+    returns: int = 0
+    is_clone: bool = False
+
+
+@dataclass(slots=True)
 class Leader:
     """Leads its epoch from `epoch_start` on.
 
     `reads` are the current reads that wait, in the order of their rounds: each needs an echo of its
     round from a majority; `read_rounds_echoed` is the newest that each voter has sent back.
     `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
-    `unanswered` are voters that may not be where this leader would call them.
+    `unanswered` are voters that may not be where this leader would call them, `doubles` the
+    processes that each voter was heard as (rule 42).
     """
 
     epoch_start: Offset
@@ -217,6 +236,7 @@ class Leader:
     updates: dict[NodeId, Voter] = field(default_factory=dict)
     leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
     unanswered: set[ReplicaKey] = field(default_factory=set)
+    doubles: dict[ReplicaKey, Doubles] = field(default_factory=dict)
 
     def known(self, high_watermark: Offset) -> Offset | None:
         """What this leader may tell of it: nothing before it has committed in its own epoch.

@@ -81,16 +81,26 @@ class Tracking:
             role.check_quorum_deadline = r.timers.check_quorum_deadline()
 
     def acknowledge(
-        self, role: Leader, key: ReplicaKey | None, request: FetchRequest, *, is_voter: bool
+        self,
+        role: Leader,
+        key: ReplicaKey | None,
+        request: FetchRequest,
+        *,
+        is_voter: bool,
+        is_counted: bool = True,
     ) -> None:
-        """What the replica has flushed, and when it last had everything that it could have."""
+        """What the replica has flushed, and when it last had everything that it could have.
+
+        Where another process may still be this voter, what that one has flushed counts (rule 42).
+        """
         r, now = self.r, self.r.timers.now
         if key is None:
             return
         progress = role.progress[key]
         if request.fetch_offset < (progress.fetch_offset or 0):
             self.lost(role, key)
-        progress.fetch_offset = request.fetch_offset
+        if is_counted:
+            progress.fetch_offset = request.fetch_offset
         endpoints = request.replica_endpoints
         if endpoints != progress.endpoints and (
             _size(endpoints) <= r.config.observer_endpoints_max

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
+from quorate.raft.clones import is_contested
 from quorate.raft.epoch_start import drifted_entry
 from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
 from quorate.raft.notes import NoteKind
@@ -164,6 +165,9 @@ class Updating:
             ids = ", ".join(str(voter.key) for voter in r.voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
             return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if is_contested(r, role, request.voter):
+            text = f"two processes may be voter {request.voter}: wait until one of them is silent"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, text)
         finalised = r.log.kraft_version
         if not request.kraft_version_min <= finalised <= request.kraft_version_max:
             text = (

@@ -159,6 +159,8 @@ class Voting:
         if r.abstains:
             why = "this replica abstains: it came up empty, and may have forgotten a vote"
             return VoteRefusal.ABSTAINS, why
+        if r.is_refused:
+            return VoteRefusal.ABSTAINS, "another process is this voter, as the leader says"
         if not request.pre_vote and self._has_voted_for(request):
             return self._reason_to_refuse_vote(request)
         if not self.is_up_to_date(request):

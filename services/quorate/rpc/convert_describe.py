@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
+from quorate.raft.heard import Heard
 from quorate.records.ids import Millis, NodeId, Offset
 from quorate.records.voters import KRAFT_VERSION, Voter
 from quorate.rpc.convert_membership import FEATURES_MAX, key_in, pb_key, reason_of
@@ -35,7 +36,8 @@ def describe_response(value: pb.DescribeQuorumResponse) -> m.DescribeQuorumRespo
         else None,
         decommissioned=tuple(key_in(key, "decommissioned") for key in value.decommissioned),
         last_leader=leader_of(value.last_leader) if value.HasField("last_leader") else None,
-        heard=tuple(m.Heard(NodeId(h.replica_id), Millis(h.last_heard_ms)) for h in value.heard),
+        refused=tuple(_state(state) for state in value.refused),
+        heard=tuple(Heard(NodeId(h.replica_id), Millis(h.last_heard_ms)) for h in value.heard),
     )
 
 
@@ -52,6 +54,7 @@ def pb_describe_response(value: m.DescribeQuorumResponse) -> pb.DescribeQuorumRe
         uncommitted_voter_change=_pb_change(value.uncommitted_voter_change),
         decommissioned=[pb_key(key) for key in value.decommissioned],
         last_leader=pb_leader(value.last_leader) if value.last_leader is not None else None,
+        refused=[_pb_state(state) for state in value.refused],
         heard=[pb.Heard(replica_id=h.node_id, last_heard_ms=h.at_ms) for h in value.heard],
     )
 

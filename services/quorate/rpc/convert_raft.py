@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
+from quorate.raft.voters_mark import VotersMark
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     UUID_BYTES,
@@ -264,11 +265,23 @@ def fetch_request(value: pb.FetchRequest) -> m.FetchRequest:
         high_watermark=Offset(value.high_watermark),
         replica_endpoints=endpoints_of(value.replica_endpoints, "replica_endpoints"),
         read_round=value.read_round,
+        incarnation=value.incarnation,
+        voters_at=_voters_mark(value),
+    )
+
+
+def _voters_mark(value: pb.FetchRequest) -> VotersMark | None:
+    if not value.HasField("voters_checksum"):
+        return None
+    return VotersMark(
+        offset=Offset(at_least_0(value.voters_offset, "voters_offset")),
+        epoch=Epoch(at_least_0(value.voters_epoch, "voters_epoch")),
+        checksum=value.voters_checksum,
     )
 
 
 def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
-    replica = value.replica
+    replica, mark = value.replica, value.voters_at
     return pb.FetchRequest(
         cluster_id=value.cluster_id,
         replica_id=replica.node_id if replica else None,
@@ -281,6 +294,10 @@ def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
         high_watermark=value.high_watermark,
         replica_endpoints=pb_endpoints(value.replica_endpoints),
         read_round=value.read_round,
+        incarnation=value.incarnation,
+        voters_offset=0 if mark is None else mark.offset,
+        voters_epoch=0 if mark is None else mark.epoch,
+        voters_checksum=None if mark is None else mark.checksum,
     )
 
 

@@ -157,7 +157,8 @@ class SimulatedNode(Hardware):
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        self.core = RaftCore(raft_config(self.config, self.meta), recovered, self.random)
+        settings = raft_config(self.config, self.meta, self.incarnation)
+        self.core = RaftCore(settings, recovered, self.random)
         self.process.begin()
 
     def _recover(self) -> RecoveredState:

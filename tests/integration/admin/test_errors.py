@@ -10,6 +10,7 @@ import pytest
 
 from quorate.api import admin, rights
 from quorate.raft import messages as m
+from quorate.raft.heard import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
@@ -81,7 +82,7 @@ async def test_an_error_without_a_reason_is_its_own(quorum: ScriptedQuorum, besi
 async def test_no_leader(quorum: ScriptedQuorum, membership: MembershipClient) -> None:
     quorum.lead(None)
     quorum.last_leader = m.LeaderInfo(NodeId(2), Epoch(5))
-    quorum.heard = (m.Heard(NodeId(2), Millis(4_000)),)
+    quorum.heard = (Heard(NodeId(2), Millis(4_000)),)
     # Only the sidecar's time is short: its answer may take as long as it likes.
     async with sidecar(membership, LOOK_MS) as beside:
         code, error = await refused(beside.stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest()))

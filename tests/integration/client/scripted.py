@@ -22,6 +22,7 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.raft.heard import Heard
     from quorate.records.ids import ReplicaKey
 
     Answer: TypeAlias = (
@@ -69,7 +70,7 @@ class ScriptedQuorum:
         self.kraft_version = 1
         self.lags: dict[int, int] = {}
         self.last_leader: m.LeaderInfo | None = None
-        self.heard: tuple[m.Heard, ...] = ()
+        self.heard: tuple[Heard, ...] = ()
         self.answers: deque[Answer] = deque()
         self.asked: list[tuple[int, m.MembershipRequest]] = []
         self.described = asyncio.Condition()

@@ -15,6 +15,7 @@ from quorate.api.admin import (
     AdminError,
 )
 from quorate.raft import messages as m
+from quorate.raft.heard import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
@@ -335,7 +336,7 @@ async def test_without_any_leader_it_is_told_who_led_and_who_was_heard(
     await membership.describe(within(WAIT_S))
     quorum.lead(None)
     quorum.last_leader = m.LeaderInfo(NodeId(2), Epoch(5))
-    quorum.heard = (m.Heard(NodeId(2), Millis(4_000)), m.Heard(NodeId(3), Millis(9_900)))
+    quorum.heard = (Heard(NodeId(2), Millis(4_000)), Heard(NodeId(3), Millis(9_900)))
     with pytest.raises(AdminError) as error:
         await membership.describe(within(SHORT_S))
     said = error.value

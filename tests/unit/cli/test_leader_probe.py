@@ -9,7 +9,8 @@ import pytest
 from quorate.cli.leader_probe import Answer, Standing, judge, kind_for, refuse_leader
 from quorate.cli.output import CommandError
 from quorate.consensus.config import read_config
-from quorate.raft.messages import DescribeQuorumResponse, Heard, LeaderInfo
+from quorate.raft.heard import Heard
+from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from quorate.rpc.channels import ChannelKind

@@ -12,6 +12,7 @@ from quorate.client import finding
 from quorate.client.calls import address_of
 from quorate.client.finding import LeaderFinder, no_leader
 from quorate.raft import messages as m
+from quorate.raft.heard import Heard
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
@@ -28,7 +29,7 @@ def test_the_first_controller_that_answers_tells() -> None:
         leader=m.LeaderInfo(None, Epoch(7)),
         now_ms=Millis(500),
         last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
-        heard=(m.Heard(NodeId(3), Millis(100)),),
+        heard=(Heard(NodeId(3), Millis(100)),),
     )
     error = no_leader({"a:1": "connection refused", "b:2": answer})
     assert str(error) == (

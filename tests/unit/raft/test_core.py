@@ -6,6 +6,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.announcements import REPEAT_SHARE
 from quorate.raft.notes import NoteKind
+from quorate.raft.voters_mark import mark_of
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores, traffic
@@ -60,7 +61,16 @@ def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
         cores.begin(core, 2, 2, now_ms=2002),
         api.SaveElection(m.ElectionState(Epoch(2), NodeId(2)), 1, cores.voters(1, 2, 3)),
         api.SendReply(ReplyToken(1), m.BeginQuorumEpochResponse(ErrorCode.NONE, leader)),
-        traffic.fetch_sent(10, 3, 1, node_id=1, to=2, epoch=2, high_watermark=3),
+        traffic.fetch_sent(
+            10,
+            3,
+            1,
+            node_id=1,
+            to=2,
+            epoch=2,
+            high_watermark=3,
+            voters_at=mark_of(core.replica.log),
+        ),
         cores.progress("follower", 2, leader_id=2, high_watermark=3),
         api.ShutdownComplete(),
         wake_at_ms=2002 + cores.config().fetch_timeout_ms,

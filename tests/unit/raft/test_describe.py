@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.describe import api_versions
+from quorate.raft.heard import Heard
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
@@ -68,7 +69,7 @@ def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.leader == m.LeaderInfo(None, Epoch(2))
     assert answer.last_leader == m.LeaderInfo(NodeId(1), Epoch(1), cores.endpoints(1))
-    assert answer.heard == (m.Heard(NodeId(1), Millis(1)), m.Heard(NodeId(3), Millis(7)))
+    assert answer.heard == (Heard(NodeId(1), Millis(1)), Heard(NodeId(3), Millis(7)))
 
 
 def test_api_versions_says_who_answers_and_what_it_supports() -> None:

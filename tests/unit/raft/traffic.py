@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.voters_mark import VotersMark
 
 
 def fetch_sent(
@@ -20,6 +24,7 @@ def fetch_sent(
     to: int = 1,
     epoch: int = 1,
     high_watermark: int = -1,
+    voters_at: VotersMark | None = None,
 ) -> api.SendRequest:
     """How a follower asks its leader for what follows its log."""
     settings = cores.config(node_id)
@@ -33,6 +38,7 @@ def fetch_sent(
         max_bytes=settings.fetch_max_bytes,
         high_watermark=Offset(high_watermark),
         replica_endpoints=cores.endpoints(node_id),
+        voters_at=voters_at,
     )
     return api.SendRequest(CallId(call), cores.peer(to), request)
 

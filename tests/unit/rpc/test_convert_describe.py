@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import messages as m
+from quorate.raft.heard import Heard
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from quorate.records.voters import Voter
@@ -59,7 +60,7 @@ def test_a_pending_change_and_what_is_left_without_a_leader_survive() -> None:
         ),
         decommissioned=(cores.key(3), cores.key(2)),
         last_leader=m.LeaderInfo(NodeId(2), Epoch(1), cores.endpoints(2)),
-        heard=(m.Heard(NodeId(2), Millis(3)), m.Heard(NodeId(3), Millis(4))),
+        heard=(Heard(NodeId(2), Millis(3)), Heard(NodeId(3), Millis(4))),
     )
     assert convert.describe_response(convert.pb_describe_response(answer)) == answer
 

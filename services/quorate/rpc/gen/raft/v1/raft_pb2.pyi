@@ -157,7 +157,7 @@ class EndQuorumEpochResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "high_watermark", "replica_endpoints", "read_round")
+    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "high_watermark", "replica_endpoints", "read_round", "incarnation", "voters_offset", "voters_epoch", "voters_checksum")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -169,6 +169,10 @@ class FetchRequest(_message.Message):
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     replica_id: int
     replica_directory_id: bytes
@@ -180,7 +184,11 @@ class FetchRequest(_message.Message):
     high_watermark: int
     replica_endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
     read_round: int
-    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., high_watermark: _Optional[int] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., read_round: _Optional[int] = ...) -> None: ...
+    incarnation: int
+    voters_offset: int
+    voters_epoch: int
+    voters_checksum: int
+    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., high_watermark: _Optional[int] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., read_round: _Optional[int] = ..., incarnation: _Optional[int] = ..., voters_offset: _Optional[int] = ..., voters_epoch: _Optional[int] = ..., voters_checksum: _Optional[int] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging_epoch", "snapshot_id", "records", "read_round")
@@ -269,7 +277,7 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "high_watermark", "current_voters", "observers", "now_ms", "remarks", "kraft_version", "uncommitted_voter_change", "decommissioned", "last_leader", "heard")
+    __slots__ = ("error_code", "current_leader", "high_watermark", "current_voters", "observers", "now_ms", "remarks", "kraft_version", "uncommitted_voter_change", "decommissioned", "last_leader", "heard", "refused")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -282,6 +290,7 @@ class DescribeQuorumResponse(_message.Message):
     DECOMMISSIONED_FIELD_NUMBER: _ClassVar[int]
     LAST_LEADER_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     current_leader: CurrentLeader
     high_watermark: int
@@ -294,7 +303,8 @@ class DescribeQuorumResponse(_message.Message):
     decommissioned: _containers.RepeatedCompositeFieldContainer[ReplicaKey]
     last_leader: CurrentLeader
     heard: _containers.RepeatedCompositeFieldContainer[Heard]
-    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., current_voters: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., now_ms: _Optional[int] = ..., remarks: _Optional[_Iterable[str]] = ..., kraft_version: _Optional[int] = ..., uncommitted_voter_change: _Optional[_Union[VoterChange, _Mapping]] = ..., decommissioned: _Optional[_Iterable[_Union[ReplicaKey, _Mapping]]] = ..., last_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., heard: _Optional[_Iterable[_Union[Heard, _Mapping]]] = ...) -> None: ...
+    refused: _containers.RepeatedCompositeFieldContainer[ReplicaState]
+    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., current_voters: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., now_ms: _Optional[int] = ..., remarks: _Optional[_Iterable[str]] = ..., kraft_version: _Optional[int] = ..., uncommitted_voter_change: _Optional[_Union[VoterChange, _Mapping]] = ..., decommissioned: _Optional[_Iterable[_Union[ReplicaKey, _Mapping]]] = ..., last_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., heard: _Optional[_Iterable[_Union[Heard, _Mapping]]] = ..., refused: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ...) -> None: ...
 
 class VoterChange(_message.Message):
     __slots__ = ("kind", "voter", "endpoints")

@@ -1,0 +1,211 @@
+"""Rule 42: two processes on copies of one directory fetch as one voter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
+from quorate.records.voters import Endpoint
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
+
+FIRST, SECOND, THIRD = 11, 22, 33
+FETCH_TIMEOUT_MS = cores.config().fetch_timeout_ms
+ELSEWHERE = (Endpoint("GRPC", "elsewhere", 9095),)
+
+
+def fetches(
+    core: RaftCore, process: int, *, now_ms: int, offset: int | None = None, node_id: int = 2
+) -> api.Update:
+    """That process of voter 2 asks for what follows its log; a token for each moment."""
+    end = core.replica.log.end
+    request = cores.fetch(node_id, end.offset if offset is None else offset, end.epoch)
+    places = cores.endpoints(node_id) if process == FIRST else ELSEWHERE
+    request = replace(request, incarnation=process, replica_endpoints=places)
+    return cores.ask(core, request, now_ms=now_ms, token=now_ms)
+
+
+def refusals(update: api.Update) -> list[ErrorCode]:
+    answers = [each for each in cores.replies(update) if isinstance(each, m.FetchResponse)]
+    return [each.error for each in answers if each.error is not ErrorCode.NONE]
+
+
+def leader(*node_ids: int) -> RaftCore:
+    """Node 1 leads and has heard the first process of voter 2."""
+    core = cores.grown_up_leader(*(node_ids or (1, 2)))
+    fetches(core, FIRST, now_ms=4600)
+    return core
+
+
+def cloned() -> RaftCore:
+    """The first process has fetched again, twice, after the second one did."""
+    core = leader()
+    for now_ms, process in ((4700, SECOND), (4710, FIRST), (4720, SECOND), (4730, FIRST)):
+        assert not refusals(fetches(core, process, now_ms=now_ms))
+    return core
+
+
+def test_rule_42_the_process_that_came_second_is_refused() -> None:
+    core = cloned()
+    assert refusals(fetches(core, SECOND, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
+    assert not refusals(fetches(core, FIRST, now_ms=4750))
+    assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
+
+
+def test_rule_42_the_leader_tells_of_both_places() -> None:
+    core = cloned()
+    fetches(core, SECOND, now_ms=4740)
+    (remark,) = [line for line in core.remarks() if "two processes" in line]
+    assert "node-2:9094 counts" in remark
+    assert "elsewhere:9095 is refused" in remark
+    (state,) = cores.described(core, now_ms=4750).refused
+    assert (state.key, state.endpoints) == (cores.key(2), ELSEWHERE)
+    assert state.last_fetch_ms == 4740
+
+
+def test_rule_42_a_third_process_is_refused_as_well() -> None:
+    core = cloned()
+    assert refusals(fetches(core, THIRD, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
+    assert not refusals(fetches(core, FIRST, now_ms=4750))
+
+
+def test_rule_42_what_a_second_process_has_is_not_counted_while_the_first_may_run() -> None:
+    core = leader()
+    high_watermark = core.replica.high_watermark
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    end = core.replica.log.end.offset
+    fetches(core, SECOND, now_ms=4700, offset=end - 1)
+    fetches(core, SECOND, now_ms=4710)
+    assert core.replica.high_watermark == high_watermark
+    fetches(core, FIRST, now_ms=4720)
+    assert core.replica.high_watermark == high_watermark
+    # Once it has come back twice it is the voter.
+    fetches(core, FIRST, now_ms=4730)
+    assert core.replica.high_watermark == end
+
+
+def test_rule_42_a_restarted_process_counts_at_once_when_the_connection_before_it_ended() -> None:
+    core = leader()
+    core.step(api.CallerGone(ReplyToken(4600)), Millis(4601))
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    fetches(core, SECOND, now_ms=4700)
+    assert core.replica.high_watermark == core.replica.log.end.offset
+
+
+def test_rule_42_a_restarted_process_counts_once_the_one_before_has_been_silent() -> None:
+    core = leader()
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    end = core.replica.log.end.offset
+    fetches(core, SECOND, now_ms=4700)
+    assert core.replica.high_watermark < end
+    fetches(core, SECOND, now_ms=4700 + FETCH_TIMEOUT_MS // 2)
+    assert core.replica.high_watermark == end
+    assert not core.remarks()
+
+
+def test_rule_42_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
+    core = leader()
+    assert not refusals(fetches(core, SECOND, now_ms=4700))
+    assert not refusals(fetches(core, FIRST, now_ms=4701))
+    for now_ms in range(4750, 9000, 250):
+        assert not refusals(fetches(core, SECOND, now_ms=now_ms))
+    assert not cores.described(core, now_ms=9000).refused
+
+
+def test_rule_42_the_refused_process_is_taken_when_the_other_has_gone() -> None:
+    core = cloned()
+    last_ms = 4730
+    assert refusals(fetches(core, SECOND, now_ms=last_ms + FETCH_TIMEOUT_MS - 1))
+    update = fetches(core, SECOND, now_ms=last_ms + FETCH_TIMEOUT_MS)
+    assert not refusals(update)
+    assert not cores.described(core, now_ms=last_ms + FETCH_TIMEOUT_MS + 1).refused
+
+
+def test_rule_42_a_clone_that_has_gone_is_forgotten() -> None:
+    core = cloned()
+    fetches(core, SECOND, now_ms=4740)
+    for now_ms in range(4800, 4800 + 6 * FETCH_TIMEOUT_MS, 200):
+        fetches(core, FIRST, now_ms=now_ms)
+    assert not cores.described(core, now_ms=now_ms + 1).refused
+    assert not refusals(fetches(core, THIRD, now_ms=now_ms + 2))
+
+
+def test_releases_that_draw_no_number_are_served_as_before() -> None:
+    core = leader()
+    for now_ms in range(4700, 4800, 10):
+        assert not refusals(fetches(core, 0 if now_ms % 20 else FIRST, now_ms=now_ms))
+    assert not core.remarks()
+
+
+def test_rule_42_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
+    core = leader()
+    fetches(core, SECOND, now_ms=4700)
+    update = m.UpdateRaftVoterRequest(
+        cluster_id=cores.CLUSTER,
+        current_leader_epoch=Epoch(1),
+        voter=cores.key(2),
+        listeners=ELSEWHERE,
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
+    answer = cores.membership(cores.ask(core, update, now_ms=4701))
+    assert answer.reason is m.Reason.PENDING_VOTER_CHANGE
+    assert "two processes may be voter" in answer.message
+
+
+# --- the process that is refused ------------------------------------------------------------------
+
+
+def refused() -> RaftCore:
+    """Voter 2 has fetched from leader 1, which refuses it then."""
+    core = cores.fed()
+    answer = m.FetchResponse(error=ErrorCode.DUPLICATE_VOTER, leader=cores.LEADER)
+    cores.answer(core, cores.under_way(core), answer, now_ms=10)
+    return core
+
+
+def test_rule_42_a_refused_process_is_not_ready_and_says_why() -> None:
+    core = refused()
+    assert not core.hears_leader
+    (remark,) = core.remarks()
+    assert "the leader refuses this process" in remark
+
+
+def test_rule_42_a_refused_process_neither_votes_nor_campaigns() -> None:
+    core = refused()
+    vote = cores.vote(3, 2, 2, cores.end(99, 1))
+    response = cores.voted(cores.ask(core, vote, now_ms=20))
+    assert not response.vote_granted
+    assert response.refusal is m.VoteRefusal.ABSTAINS
+    for now_ms in range(100, 20_000, 100):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        assert not [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
+
+
+def test_rule_42_a_process_that_is_taken_again_votes_again() -> None:
+    core = refused()
+    core.step(api.TimerFired(), Millis(40))
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(high_watermark=5), now_ms=41)
+    assert core.hears_leader
+    assert not core.remarks()
+
+
+def test_each_fetch_names_its_process() -> None:
+    config = replace(cores.config(2), incarnation=7)
+    core = cores.WatchedCore(config, cores.recovered(1, 2, 3), cores.Midway())
+    core.start(Millis(0))
+    update = cores.begin(core, 1, 1, now_ms=1)
+    (request,) = [r for _, r in cores.calls(update).values()]
+    assert isinstance(request, m.FetchRequest)
+    assert request.incarnation == 7
+    assert (request.replica, request.fetch_offset) == (cores.key(2), Offset(0))
+    assert core.replica.election.leader_id == NodeId(1)
