@@ -122,11 +122,19 @@ class Clones:
             found.other_ms = None
 
 
-def is_contested(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
-    """Whether it has yet to turn out which process a voter is: then its entry stays as it is."""
+def is_contested(
+    replica: Replica, role: Leader, key: ReplicaKey, listeners: tuple[Endpoint, ...]
+) -> bool:
+    """Whether these listeners may be those of a second process of that voter.
+
+    Until it has turned out which process the voter is, its entry stays as it is.
+    """
     found = role.doubles.get(key)
-    if found is None or found.is_clone or found.other_ms is None:
+    if found is None or found.other_ms is None:
         return False
+    if found.is_clone:
+        is_of_voter = all(endpoint in listeners for endpoint in found.endpoints)
+        return is_told(replica, found) and not is_of_voter
     silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
     return replica.timers.now - found.other_ms < silence_ms
 

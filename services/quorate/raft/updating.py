@@ -165,8 +165,8 @@ class Updating:
             ids = ", ".join(str(voter.key) for voter in r.voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
             return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
-        if is_contested(r, role, request.voter):
-            text = f"two processes may be voter {request.voter}: wait until one of them is silent"
+        if is_contested(r, role, request.voter, request.listeners):
+            text = f"two processes may be voter {request.voter}: stop the one that is a copy"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, text)
         finalised = r.log.kraft_version
         if not request.kraft_version_min <= finalised <= request.kraft_version_max:

@@ -37,7 +37,10 @@ async def is_ready(members: Members, node_id: int) -> bool:
     node = members.all_nodes[node_id]
     async with grpc.aio.insecure_channel(f"{node.host}:{node.health_port}") as channel:
         request = health_pb2.HealthCheckRequest(service=READINESS)
-        answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=DEADLINE_S)
+        try:
+            answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=DEADLINE_S)
+        except grpc.aio.AioRpcError:
+            return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 

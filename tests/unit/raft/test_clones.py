@@ -11,6 +11,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -146,18 +147,30 @@ def test_releases_that_draw_no_number_are_served_as_before() -> None:
     assert not core.remarks()
 
 
-def test_rule_42_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
-    core = leader()
-    fetches(core, SECOND, now_ms=4700)
-    update = m.UpdateRaftVoterRequest(
+def update_to(listeners: tuple[Endpoint, ...]) -> m.UpdateRaftVoterRequest:
+    return m.UpdateRaftVoterRequest(
         cluster_id=cores.CLUSTER,
         current_leader_epoch=Epoch(1),
         voter=cores.key(2),
-        listeners=ELSEWHERE,
+        listeners=listeners,
         kraft_version_min=0,
         kraft_version_max=1,
     )
-    answer = cores.membership(cores.ask(core, update, now_ms=4701))
+
+
+def test_rule_42_a_clone_does_not_move_the_voter() -> None:
+    core = cloned()
+    fetches(core, SECOND, now_ms=4740)
+    answer = cores.membership(cores.ask(core, update_to(ELSEWHERE), now_ms=4741))
+    assert answer.reason is m.Reason.PENDING_VOTER_CHANGE
+    answer = cores.membership(cores.ask(core, update_to(cores.endpoints(2)), now_ms=4742))
+    assert answer.error is ErrorCode.NONE
+
+
+def test_rule_42_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
+    core = leader()
+    fetches(core, SECOND, now_ms=4700)
+    answer = cores.membership(cores.ask(core, update_to(ELSEWHERE), now_ms=4701))
     assert answer.reason is m.Reason.PENDING_VOTER_CHANGE
     assert "two processes may be voter" in answer.message
 
@@ -201,7 +214,7 @@ def test_rule_42_a_process_that_is_taken_again_votes_again() -> None:
 
 def test_each_fetch_names_its_process() -> None:
     config = replace(cores.config(2), incarnation=7)
-    core = cores.WatchedCore(config, cores.recovered(1, 2, 3), cores.Midway())
+    core = WatchedCore(config, cores.recovered(1, 2, 3), cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 1, now_ms=1)
     (request,) = [r for _, r in cores.calls(update).values()]

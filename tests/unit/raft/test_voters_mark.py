@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.log_state import LogState
 from quorate.raft.voters_mark import VotersMark, is_of_another_quorum, mark_of
 from quorate.records.errors import ErrorCode
@@ -80,6 +81,6 @@ def test_rule_43_a_leader_refuses_the_log_of_another_quorum() -> None:
 def test_a_follower_states_its_set_until_the_leader_has_answered() -> None:
     core = cores.fed()
     cores.begin(core, 3, 2, now_ms=900)
-    (sent,) = [each.request for each in cores.open_calls(core, cores.CallKind.FETCH)]
+    (sent,) = [each.request for each in cores.open_calls(core, CallKind.FETCH)]
     assert isinstance(sent, m.FetchRequest)
     assert sent.voters_at == mark_of(core.replica.log)
