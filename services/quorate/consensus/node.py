@@ -163,8 +163,8 @@ class Node:
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
-        settings = raft_config(config, meta, 1 + secrets.randbelow(INCARNATION_MAX))
-        core = RaftCore(settings, recovered.state, secrets.SystemRandom())
+        settings, number = raft_config(config, meta), 1 + secrets.randbelow(INCARNATION_MAX)
+        core = RaftCore(settings, recovered.state, secrets.SystemRandom(), number)
         spans = make_spans(settings)
         observers = make_observers(core, spans, self._meters)
         try:

@@ -29,8 +29,8 @@ def storage_config(config: ControllerConfig) -> StorageConfig:
     )
 
 
-def raft_config(config: ControllerConfig, meta: MetaProperties, incarnation: int = 0) -> RaftConfig:
-    """Who the core is, by its directory and its process, and its times and sizes."""
+def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
+    """Who the core is, by its directory, and its times and sizes."""
     quorum = config.quorum
     return RaftConfig(
         node_id=config.node_id,
@@ -49,7 +49,6 @@ def raft_config(config: ControllerConfig, meta: MetaProperties, incarnation: int
         fetch_max_bytes=quorum.fetch_max_bytes,
         fetch_snapshot_max_bytes=quorum.fetch_snapshot_max_bytes,
         auto_join=quorum.auto_join,
-        incarnation=incarnation,
     )
 
 

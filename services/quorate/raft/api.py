@@ -72,8 +72,6 @@ class RaftConfig:
     observer_endpoints_max: int = 1024
     high_watermark_linger_ms: Millis = Millis(10)
     auto_join: bool = False
-    # Drawn by each process when it starts (rule 42).
-    incarnation: int = 0
 
     @property
     def key(self) -> ReplicaKey:
@@ -87,7 +85,7 @@ class RecoveredState:
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
     are oldest first; a snapshot's set stands at (snapshot end - 1), the bootstrap one at -1.
-    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival` 43.
+    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival` 34.
     """
 
     log_start: Offset = Offset(0)
@@ -381,7 +379,7 @@ class VoteAgain:
 
 @value
 class SaveRival:
-    """A barrier: another quorum of this cluster was found (rule 43); durable from here on."""
+    """A barrier: another quorum of this cluster was found (rule 34); durable from here on."""
 
     rival: Rival
 

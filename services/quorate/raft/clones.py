@@ -1,4 +1,4 @@
-"""Two processes on copies of one directory, that fetch as one voter (rule 42).
+"""Two processes on copies of one directory, that fetch as one voter (rule 33).
 
 Each Fetch names its process by a number that was drawn at its start. A new number takes over at
 once, since a voter that restarts must not wait. But as long as the process before may still run,
@@ -76,7 +76,7 @@ class Clones:
         if number == found.current:
             is_alone = found.is_clone or self._is_gone(found.other_ms)
             return Admission.COUNTED if is_alone else Admission.UNCOUNTED
-        if found.is_clone and not self._is_silent(found.heard_ms):
+        if found.is_clone and not self._is_gone(found.heard_ms):
             # A third one is refused as well.
             found.other = number
             return Admission.REFUSED
@@ -106,10 +106,6 @@ class Clones:
         """Whether a process has ended, as far as its silence tells."""
         silence_ms = self.r.config.fetch_timeout_ms // SILENCE_SHARE
         return heard_ms is None or self.r.timers.now - heard_ms >= silence_ms
-
-    def _is_silent(self, heard_ms: Millis | None) -> bool:
-        """Whether the accepted process has been silent for so long that the other is taken."""
-        return heard_ms is None or self.r.timers.now - heard_ms >= self.r.config.fetch_timeout_ms
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
         """The connection has ended on which this process waited: nothing of it is to come."""

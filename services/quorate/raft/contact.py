@@ -44,7 +44,7 @@ class Contact:
         if role.has_ended:
             return
         role.has_fetched = True
-        r.is_refused = False
+        r.readiness.is_refused = False
         self.hearing.heard_leader()
         role.refusals, role.refused = 0, None
         role.is_failing = False
@@ -90,8 +90,8 @@ class Contact:
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
-            # This leader is heard by the other process (rule 42).
-            role.has_fetched, r.is_refused = False, True
+            # This leader is heard by the other process (rule 33).
+            role.has_fetched, r.readiness.is_refused = False, True
         # Somebody else may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error

@@ -92,7 +92,14 @@ _FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
 class RaftCore:
     """One replica of the quorum, without clock, disk or network."""
 
-    def __init__(self, config: RaftConfig, recovered: RecoveredState, random: Random) -> None:
+    def __init__(
+        self,
+        config: RaftConfig,
+        recovered: RecoveredState,
+        random: Random,
+        incarnation: int = 0,
+    ) -> None:
+        """`incarnation` is a number that each process draws when it starts (rule 33)."""
         self.replica = r = Replica(config, recovered, random)
         self.hearing = Hearing(r)
         self.believing = Believing(r)
@@ -104,7 +111,7 @@ class RaftCore:
         self.voting = Voting(r, self.becoming, self.believing, self.suspecting, promises)
         self.elections = Elections(r, self.becoming, self.learning, self.suspecting, promises)
         contact = Contact(r, self.learning, self.suspecting, self.hearing)
-        self.following = Following(r, contact)
+        self.following = Following(r, contact, incarnation)
         self.finding = Finding(r, self.learning, self.following)
         self.reads = Reads(r)
         self.leading = Leading(r, self.becoming, self.believing, self.reads)

@@ -18,11 +18,11 @@ from quorate.raft.api import (
 )
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.installing import Installing
+from quorate.raft.log_identity import mark_of
 from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, FetchResponse
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
 from quorate.raft.trusting import Trusting
-from quorate.raft.voters_mark import mark_of
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 class Following:
     """Fetching, for one replica."""
 
-    def __init__(self, replica: Replica, contact: Contact) -> None:
+    def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
         self.r = replica
         self.contact = contact
+        self.incarnation = incarnation
         self.trusting = Trusting(replica)
         self.installing = Installing(replica, contact)
         self.abstaining = Abstaining(replica)
@@ -98,7 +99,7 @@ class Following:
             high_watermark=r.high_watermark or UNKNOWN_OFFSET,
             replica_endpoints=r.config.endpoints,
             read_round=self.read_round[1] if self.read_round[0] == r.epoch else 0,
-            incarnation=r.config.incarnation,
+            incarnation=self.incarnation,
             voters_at=voters_at,
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import AppendToLog, RecordsProposed
 from quorate.raft.clones import Admission, Clones
 from quorate.raft.leaves import has_leave, is_silent
+from quorate.raft.log_identity import is_of_another_quorum
 from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
 from quorate.raft.messages import (
     FetchRequest,
@@ -25,7 +26,6 @@ from quorate.raft.parking import ParkedFetch
 from quorate.raft.roles import Leader
 from quorate.raft.serving import Serving
 from quorate.raft.tracking import Tracking
-from quorate.raft.voters_mark import is_of_another_quorum
 from quorate.raft.waiting import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken

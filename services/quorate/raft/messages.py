@@ -159,7 +159,7 @@ class FetchRequest:
 
     `read_round` echoes the newest round that a Fetch answer of this leader carried; it proves to
     the leader that the request was sent after that answer (reads, rule 19). `incarnation` is the
-    process (rule 42), 0 where it is unknown; `voters_at` tells whose log this is (rule 43).
+    process (rule 33), 0 where it is unknown; `voters_at` tells whose log this is (rule 34).
     """
 
     cluster_id: ClusterId
@@ -316,7 +316,7 @@ class DescribeQuorumResponse:
     """The leader's view; from anybody else what is left of it.
 
     `last_leader` is the newest leader that this replica followed, `heard` whom it heard when, and
-    `decommissioned` who must not come back by itself (rule 7). `refused` are clones (rule 42).
+    `decommissioned` who must not come back by itself (rule 7). `refused` are clones (rule 33).
     """
 
     error: ErrorCode

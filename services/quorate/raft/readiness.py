@@ -1,4 +1,8 @@
-"""Whether a replica could lead now: its state machine keeps up (rule 11), its disk answers (24)."""
+"""Whether a replica could lead now: its state machine keeps up (rule 11), its disk answers (24).
+
+It could not where a leader hears another process as this voter (33), or where there is another
+quorum of its cluster (34).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig
     from quorate.raft.log_state import LogState
     from quorate.raft.outbox import Outbox
+    from quorate.raft.rival import Rival
     from quorate.raft.timers import Timers
     from quorate.records.ids import Epoch
 
@@ -18,12 +23,21 @@ if TYPE_CHECKING:
 class Readiness:
     """What keeps one replica from leading that is no matter of votes."""
 
-    def __init__(self, config: RaftConfig, log: LogState, timers: Timers, out: Outbox) -> None:
+    def __init__(
+        self,
+        config: RaftConfig,
+        log: LogState,
+        timers: Timers,
+        out: Outbox,
+        rival: Rival | None = None,
+    ) -> None:
         self._flush_ms = config.fetch_timeout_ms * 3 // 2
         self._log = log
         self._timers = timers
         self._out = out
         self.is_loaded = True
+        self.rival = rival
+        self.is_refused = False
         # Since when the disk has owed a flush without any progress; None while it owes none.
         self.unflushed_since: Millis | None = None
         self._waited_in_epoch: Epoch | None = None

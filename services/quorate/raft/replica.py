@@ -22,6 +22,7 @@ from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.messages import PeerRequest
+    from quorate.raft.rival import Rival
     from quorate.raft.roles import Role, Suspicion
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -47,18 +48,14 @@ class Replica:
         self.last_leader: LeaderInfo | None = None
         self._own_info = LeaderInfo(self.key.node_id, Epoch(-1))
         self.addresses = Addresses(config.cluster_id, config.listener_name)
-        self.readiness = Readiness(config, self.log, self.timers, self.out)
+        self.readiness = Readiness(config, self.log, self.timers, self.out, recovered.rival)
         self.abstention = Abstention(recovered.abstains)
-        # Rule 43: another quorum of this cluster, known to this only voter.
-        self.rival = recovered.rival
         self.suspicion: Suspicion | None = None
         self.contradictions = Contradictions(config, random)
         self.lost_rounds = 0
         self.calls = Calls()
         # Rule 25: asked to stop. Rule 7: was a voter in this life.
         self.is_stopping = self.was_voter = False
-        # Rule 42: a leader has refused this process, and no leader has taken it since.
-        self.is_refused = False
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -89,6 +86,16 @@ class Replica:
         return self.abstention.is_on
 
     @property
+    def rival(self) -> Rival | None:
+        """Rule 34: another quorum of this cluster, known to this only voter."""
+        return self.readiness.rival
+
+    @property
+    def is_refused(self) -> bool:
+        """Rule 33: a leader has refused this process, and no leader has taken it since."""
+        return self.readiness.is_refused
+
+    @property
     def is_only_voter(self) -> bool:
         return len(self.voters) == 1 and self.is_voter
 
@@ -99,15 +106,19 @@ class Replica:
         return self.log.end if remembered is None else max(self.log.end, remembered)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether something keeps this replica from asking for votes that is no matter of sets."""
+        is_away = self.is_stopping or self.is_refused or self.rival is not None
+        return is_away or self.abstains or self.log.is_healing
+
+    @property
     def may_campaign(self) -> bool:
         """Whether this replica may ask for votes.
 
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
         """
-        if self.abstains or self.log.is_healing or self.is_stopping:
-            return False
-        if self.is_refused or self.rival is not None:
+        if self.is_bound:
             return False
         return any(self.key in voters for voters in self.ends.possible_voter_sets())
 

@@ -1,4 +1,4 @@
-"""The only voter of a quorum that finds another quorum of the same cluster (rule 43).
+"""The only voter of a quorum that finds another quorum of the same cluster (rule 34).
 
 A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
 vote of its only voter. A leader that leads without it leads another quorum: one of the two
@@ -168,7 +168,7 @@ class Rivalry:
     def _stand_down(self, rival: Rival) -> None:
         """Lead no more, durably: what is acknowledged from here on could be lost."""
         r = self.r
-        r.rival = rival
+        r.readiness.rival = rival
         r.out.emit(SaveRival(rival))
         text = f"{rival} has not asked this only voter for its vote: there are two quorums"
         r.out.note(NoteKind.RIVAL_FOUND, text, leader_id=rival.leader_id)

@@ -217,7 +217,7 @@ class Leader:
     round from a majority; `read_rounds_echoed` is the newest that each voter has sent back.
     `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
     `unanswered` are voters that may not be where this leader would call them, `doubles` the
-    processes that each voter was heard as (rule 42).
+    processes that each voter was heard as (rule 33).
     """
 
     epoch_start: Offset

@@ -91,7 +91,7 @@ class Tracking:
     ) -> None:
         """What the replica has flushed, and when it last had everything that it could have.
 
-        Where another process may still be this voter, what that one has flushed counts (rule 42).
+        Where another process may still be this voter, what that one has flushed counts (rule 33).
         """
         r, now = self.r, self.r.timers.now
         if key is None:

@@ -94,9 +94,7 @@ class SimulatedNode(Hardware):
         """Whether nothing keeps this voter from electing somebody, or from being elected."""
         if not self.is_listening or self.is_paused or self.host.is_hanging:
             return False
-        replica = self.core.replica
-        is_bound = replica.is_stopping or replica.abstains or replica.log.is_healing
-        is_there = not self.world.is_taken_over(self)
+        is_bound, is_there = self.core.replica.is_bound, not self.world.is_taken_over(self)
         return not is_bound and is_there and self.disk_fault is None and not self.is_rotten
 
     @property
@@ -157,8 +155,8 @@ class SimulatedNode(Hardware):
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        settings = raft_config(self.config, self.meta, self.incarnation)
-        self.core = RaftCore(settings, recovered, self.random)
+        settings = raft_config(self.config, self.meta)
+        self.core = RaftCore(settings, recovered, self.random, self.incarnation)
         self.process.begin()
 
     def _recover(self) -> RecoveredState:

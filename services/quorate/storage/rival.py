@@ -1,4 +1,4 @@
-"""The rival that the only voter of a quorum has found (rule 43): durable before anything else.
+"""The rival that the only voter of a quorum has found (rule 34): durable before anything else.
 
 Kafka's `quorum-state` could name a leader, but not one that this replica does not follow, nor one
 of an epoch that it has led itself. So it has a file of its own, which goes when a person has

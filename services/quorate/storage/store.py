@@ -167,7 +167,7 @@ class LogStore:
         self._remember(replace(self._healing, abstains=False))
 
     def save_rival(self, effect: SaveRival) -> None:
-        """Another quorum of this cluster was found (rule 43). Durable on return."""
+        """Another quorum of this cluster was found (rule 34). Durable on return."""
         write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", effect.rival)
 
     def _remember(self, healing: Healing) -> None:

@@ -1,4 +1,4 @@
-"""Two processes on copies of one voter's directory (rule 42)."""
+"""Two processes on copies of one voter's directory (rule 33)."""
 
 from __future__ import annotations
 

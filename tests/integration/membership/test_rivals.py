@@ -1,4 +1,4 @@
-"""A directory that was formatted as a quorum of its own, for a cluster that has one (rule 43)."""
+"""A directory that was formatted as a quorum of its own, for a cluster that has one (rule 34)."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.announcements import REPEAT_SHARE
+from quorate.raft.log_identity import mark_of
 from quorate.raft.notes import NoteKind
-from quorate.raft.voters_mark import mark_of
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores, traffic

@@ -1,4 +1,4 @@
-"""Rule 43: the only voter of a quorum finds another quorum of its cluster."""
+"""Rule 34: the only voter of a quorum finds another quorum of its cluster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def role(core: RaftCore) -> str | None:
     return None if progress is None else progress.role
 
 
-def test_rule_43_a_leader_that_announces_itself_is_asked_and_not_followed() -> None:
+def test_rule_34_a_leader_that_announces_itself_is_asked_and_not_followed() -> None:
     core = alone()
     update = cores.begin(core, 4, 3, now_ms=10)
     (reply,) = cores.replies(update)
@@ -71,7 +71,7 @@ def test_rule_43_a_leader_that_announces_itself_is_asked_and_not_followed() -> N
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
-def test_rule_43_its_own_word_ends_leadership_durably(epoch: int) -> None:
+def test_rule_34_its_own_word_ends_leadership_durably(epoch: int) -> None:
     core, update = stood_down(epoch=epoch)
     rival = replace(RIVAL, epoch=Epoch(epoch))
     assert api.SaveRival(rival) in update.effects
@@ -84,7 +84,7 @@ def test_rule_43_its_own_word_ends_leadership_durably(epoch: int) -> None:
     assert "storage recover" in remark
 
 
-def test_rule_43_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
+def test_rule_34_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
     core = alone(cores.recovered(1, election=m.ElectionState(Epoch(6))))
     update = cores.begin(core, 4, 3, now_ms=10)
     assert not questions(update)
@@ -93,7 +93,7 @@ def test_rule_43_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
     assert reply.error is ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_rule_43_what_others_say_is_looked_into_and_changes_nothing() -> None:
+def test_rule_34_what_others_say_is_looked_into_and_changes_nothing() -> None:
     core = alone()
     call = questions(cores.begin(core, 4, 3, now_ms=10))[4]
     # Node 4 is there, and says that node 5 leads: only node 5 can say so.
@@ -104,7 +104,7 @@ def test_rule_43_what_others_say_is_looked_into_and_changes_nothing() -> None:
     assert role(core) == "leader"
 
 
-def test_rule_43_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
+def test_rule_34_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
     core, _ = stood_down()
     for now_ms in range(100, 20_000, 100):
         update = core.step(api.TimerFired(), Millis(now_ms))
@@ -116,7 +116,7 @@ def test_rule_43_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
     assert not reply.vote_granted
 
 
-def test_rule_43_a_restart_keeps_it_so() -> None:
+def test_rule_34_a_restart_keeps_it_so() -> None:
     election = m.ElectionState(Epoch(1), NodeId(1), cores.key(1))
     state = cores.recovered(1, election=election, rival=RIVAL)
     core = alone(state)
@@ -129,7 +129,7 @@ def test_rule_43_a_restart_keeps_it_so() -> None:
     assert (reply.error, reply.leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, m.NOTHING_KNOWN)
 
 
-def test_rule_43_an_only_voter_that_leads_asks_around() -> None:
+def test_rule_34_an_only_voter_that_leads_asks_around() -> None:
     core = alone(servers=SERVERS)
     core.step(api.TimerFired(), Millis(2))
     assert len(core_sent(core)) == 1
@@ -149,7 +149,7 @@ def core_sent(core: RaftCore) -> list[api.SendRequest]:
     return [s for s in found if isinstance(s.request, m.FetchRequest) and s.to.host != "node-1"]
 
 
-def test_rule_43_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
+def test_rule_34_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
     core = alone(servers=SERVERS)
     core.step(api.TimerFired(), Millis(2))
     (sent,) = core_sent(core)
@@ -162,7 +162,7 @@ def test_rule_43_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
 # --- leaders of this very quorum ------------------------------------------------------------------
 
 
-def test_rule_43_a_leader_that_it_voted_for_is_followed() -> None:
+def test_rule_34_a_leader_that_it_voted_for_is_followed() -> None:
     """A voter that was removed, and does not know it committed, leads by the vote of the last."""
     election = m.ElectionState(Epoch(4), None, cores.key(2))
     core = cores.unattached(1, 1)
@@ -172,7 +172,7 @@ def test_rule_43_a_leader_that_it_voted_for_is_followed() -> None:
     assert core.rivalry.doubts(m.LeaderInfo(NodeId(2), Epoch(5), ()))
 
 
-def test_rule_43_a_leader_that_removes_all_others_is_followed_on() -> None:
+def test_rule_34_a_leader_that_removes_all_others_is_followed_on() -> None:
     core = cores.follower(2, leader_id=1)
     set_of_two = m.BatchInfo(
         base_offset=Offset(0),
@@ -196,7 +196,7 @@ def test_rule_43_a_leader_that_removes_all_others_is_followed_on() -> None:
     assert core.rivalry.doubts(m.LeaderInfo(NodeId(1), Epoch(2), cores.endpoints(1)))
 
 
-def test_rule_43_one_that_heals_follows_whom_it_finds() -> None:
+def test_rule_34_one_that_heals_follows_whom_it_finds() -> None:
     """The end that it remembers may have held more voters."""
     state = cores.recovered(1, remembered_end=cores.end(20, 2), log_end=cores.end(0, 0))
     core = cores.started(1, state)
@@ -205,6 +205,6 @@ def test_rule_43_one_that_heals_follows_whom_it_finds() -> None:
     assert [type(r) for _, r in cores.calls(update).values()] == [m.FetchRequest]
 
 
-def test_rule_43_several_voters_follow_whoever_leads() -> None:
+def test_rule_34_several_voters_follow_whoever_leads() -> None:
     core = cores.unattached(1)
     assert not core.rivalry.doubts(m.LeaderInfo(NodeId(9), Epoch(3), cores.endpoints(9)))
