@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.adding import Adding
 from quorate.raft.changes import Changes
+from quorate.raft.clones import Clones
 from quorate.raft.ends import Ends
 from quorate.raft.handing_over import HandingOver
 from quorate.raft.joining import Joining
@@ -14,6 +15,7 @@ from quorate.raft.leading import Leading
 from quorate.raft.leaving import Leaving
 from quorate.raft.messages import MembershipResponse
 from quorate.raft.removing import Removing
+from quorate.raft.rivalry import Rivalry
 from quorate.raft.roles import Leader
 from quorate.raft.updating import Updating
 from quorate.records.errors import ErrorCode
@@ -297,6 +299,18 @@ BUGS: Final = (
         (193,),
         (Patch(Changes, "why_pending", _overlook_hand_over),),
         within=300,
+    ),
+    Bug(
+        "restart-taken-for-clone",
+        "a restarted voter counts for nothing, as if the process before still ran (rule 33)",
+        (1,),
+        (Patch(Clones, "_is_gone", always(answer=False)),),
+    ),
+    Bug(
+        "every-leader-taken-for-rival",
+        "a voter among others stands down before a leader that it did not vote for (rule 34)",
+        (1,),
+        (Patch(Rivalry, "is_alone", always(answer=True)),),
     ),
     Bug(
         "hand-over-drops-what-it-held",
