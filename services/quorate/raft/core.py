@@ -370,11 +370,12 @@ class RaftCore:
         if r.suspicion is not None:
             self.suspecting.add_deadlines(due)
         self.leading.add_deadlines(due)
-        self.following.add_deadlines(due)
-        self.finding.add_deadlines(due)
-        self.membership.add_deadlines(due)
-        self.announcements.add_deadlines(due)
-        self.rivalry.add_deadlines(due)
+        if r.rival is None:
+            self.following.add_deadlines(due)
+            self.finding.add_deadlines(due)
+            self.membership.add_deadlines(due)
+            self.announcements.add_deadlines(due)
+            self.rivalry.add_deadlines(due)
         due += r.calls.deadlines(r.timers.now)
         if r.is_stopping:
             self.stopping.add_deadlines(due)

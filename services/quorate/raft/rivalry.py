@@ -158,9 +158,9 @@ class Rivalry:
     def add_deadlines(self, due: list[Millis]) -> None:
         """When the next bootstrap server is asked."""
         r = self.r
-        if not isinstance(r.role, Leader) or r.rival is not None or not self.is_alone():
+        if not isinstance(r.role, Leader) or r.is_stopping or self._alleged is not None:
             return
-        if r.bootstrap_peers() and not r.calls.in_flight(CallKind.LOOK_AROUND):
+        if self.is_alone() and r.bootstrap_peers() and not r.calls.in_flight(CallKind.LOOK_AROUND):
             due.append(self._next_ms)
 
     # --- standing down ----------------------------------------------------------------------------

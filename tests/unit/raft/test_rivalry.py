@@ -121,12 +121,33 @@ def test_rule_34_a_restart_keeps_it_so() -> None:
     state = cores.recovered(1, election=election, rival=RIVAL)
     core = alone(state)
     for now_ms in range(100, 20_000, 100):
-        assert not cores.calls(core.step(api.TimerFired(), Millis(now_ms)))
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        assert not cores.calls(update)
+        assert update.wake_at_ms is None or update.wake_at_ms > now_ms
     assert role(core) != "leader"
     assert any("node 4 at node-4:9094" in line for line in core.remarks())
     (reply,) = cores.replies(cores.ask(core, cores.fetch(2, 0, 0), now_ms=20_001))
     assert isinstance(reply, m.FetchResponse)
     assert (reply.error, reply.leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, m.NOTHING_KNOWN)
+
+
+def test_rule_34_one_that_followed_somebody_before_its_restart_looks_for_nobody() -> None:
+    election = m.ElectionState(Epoch(3), NodeId(4))
+    core = alone(cores.recovered(1, election=election, rival=RIVAL), servers=SERVERS)
+    for now_ms in range(100, 20_000, 100):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        assert not cores.calls(update)
+        assert update.wake_at_ms is None or update.wake_at_ms > now_ms
+    assert role(core) == "unattached"
+
+
+def test_rule_34_an_only_voter_that_stops_asks_no_more() -> None:
+    core = alone(servers=SERVERS)
+    cores.propose(core, now_ms=2)
+    update = core.step(api.ShutdownRequested(Millis(60_000)), Millis(3))
+    for now_ms in range(10_000, 20_000, 1000):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        assert update.wake_at_ms is None or update.wake_at_ms > now_ms
 
 
 def test_rule_34_an_only_voter_that_leads_asks_around() -> None:

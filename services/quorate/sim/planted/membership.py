@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.raft.obstacles import Obstacle
     from quorate.raft.roles import PendingChange
     from quorate.records.control import ControlRecord
-    from quorate.records.ids import DirectoryId, Offset, ReplicaKey, ReplyToken
+    from quorate.records.ids import DirectoryId, Millis, Offset, ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
 _why_not_now = Changes.why_not_now
@@ -138,6 +138,11 @@ def _overlook_hand_over(self: Changes, role: Leader) -> Obstacle | None:
     obstacle = _why_pending(self, role)
     role.hand_over = hand_over
     return obstacle
+
+
+def _never_silent(self: Clones, heard_ms: Millis | None) -> bool:
+    del self
+    return heard_ms is None
 
 
 def _drop_held(self: HandingOver) -> None:
@@ -303,8 +308,8 @@ BUGS: Final = (
     Bug(
         "restart-taken-for-clone",
         "a restarted voter counts for nothing, as if the process before still ran (rule 33)",
-        (1,),
-        (Patch(Clones, "_is_gone", always(answer=False)),),
+        (4, 8),
+        (Patch(Clones, "_is_gone", _never_silent),),
     ),
     Bug(
         "every-leader-taken-for-rival",
