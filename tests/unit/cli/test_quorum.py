@@ -141,3 +141,14 @@ def test_flags_that_do_not_go_together_are_refused(
     arguments = parser.parse_args(["metadata-quorum", *connection, "describe", *flags])
     assert arguments.run(arguments) == 1
     assert capsys.readouterr().err.startswith("error: describe: ")
+
+
+def test_a_second_process_of_a_voter_is_a_row_of_its_own() -> None:
+    described = replace(DESCRIBED, refused=(state(1, None),))
+    rows = quorum.replication_rows(described, wall_ms=50_000)
+    assert [(row["NodeId"], row["Status"]) for row in rows] == [
+        (2, "Leader"),
+        (1, "Follower"),
+        (4, "Observer"),
+        (1, "Refused"),
+    ]

@@ -61,6 +61,7 @@ def test_a_pending_change_and_what_is_left_without_a_leader_survive() -> None:
         decommissioned=(cores.key(3), cores.key(2)),
         last_leader=m.LeaderInfo(NodeId(2), Epoch(1), cores.endpoints(2)),
         heard=(Heard(NodeId(2), Millis(3)), Heard(NodeId(3), Millis(4))),
+        refused=(observer,),
     )
     assert convert.describe_response(convert.pb_describe_response(answer)) == answer
 

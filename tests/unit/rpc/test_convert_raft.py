@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quorate.raft import messages as m
+from quorate.raft.voters_mark import VotersMark
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Endpoint
@@ -49,6 +50,8 @@ def test_requests_survive(replica: ReplicaKey) -> None:
         high_watermark=Offset(5),
         replica_endpoints=WAYS,
         read_round=9,
+        incarnation=2**63 - 1,
+        voters_at=VotersMark(offset=Offset(2), epoch=Epoch(1), checksum=2**32 - 1),
     )
     assert convert.fetch_request(convert.pb_fetch_request(fetch)) == fetch
     part = m.FetchSnapshotRequest(

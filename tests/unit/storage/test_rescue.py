@@ -10,6 +10,7 @@ import pytest
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
 from quorate.raft.messages import ElectionState, KRaftVersionAt, VotersAt
+from quorate.raft.rival import Rival
 from quorate.records.batch import iter_batches
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, control_records
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey
@@ -20,6 +21,7 @@ from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
 from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
+from quorate.storage.rival import write_rival
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at, voter
 
@@ -176,6 +178,15 @@ def test_the_record_stays_and_the_first_voters_and_the_plan_go() -> None:
     assert "rescue-1004.json" in replica.disk.files(DIRECTORY)
     assert read_plan(replica.disk, DIRECTORY) is None
     assert "00000000000000000000-0000000000.checkpoint" not in replica.files()
+
+
+def test_rule_34_a_quorum_that_is_recovered_has_no_rival_any_more() -> None:
+    replica = settled()
+    rival = Rival(leader_id=NodeId(4), epoch=Epoch(7), host="node-4", port=9094)
+    write_rival(replica.disk, f"{DIRECTORY}/rival", rival)
+    rescue(replica, plan_for(replica))
+    assert not replica.disk.exists(f"{DIRECTORY}/rival")
+    assert open_rescued(replica).state.rival is None
 
 
 def test_another_cluster_id_is_taken_on_everywhere() -> None:
