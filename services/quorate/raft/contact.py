@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import CallFailure
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.calls import Call, CallKind
+from quorate.raft.clones import TOLD_FACTOR
 from quorate.raft.contradictions import LONGEST_SHARE
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
@@ -44,7 +45,7 @@ class Contact:
         if role.has_ended:
             return
         role.has_fetched = True
-        r.readiness.is_refused = False
+        r.readiness.refused_until = None
         self.hearing.heard_leader()
         role.refusals, role.refused = 0, None
         role.is_failing = False
@@ -91,7 +92,9 @@ class Contact:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
             # This leader is heard by the other process (rule 33).
-            role.has_fetched, r.readiness.is_refused = False, True
+            role.has_fetched = False
+            until = r.timers.after(r.config.fetch_timeout_ms * TOLD_FACTOR)
+            r.readiness.refused_until = until
         # Somebody else may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error

@@ -37,10 +37,16 @@ class Readiness:
         self._out = out
         self.is_loaded = True
         self.rival = rival
-        self.is_refused = False
+        # Until when a leader's word holds that another process is this voter.
+        self.refused_until: Millis | None = None
         # Since when the disk has owed a flush without any progress; None while it owes none.
         self.unflushed_since: Millis | None = None
         self._waited_in_epoch: Epoch | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a leader takes another process for this voter (rule 33); it says so anew."""
+        return self.refused_until is not None and self._timers.now < self.refused_until
 
     @property
     def flush_deadline(self) -> Millis | None:

@@ -92,7 +92,7 @@ class Replica:
 
     @property
     def is_refused(self) -> bool:
-        """Rule 33: a leader has refused this process, and no leader has taken it since."""
+        """Rule 33: a leader takes another process for this voter."""
         return self.readiness.is_refused
 
     @property

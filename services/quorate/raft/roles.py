@@ -278,7 +278,7 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
     (Follower, Follower): "a leader of a higher epoch is learned, or an election is left to others",
     (Leader, Unattached): "a higher epoch is seen",
     (Leader, Follower): "a leader of a higher epoch is learned",
-    (Leader, Resigned): "check-quorum, shutdown, a hung disk, or removed from the voters",
+    (Leader, Resigned): "check-quorum, shutdown, a hung disk, removed as a voter, or two quorums",
     (Resigned, Unattached): "a higher epoch is seen, or election timeout; the epoch rises",
     (Resigned, Follower): "a leader of a higher epoch is learned",
 }
