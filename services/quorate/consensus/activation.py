@@ -111,6 +111,7 @@ class Activation:
         writing.held.release(high_watermark)
         self._reading.reached()
         writing.expiry.committed(high_watermark)
+        writing.deciding.committed(high_watermark)
         writing.proposer.consider()
 
     # --- its end ----------------------------------------------------------------------------------

@@ -1,17 +1,24 @@
 """Requests decided one after the other; what takes long has pauses in which everybody has turns.
 
 A request decided in between would be decided on metadata that the request under way is about to
-change, so those that come meanwhile wait. A request that is not decided yet has changed nothing.
+change, so those that come meanwhile wait, and clients take turns (consensus/decision_queue.py). A
+request that is not decided yet has changed nothing.
+
+What is decided far ahead of what is committed would only wait in the log, and small writes behind
+it, so that decisions wait there for commits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from itertools import repeat
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import value
+from quorate.consensus.decision_queue import DecisionQueue, Undecided
+from quorate.controller.errors import RefusedError
+from quorate.controller.requests import RECORDS_MAX
+from quorate.records.errors import ErrorCode
 from quorate.rpc.pace import Pace
 from quorate.telemetry.histograms import Histogram
 
@@ -19,35 +26,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.consensus.host import Host
-    from quorate.controller.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
     from quorate.controller.slices import Slices
+    from quorate.records.ids import Millis, Offset
 
 # Nearly every request is decided in the turn in which it came.
 AT_ONCE_S: Final = 0.004
 # Everybody who writes waits for the request under way, so that it may have half of the time.
 DECIDING_SHARE: Final = 0.5
+# Records that are decided and not committed: one batch on its way, and the next one.
+AHEAD_MAX: Final = RECORDS_MAX
 # From a change of one setting to thousands of topics in one request.
 DECISION_BOUNDS_S: Final = (
     *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
     *(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
+_TOO_MANY: Final = "Too many requests of this client, or of all, wait for a decision; try again."
 
 
-@value
-class Undecided:
-    """A request that waits for its decision, and who for."""
+@dataclass(slots=True)
+class _UnderWay:
+    """The one request whose decision takes longer, since when, and what it has used."""
 
-    request: WriteRequest
-    caller: Caller
-    future: asyncio.Future[WriteReply]
+    asked: Undecided
+    slices: Slices[Decision]
+    begun_s: float
+    used_s: float = 0.0
 
 
 class Deciding:
-    """The queue of one leader's requests."""
+    """The requests of one leader, and the decision under way."""
 
     def __init__(
         self,
@@ -60,7 +69,7 @@ class Deciding:
         rested: Callable[[], None],
         broke: Callable[[Exception], None],
     ) -> None:
-        """`decided` takes what was; `rested` hears that nothing is under way any more.
+        """`decided` takes what was; `rested` hears that no decision is under way just now.
 
         Once `decides` says no, `stop` is about to be called. `broke` ends the process: what was
         decided could not be taken.
@@ -72,11 +81,16 @@ class Deciding:
         self._failed = failed
         self._rested = rested
         self._broke = broke
-        self._waiting: deque[Undecided] = deque()
-        # When each of them came.
-        self._came_s: deque[float] = deque()
+        # Those of this turn of the loop, of one client.
+        self._at_once: deque[Undecided] = deque()
+        self.queue = DecisionQueue()
+        # While there is a task whatever comes waits.
         self._task: asyncio.Task[None] | None = None
-        self._begun_s = 0.0
+        self._under_way: _UnderWay | None = None
+        # How far is decided, and committed as far as is known.
+        self._end: Offset | None = None
+        self._committed: Offset | None = None
+        self._has_room = asyncio.Event()
         self.durations = Histogram(DECISION_BOUNDS_S)
         self.waits = Histogram(DECISION_BOUNDS_S)
         self.asked = 0
@@ -84,43 +98,56 @@ class Deciding:
     @property
     def queue_size(self) -> int:
         """How many wait, the one under way included; none while each is decided at once."""
-        return len(self._waiting)
+        return len(self.queue) + len(self._at_once) + (self._under_way is not None)
+
+    @property
+    def _is_far_ahead(self) -> bool:
+        end, committed = self._end, self._committed
+        return end is not None and committed is not None and end - committed >= AHEAD_MAX
 
     def take(self, asked: Sequence[Undecided]) -> None:
         """Decide on requests in order: now, while none takes long and nothing is under way."""
         self.asked += len(asked)
-        self._waiting.extend(asked)
-        now_s = self._host.work_s()
-        if self._task is None:
-            self._decide_at_once(now_s)
-        self._came_s.extend(repeat(now_s, len(self._waiting) - len(self._came_s)))
+        self._at_once.extend(asked)
+        if self._task is None and not self._is_far_ahead:
+            self._decide_at_once()
+        while self._at_once:
+            each = self._at_once.popleft()
+            if not self.queue.add(each):
+                self._failed(each, RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, _TOO_MANY))
+        if self._task is None and self.queue_size:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            self._task.add_done_callback(self._over)
 
-    def _decide_at_once(self, now_s: float) -> None:
-        waiting, decide = self._waiting, self._controller.decide_in_slices
-        now_ms = self._host.monotonic_ms()
-        self._begun_s = now_s
+    def _decide_at_once(self) -> None:
+        waiting = self._at_once
+        now_s, now_ms = self._host.work_s(), self._host.monotonic_ms()
         # A controller that loses leadership meanwhile stops, and then none waits.
-        while waiting:
-            asked = waiting.popleft()
-            slices = decide(asked.request, asked.caller, now_ms)
-            if not self._has_ended(asked, slices, self._begun_s + AT_ONCE_S):
-                waiting.appendleft(asked)
-                self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
-                self._task.add_done_callback(self._over)
-                return
+        while waiting and self._under_way is None:
+            begun = self._begin(waiting.popleft(), now_s, now_ms)
+            self._work_on(begun)
+            if self._under_way is not None:
+                until_s = self._host.cpu_s() + AT_ONCE_S
+                while self._under_way is begun and self._host.cpu_s() < until_s:
+                    self._work_on(begun)
+            now_s = self._host.work_s()
 
-    def _drop_first(self) -> None:
-        self._waiting.popleft()
-        self._came_s.popleft()
+    def committed(self, high_watermark: Offset) -> None:
+        """Everything below is committed: go on, if that was waited for."""
+        self._committed = high_watermark
+        if not self._is_far_ahead:
+            self._has_room.set()
 
     def stop(self) -> tuple[Undecided, ...]:
         """Leadership is lost: those that were not decided, and will not be."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        left = tuple(self._waiting)
-        self._waiting.clear()
-        self._came_s.clear()
+        under_way, self._under_way = self._under_way, None
+        first = () if under_way is None else (under_way.asked,)
+        left = (*first, *self._at_once, *self.queue.clear())
+        self._at_once.clear()
+        self._end = self._committed = None
         return left
 
     def _over(self, task: asyncio.Task[None]) -> None:
@@ -128,44 +155,53 @@ class Deciding:
         if isinstance(error, Exception):
             self._broke(error)
 
-    def _begin(self, asked: Undecided) -> Slices[Decision]:
-        self._begun_s = self._host.work_s()
-        now_ms = self._host.monotonic_ms()
-        return self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
+    def _begin(self, asked: Undecided, now_s: float, now_ms: Millis) -> _UnderWay:
+        slices = self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
+        self._under_way = begun = _UnderWay(asked, slices, now_s)
+        return begun
 
-    def _has_ended(
-        self, asked: Undecided, slices: Slices[Decision], until_s: float | None = None
-    ) -> bool:
-        """Whether all is decided, or never will be, by then; without a time after one slice."""
+    def _work_on(self, begun: _UnderWay) -> None:
+        """Do one slice; it is under way no more once all is decided, or never will be."""
         try:
-            while True:
-                next(slices)
-                if until_s is None or self._host.work_s() >= until_s:
-                    return False
+            next(begun.slices)
         except StopIteration as end:
             decision: Decision = end.value
-            now_s = self._host.work_s()
-            self.durations.observe(now_s - self._begun_s)
-            # The next one begins now, where another is decided at once.
-            self._begun_s = now_s
+            self._under_way = None
+            self._end = decision.end_offset
+            self.durations.observe(self._host.work_s() - begun.begun_s)
+            self._decided(begun.asked, decision)
         except Exception as error:
-            self._failed(asked, error)
-            return True
-        self._decided(asked, decision)
-        return True
+            self._under_way = None
+            self._failed(begun.asked, error)
 
-    async def _go_on(self, slices: Slices[Decision]) -> None:
-        pace = Pace(DECIDING_SHARE, clock=self._host.work_s)
+    async def _go_on(self) -> None:
+        pace = Pace(DECIDING_SHARE, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():
-            if self._has_ended(self._waiting[0], slices):
-                self._drop_first()
-                while self._waiting and self._waiting[0].future.done():
-                    self._drop_first()
-                if not self._waiting:
-                    self._task = None
-                    self._rested()
+            begun = self._under_way
+            if begun is None:
+                self._rested()
+                if not self._decides():
                     return
-                slices = self._begin(self._waiting[0])
-                self.waits.observe(self._begun_s - self._came_s[0])
+                if self._is_far_ahead:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+                    continue
+                begun = self._begin_next()
+                if begun is None:
+                    self._task = None
+                    return
+            before_s = self._host.cpu_s()
+            self._work_on(begun)
+            begun.used_s += self._host.cpu_s() - before_s
+            if self._under_way is None:
+                self.queue.charge(begun.asked, begun.used_s)
             await pace.breathe()
+
+    def _begin_next(self) -> _UnderWay | None:
+        asked = self.queue.take()
+        if asked is None:
+            return None
+        now_s = self._host.work_s()
+        self.waits.observe(now_s - asked.came_s)
+        return self._begin(asked, now_s, self._host.monotonic_ms())

@@ -3,6 +3,10 @@
 Fencing a broker may concern every partition there is. It is decided in slices, each a few
 milliseconds and one decision; the next one waits until the last is committed, so that the quorum
 is never behind by more than one, and what clients write goes in between.
+
+That a broker was not heard may be this process's own doing. A loop that stood reads what had come
+in the turns that follow, so that what is due waits for a last call. After a long pause times begin
+anew, and a broker whose heartbeat waits for its decision is not silent.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.controller import AT_ONCE_MS
 from quorate.raft.backoff import backoff_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.consensus.decision_queue import DecisionQueue
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 SWEEP_AFTER_MS: Final = 100
 # After a decision that could not be made; what stands in its way may change with the next write.
 AGAIN_FIRST_MS: Final = 100
+# What has come by the time that something is due is read within so long, unless the loop stood.
+LAST_CALL_MS: Final = 50
 AGAIN_LONGEST_MS: Final = 10_000
 log = logging.getLogger(__name__)
 
@@ -37,6 +45,7 @@ class Expiry:
         self,
         driver: RaftDriver,
         controller: Controller,
+        waiting: DecisionQueue,
         accept: Callable[[Decision], None],
         *,
         pause_ms: int,
@@ -44,12 +53,15 @@ class Expiry:
         """A timer that fires `pause_ms` late tells of a pause, after which times begin anew."""
         self._driver = driver
         self._controller = controller
+        self._waiting = waiting
         self._accept = accept
         self._pause_ms = pause_ms
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._begins_ms = 0
+        # Whether the timer is for the end of the last call, or has run out during a decision.
+        self._is_last_call = self._is_held_up = False
         self._failures = 0
         self._awaited: Offset | None = None
         self.errors = 0
@@ -76,28 +88,63 @@ class Expiry:
                 return
             self._timer.cancel()
         now_ms = self._driver.host.monotonic_ms()
-        self._timer_ms = max(wake_ms, now_ms)
-        self._timer = self._loop.call_later((self._timer_ms - now_ms) / 1000, self._expire)
+        self._set_timer(max(wake_ms, now_ms))
+
+    def _set_timer(self, due_ms: int) -> None:
+        now_ms = self._driver.host.monotonic_ms()
+        self._timer_ms = due_ms
+        self._timer = self._loop.call_later((due_ms - now_ms) / 1000, self._due)
+
+    def catch_up(self) -> None:
+        """No decision is under way just now: decide what was due meanwhile."""
+        if self._is_held_up:
+            self._is_held_up = False
+            self._expire()
+        else:
+            self.arm()
 
     def stop(self) -> None:
         """Leadership is lost; the next active controller finds what was left undone."""
         self._awaited = None
+        self._is_last_call = self._is_held_up = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _expire(self) -> None:
+    def _due(self) -> None:
+        """The timer has run out, perhaps long after it should have."""
         self._timer = None
-        driver = self._driver
-        if not self._controller.is_active or driver.ending is not None or driver.is_stopping:
+        if not self._may_decide:
+            return
+        now_ms, wake_ms = self._driver.host.monotonic_ms(), self._controller.wake_at_ms
+        late_ms, is_last_call = now_ms - self._timer_ms, self._is_last_call
+        self._is_last_call = False
+        if late_ms > self._pause_ms:
+            self._controller.renew(now_ms)
+        elif wake_ms is None or wake_ms > now_ms:
+            self.arm()
+            return
+        elif not is_last_call and (wake_ms != AT_ONCE_MS or late_ms > LAST_CALL_MS):
+            self._is_last_call = True
+            self._set_timer(now_ms + max(late_ms, LAST_CALL_MS))
             return
         if self._controller.is_deciding:
-            # The decision under way arms the timer when it is over.
+            self._is_held_up = True
+        else:
+            self._expire()
+
+    @property
+    def _may_decide(self) -> bool:
+        driver = self._driver
+        return self._controller.is_active and driver.ending is None and not driver.is_stopping
+
+    def _expire(self) -> None:
+        if not self._may_decide or self._awaited is not None:
             return
-        now_ms = driver.host.monotonic_ms()
+        now_ms = self._driver.host.monotonic_ms()
         try:
-            if now_ms - self._timer_ms > self._pause_ms:
-                self._controller.renew(now_ms)
+            for asked in self._waiting.signs():
+                self._controller.hear(asked.request, now_ms)
             decision = self._controller.expire(now_ms)
         except Exception as error:
             self._undecided(now_ms, error)
@@ -109,7 +156,7 @@ class Expiry:
                 self._accept(decision)
         except Exception as error:
             # Decided, and counted: what follows would rest on records that are in no log.
-            driver.fail(error)
+            self._driver.fail(error)
             return
         self.arm()
 

@@ -32,9 +32,9 @@ class LettingGo:
     def __init__(
         self,
         current: Callable[[], MetadataImage],
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`current` is the image that is served, `clock` what tells how long work took."""
+        """`current` is the image that is served, `clock` the time that the thread has used."""
         self._clock = clock
         self._current = current
         self._images: deque[MetadataImage] = deque()

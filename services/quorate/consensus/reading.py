@@ -100,7 +100,7 @@ class Reading:
     async def _answer(self, request: ReadRequest, caller: Caller) -> ReadReply:
         image = self._controller.image
         try:
-            pace = serving_pace(self._driver.host.work_s)
+            pace = serving_pace(self._driver.host.cpu_s)
             return await pace.finish(self._controller.answer_in_slices(request, caller))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused

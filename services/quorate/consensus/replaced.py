@@ -18,7 +18,7 @@ class ReplacedImages:
 
     def __init__(self, controller: Controller, host: Host) -> None:
         self._controller = controller
-        self._letting_go = LettingGo(lambda: controller.image, host.work_s)
+        self._letting_go = LettingGo(lambda: controller.image, host.cpu_s)
         self._passes = PassesByReplaced(host.collect_garbage)
         self.let_go = self._letting_go.take
 

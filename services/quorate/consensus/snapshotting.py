@@ -183,7 +183,7 @@ class Snapshotter:
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
         """All of the image, or False where it was given up: so many bytes may wait for the disk."""
-        pace = Pace(SERVING_SHARE, clock=self._host.work_s)
+        pace = Pace(SERVING_SHARE, clock=self._host.cpu_s)
         gathered: list[bytes] = []
         size = 0
         for values in snapshot_slices(image):
@@ -293,7 +293,7 @@ class Snapshotter:
         timestamp_ms = await driver.access.look(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
-        pace = Pace(LOADING_SHARE, clock=self._host.work_s)
+        pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # Of others' snapshots a batch may hold a hundred thousand.
             items = items_in(batch.buffer, batch.at, batch.header)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from quorate.consensus.accumulator import CutBatch
-    from quorate.consensus.deciding import Undecided
+    from quorate.consensus.decision_queue import Undecided
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
     from quorate.telemetry.spans import Tracing

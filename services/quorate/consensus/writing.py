@@ -7,7 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.deciding import Deciding, Undecided
+from quorate.consensus.deciding import Deciding
+from quorate.consensus.decision_queue import Undecided
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import HeldReplies, leader_to_ask, not_controller, refuse
@@ -58,10 +59,12 @@ class Writing:
             decides=lambda: self.decides,
             decided=self._decided,
             failed=self._undecided,
-            rested=lambda: self.expiry.arm(),
+            rested=lambda: self.expiry.catch_up(),
             broke=driver.fail,
         )
-        self.expiry = Expiry(driver, controller, self.accept, pause_ms=pause_ms)
+        self.expiry = Expiry(
+            driver, controller, self.deciding.queue, self.accept, pause_ms=pause_ms
+        )
         self._spans = _make_spans()
         self._errors = 0
 
@@ -99,7 +102,12 @@ class Writing:
         if self._spans is not None:
             for future in futures:
                 self._spans.asked(future)
-        asked = [Undecided(each, caller, to) for each, to in zip(requests, futures, strict=True)]
+        host, hear = self._driver.host, self._controller.hear
+        now_ms, now_s = host.monotonic_ms(), host.work_s()
+        asked = [
+            Undecided(each, caller, future, now_s, is_sign=hear(each, now_ms))
+            for each, future in zip(requests, futures, strict=True)
+        ]
         self.deciding.take(asked)
         return futures
 

@@ -7,6 +7,7 @@ kind of things at a time, so that a thousand items of one request are a thousand
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,9 +25,13 @@ EVERY_NAME: Final = "*"
 
 @value
 class Caller:
-    """Who asks: a principal such as `User:alice`."""
+    """Who asks: a principal such as `User:alice`, and from where.
+
+    `client` is an address (h2/peers.py), by which turns go; no right depends on it.
+    """
 
     principal: str
+    client: str = field(default="", kw_only=True)
 
 
 class Operation(StrEnum):

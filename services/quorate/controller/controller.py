@@ -52,6 +52,9 @@ AT_ONCE_MS: Final = 0
 _WRITES: Final[Mapping[type[WriteRequest], Write]] = {
     write.request: write for subject in SUBJECTS for write in subject.writes
 }
+_ARRIVALS: Final = {
+    request: write.arrived for request, write in _WRITES.items() if write.arrived is not None
+}
 # What is decided without a request, in that order.
 _TIMED: Final = tuple(subject.timed for subject in SUBJECTS if subject.timed is not None)
 _ITSELF = Caller("User:CONTROLLER")
@@ -227,6 +230,18 @@ class Controller:
             return active.take(write.decide(context, request))
         finally:
             active.is_deciding = False
+
+    def hear(self, request: WriteRequest, now_ms: int) -> bool:
+        """A request has come; whether that alone is a sign of life of its sender, which is noted.
+
+        Its decision may wait, and another may be under way. Raises NotActiveError.
+        """
+        arrived = _ARRIVALS.get(type(request))
+        if arrived is None:
+            return False
+        active = self._required()
+        arrived(active.soft, active.overlay.view, request, now_ms)
+        return True
 
     def expire(self, now_ms: int) -> Decision | None:
         """What has to be decided without a request, a slice at a time; None when nothing is.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from immutables import Map
 
     from quorate.controller.authorizer import Rights
-    from quorate.controller.decision import Context, Outcome
+    from quorate.controller.decision import Context, Outcome, SoftState
     from quorate.controller.errors import RefusedError
-    from quorate.controller.image import MetadataDelta, MetadataImage
+    from quorate.controller.image import MetadataDelta, MetadataImage, View
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.controller.timed import Timed
@@ -55,7 +55,8 @@ class Write:
 
     What is decided as a whole may name the offset that it is decided for. Where records are written
     `onto_overlay` there is no image for each decision; they concern neither brokers nor features.
-    `refused` makes the result of an item that its caller has no right to.
+    `refused` makes the result of an item that its caller has no right to. `arrived` is for a request
+    that is a sign of life: it notes that its sender was heard, whatever is decided and when.
     """
 
     request: type[WriteRequest]
@@ -63,6 +64,7 @@ class Write:
     in_slices: Callable[[Context, Any], Slices[Outcome]] | None = None
     onto_overlay: bool = False
     refused: Callable[[Context, Any, RefusedError], Any] | None = None
+    arrived: Callable[[SoftState, View, Any, int], None] | None = None
 
 
 @named_value

@@ -2,8 +2,8 @@
 
 All work that clients cause runs under it: bytes that are parsed, messages that are handed to
 handlers, and every step of a call's task. Addresses take turns, and so do the connections of one
-address, the one with the least used time first (start-time fair queueing). An address that used
-little of late may overdraw the budget, so that a light client does not wait behind a heavy one.
+address (h2/turns.py). An address that used little of late may overdraw the budget, so that a light
+client does not wait behind a heavy one.
 Connections of voters have a budget of their own, which comes first (rule 33). Everything runs on
 one event loop. Addresses are named by `client_of` in h2/peers.py.
 """
@@ -11,15 +11,15 @@ one event loop. Addresses are named by `client_of` in h2/peers.py.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
+
+from quorate.h2.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -75,50 +75,6 @@ class _Unshared:
 UNSHARED: Final = _Unshared()
 
 
-class _Share(Protocol):
-    used_s: float
-
-
-S = TypeVar("S", bound=_Share)
-
-
-class _Turns(Generic[S]):
-    """Those that have work, the one with the least used time first."""
-
-    __slots__ = ("_count", "_heap", "now_s")
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, S]] = []
-        self._count = itertools.count()
-        # The used time of the last one that had its turn: idle time is not saved up.
-        self.now_s = 0.0
-
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    def add(self, one: S) -> None:
-        one.used_s = max(one.used_s, self.now_s)
-        heappush(self._heap, (one.used_s, next(self._count), one))
-
-    def first(self) -> S:
-        """The one whose turn is next."""
-        while True:
-            used_s, _, one = self._heap[0]
-            if used_s >= one.used_s:
-                return one
-            # It was charged while it waited.
-            heappop(self._heap)
-            self.add(one)
-
-    def take(self, one: S) -> None:
-        """Give its turn to the first one."""
-        heappop(self._heap)
-        self.now_s = max(self.now_s, one.used_s)
-
-    def charge(self, one: S, seconds: float, debt_max_s: float) -> None:
-        one.used_s = min(max(one.used_s, self.now_s) + seconds, self.now_s + debt_max_s)
-
-
 class _Client:
     """One address, and the time that its connections used."""
 
@@ -126,7 +82,7 @@ class _Client:
 
     def __init__(self) -> None:
         self.used_s = 0.0
-        self.turns: _Turns[Flow] = _Turns()
+        self.turns: Turns[Flow] = Turns()
         self.is_waiting = False
         self.flow_count = 0
         # Used since then, with what was used before in halves.
@@ -157,7 +113,7 @@ class FairQueue:
         self._budget_s = budget_s
         self.clock = clock
         self._clients: dict[str, _Client] = {}
-        self._turns: _Turns[_Client] = _Turns()
+        self._turns: Turns[_Client] = Turns()
         self._preferred: deque[tuple[Flow, Step]] = deque()
         self._left_s = budget_s
         self._preferred_left_s = _PREFERRED_S

@@ -27,6 +27,7 @@ from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_U
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.records.legible import shown
 from quorate.records.value import value
+from quorate.h2.peers import client_of
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
@@ -353,17 +354,18 @@ class _Guard:
             # Anonymous it is not: it has a name, which some list may have with other rights.
             code = grpc.StatusCode.PERMISSION_DENIED
             await _refuse(context, CallRefusal(code, SUBJECT_UNREADABLE, str(error), {}))
+        client = client_of(context.peer())
         if self._access is None:
-            return Caller(connected)
+            return Caller(connected, client=client)
         forwarded = _forwarded(context)
         if forwarded is None:
-            return Caller(connected)
+            return Caller(connected, client=client)
         if connected not in self._access.forwarders:
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
             await _refuse(context, CallRefusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
-        return Caller(forwarded)
+        return Caller(forwarded, client=client)
 
     async def _refuse_caller(
         self, caller: Caller, needs: Iterable[Need], context: Context

@@ -1,8 +1,10 @@
 """Long work on the event loop in slices of time, with pauses in which everybody else has turns.
 
 A slice that only steps aside for one turn of the loop makes whatever takes a dozen turns (a call,
-an election) wait for a dozen slices. A pause is as long as its share says, however fast the machine
-is and however large a unit of the work was.
+an election) wait for a dozen slices. A pause lasts until others have used their share of the
+thread's time, however fast the machine is and however large a unit of the work was; it ends early
+once the others leave the loop idle. Time is that of the CPU: on a machine that is busy with other
+processes work takes longer by the clock on the wall, and pauses would grow with it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,12 @@ SLICE_S: Final = 0.004
 SERVING_SHARE: Final = 0.25
 LOADING_SHARE: Final = 0.8
 
+# A pause is looked at again and again after so long; others that used less than this part of it
+# have no more work than the loop can take on beside ours.
+STEP_S: Final = 0.001
+_BUSY_SHARE: Final = 0.5
+# No pause is as short.
+_NOTHING_S: Final = 0.0001
 
 # A call of our own transport waits for its turn before each step (h2/fair_queue.py): its slices
 # are as short as a turn, and it may have half of the loop while others are quiet.
@@ -40,9 +48,12 @@ class Pace:
         share: float,
         *,
         slice_s: float = SLICE_S,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`share` is the part of the time that the work may take, above 0, at most 1."""
+        """`share` is the part of the time that the work may take, above 0, at most 1.
+
+        `clock` tells the time that the thread has used.
+        """
         self._pause_factor = 1 / share - 1
         self._slice_s = slice_s
         self._clock = clock
@@ -52,8 +63,18 @@ class Pace:
         """Go on at once within a slice; after one, pause in proportion to what it really took."""
         worked_s = self._clock() - self._began
         if worked_s >= self._slice_s:
-            await asyncio.sleep(worked_s * self._pause_factor)
+            await self._pause(worked_s * self._pause_factor)
             self._began = self._clock()
+
+    async def _pause(self, left_s: float) -> None:
+        """Until others have used so much, or less than they might have."""
+        while True:
+            step_s, begun_s = min(left_s, STEP_S), self._clock()
+            await asyncio.sleep(step_s)
+            used_s = self._clock() - begun_s
+            left_s -= used_s
+            if left_s < _NOTHING_S or used_s < step_s * _BUSY_SHARE:
+                return
 
     async def finish(self, slices: Slices[T]) -> T:
         """Do it to the end, each step a unit of work; what it raises is raised here."""
@@ -66,7 +87,7 @@ class Pace:
             await self.breathe()
 
 
-def serving_pace(clock: Callable[[], float] = time.perf_counter) -> Pace:
+def serving_pace(clock: Callable[[], float] = time.thread_time) -> Pace:
     """The pace of work that a client's call waits for."""
     if CURRENT_FLOW.get() is None:
         return Pace(SERVING_SHARE, clock=clock)

@@ -77,6 +77,10 @@ class SimulatedHost(Host):
         """A call has taken no time yet before its first step."""
         return (self.node.now_us - self._begun_before_us) / MILLION
 
+    def cpu_s(self) -> float:
+        """No step of a simulated process takes time."""
+        return 0.0
+
     def collect_garbage(self) -> None:
         """How a seed's processes share one interpreter's memory is no matter of theirs."""
 

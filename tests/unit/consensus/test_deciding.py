@@ -81,4 +81,3 @@ async def test_who_waited_and_how_long_each_decision_took_is_counted(
     # The first found nobody before it, and a caller that has gone is not decided on.
     assert (deciding.durations.count, deciding.waits.count) == (decided + 2, waited + 1)
     assert deciding.queue_size == 0
-    assert len(deciding._came_s) == 0

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.consensus.decision_queue import DecisionQueue, Undecided
 from quorate.consensus.expiry import (
     AGAIN_FIRST_MS,
     AGAIN_LONGEST_MS,
+    LAST_CALL_MS,
     SWEEP_AFTER_MS,
     Expiry,
 )
 from quorate.consensus.host import Host
+from quorate.controller.authorizer import Caller
+from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
 
@@ -32,6 +36,7 @@ class Decider:
     is_stopping: bool = False
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
+    heard: list[tuple[object, int]] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     host: Host = field(default_factory=Host)
 
@@ -45,6 +50,10 @@ class Decider:
 
     def renew(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
+
+    def hear(self, request: object, now_ms: int) -> bool:
+        self.heard.append((request, now_ms))
+        return True
 
 
 @pytest.fixture
@@ -61,19 +70,84 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def expiry_of(
     decider: Any,  # noqa: ANN401 - a stand-in for driver and controller
     accept: Callable[[Decision], None] = lambda _: None,
+    waiting: DecisionQueue | None = None,
 ) -> Expiry:
-    return Expiry(decider, decider, accept, pause_ms=3000)
+    return Expiry(decider, decider, waiting or DecisionQueue(), accept, pause_ms=3000)
 
 
-@pytest.mark.parametrize(("fires_at_ms", "renewed"), [(4000, []), (4001, [4001])])
+@pytest.mark.parametrize(("late_ms", "renewed"), [(3000, []), (3001, [4001])])
 async def test_sessions_begin_anew_after_a_pause_in_which_nobody_was_heard(
-    clock: Callable[[int], None], fires_at_ms: int, renewed: list[int]
+    clock: Callable[[int], None], late_ms: int, renewed: list[int]
 ) -> None:
     decider = Decider(wake_at_ms=1000)
-    expiry_of(decider).arm()
-    clock(fires_at_ms)
+    expiry = expiry_of(decider)
+    expiry.arm()
+    clock(1000 + late_ms)
+    expiry._due()
+    assert decider.renewed_ms == renewed
+
+
+async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
+    clock: Callable[[int], None],
+) -> None:
+    decider, timers = Decider(wake_at_ms=1000), Timers([])
+    expiry = expiry_of(decider)
+    expiry._loop = timers  # type: ignore[assignment]
+    expiry.arm()
+    expiry._due()
+    assert (timers.delays, decider.asked_ms) == ([0, LAST_CALL_MS / 1000], [])
+    # Everybody was heard meanwhile.
+    decider.wake_at_ms = 9000
+    clock(1000 + LAST_CALL_MS)
+    expiry._due()
+    assert decider.asked_ms == []
+    clock(9000)
+    expiry._due()
+    clock(9000 + LAST_CALL_MS)
+    expiry._due()
+    assert decider.asked_ms == [9000 + LAST_CALL_MS]
+
+
+async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
+    clock: Callable[[int], None],
+) -> None:
+    decider, timers = Decider(wake_at_ms=1000), Timers([])
+    expiry = expiry_of(decider)
+    expiry._loop = timers  # type: ignore[assignment]
+    expiry.arm()
+    clock(1000 + 700)
+    expiry._due()
+    assert (timers.delays, decider.asked_ms) == ([0, 0.7], [])
+    clock(1000 + 1400)
+    expiry._due()
+    assert (decider.asked_ms, decider.renewed_ms) == ([2400], [])
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_broker_whose_heartbeat_waits_for_its_decision_is_heard() -> None:
+    waiting, decider = DecisionQueue(), Decider(wake_at_ms=0)
+    loop = asyncio.get_running_loop()
+    beats = [BrokerHeartbeat(broker_id=id_, broker_epoch=5, current_metadata_offset=Offset(7)) for id_ in (1, 2)]
+    gone, waits = loop.create_future(), loop.create_future()
+    for beat, future in zip(beats, (gone, waits), strict=True):
+        assert waiting.add(Undecided(beat, Caller("User:broker"), future, is_sign=True))
+    gone.cancel()
+    expiry_of(decider, waiting=waiting).arm()
     await decider.asked.wait()
-    assert (decider.asked_ms, decider.renewed_ms) == ([fires_at_ms], renewed)
+    assert decider.heard == [(beats[1], 1000)]
+
+
+@pytest.mark.usefixtures("clock")
+async def test_what_is_due_during_a_decision_is_decided_behind_it() -> None:
+    decider = Decider(wake_at_ms=0, is_deciding=True)
+    expiry = expiry_of(decider)
+    expiry.arm()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert decider.asked_ms == []
+    decider.is_deciding = False
+    expiry.catch_up()
+    assert decider.asked_ms == [1000]
 
 
 @pytest.mark.usefixtures("clock")
@@ -85,6 +159,7 @@ async def test_the_earliest_time_counts() -> None:
     expiry.arm()
     decider.wake_at_ms = 2_000_000
     expiry.arm()
+    decider.wake_at_ms = 0
     await decider.asked.wait()
     assert decider.asked_ms == [1000]
 
@@ -154,10 +229,10 @@ class Timers:
     """A loop that only notes for how long it is asked to wait."""
 
     def __init__(self, delays: list[float]) -> None:
-        self._delays = delays
+        self.delays = delays
 
     def call_later(self, delay_s: float, _: Callable[[], None]) -> Timers:
-        self._delays.append(delay_s)
+        self.delays.append(delay_s)
         return self
 
     def cancel(self) -> None: ...
@@ -193,7 +268,7 @@ async def test_what_could_not_be_decided_is_tried_again_ever_later(
     monkeypatch.setattr(decider, "expire", fails)
     expiry.arm()
     for _ in range(12):
-        expiry._expire()
+        expiry._due()
         clock(expiry._timer_ms)
     assert len(delays) == 13
     assert AGAIN_FIRST_MS / 2 <= delays[1] * 1000 <= AGAIN_FIRST_MS + 1

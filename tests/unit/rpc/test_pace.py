@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.rpc.pace import Pace
+from quorate.rpc.pace import STEP_S, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 
 class Clock:
-    """Time that passes when it is told to, sleeping included."""
+    """The time of a thread; of each pause others use a part."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
+        self.others_share = 1.0
         self.pauses: list[float] = []
 
     def __call__(self) -> float:
@@ -25,7 +26,7 @@ class Clock:
 
     async def sleep(self, delay_s: float) -> None:
         self.pauses.append(round(delay_s, 6))
-        self.now_s += delay_s
+        self.now_s += delay_s * self.others_share
 
 
 @pytest.fixture
@@ -44,12 +45,25 @@ async def work(clock: Clock, pace: Pace, units_s: list[float]) -> None:
 async def test_units_share_a_slice_and_the_pause_behind_it_is_proportional(clock: Clock) -> None:
     pace = Pace(0.25, slice_s=0.004, clock=clock)
     await work(clock, pace, [0.001] * 9)
-    assert clock.pauses == [0.012, 0.012]
+    assert clock.pauses == [STEP_S] * 24
 
 
 async def test_a_unit_that_took_long_is_paid_for(clock: Clock) -> None:
     await work(clock, Pace(0.25, slice_s=0.004, clock=clock), [0.1])
-    assert clock.pauses == [0.3]
+    assert sum(clock.pauses) == pytest.approx(0.3)
+
+
+async def test_who_has_enough_with_the_rest_of_the_loop_ends_the_pause(clock: Clock) -> None:
+    clock.others_share = 0.4
+    await work(clock, Pace(0.25, slice_s=0.004, clock=clock), [0.004, 0.004])
+    assert clock.pauses == [STEP_S, STEP_S]
+
+
+async def test_a_pause_lasts_until_others_have_used_their_share(clock: Clock) -> None:
+    # On a machine that is busy with others too, a thread does not have all of the time.
+    clock.others_share = 0.5
+    await work(clock, Pace(0.5, slice_s=0.004, clock=clock), [0.004])
+    assert sum(clock.pauses) == pytest.approx(0.008, rel=0.05)
 
 
 async def test_whoever_has_the_loop_for_itself_only_lets_others_have_their_turn(
@@ -67,7 +81,7 @@ async def test_slices_are_done_to_the_end_with_pauses(clock: Clock) -> None:
         return "done"
 
     assert await Pace(0.5, slice_s=0.004, clock=clock).finish(slices()) == "done"
-    assert clock.pauses == [0.006]
+    assert clock.pauses == [STEP_S] * 6
 
 
 async def test_what_slices_raise_is_raised(clock: Clock) -> None:

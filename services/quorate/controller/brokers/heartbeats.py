@@ -29,6 +29,16 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 FENCED_TOGETHER_MAX: Final = 100
 
 
+def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> None:
+    """A heartbeat has come: its broker is alive, however long the decision has to wait.
+
+    Kafka notes that outside of its queue, too (trackBrokerHeartbeat).
+    """
+    broker_id, broker_epoch = request.broker_id, request.broker_epoch
+    if sender_problem(view.brokers, broker_id, broker_epoch) is None:
+        soft.of(Sessions).hear(broker_id, broker_epoch=broker_epoch, now_ms=now_ms)
+
+
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
     """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
     brokers = context.view.brokers

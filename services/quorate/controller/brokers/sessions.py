@@ -1,7 +1,7 @@
 """Brokers' sessions: who was heard when, and how far each has replayed the metadata log.
 
 Sessions are the one state that is not in the log. Only the active controller has them, they begin
-anew when it becomes active, and they change with what is decided on a heartbeat.
+anew when it becomes active, and they change when a heartbeat comes and with what is decided on it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,15 @@ class Session:
     contact_ms: int
     metadata_offset: Offset = _NO_OFFSET
     shutdown_offset: Offset | None = None
+
+    def heard_at(self, now_ms: int) -> Session:
+        """The same, of a broker that was heard again."""
+        return Session(
+            broker_epoch=self.broker_epoch,
+            contact_ms=now_ms,
+            metadata_offset=self.metadata_offset,
+            shutdown_offset=self.shutdown_offset,
+        )
 
 
 @value
@@ -77,6 +86,16 @@ class Sessions:
         self._contacts.move_to_end(broker_id)
         self._note_replayed(broker_id, session.metadata_offset)
 
+    def hear(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> None:
+        """A broker was heard; how far it has replayed is known once that is decided on."""
+        known = self._sessions.get(broker_id)
+        if known is None or known.broker_epoch != broker_epoch:
+            self.set(broker_id, Session(broker_epoch=broker_epoch, contact_ms=now_ms))
+            return
+        self._sessions[broker_id] = known.heard_at(now_ms)
+        self._contacts[broker_id] = now_ms
+        self._contacts.move_to_end(broker_id)
+
     def end(self, broker_id: int) -> None:
         """Forget a broker, so that its next incarnation may register at once."""
         self._sessions.pop(broker_id, None)
@@ -93,12 +112,7 @@ class Sessions:
             if known is None:
                 session = Session(broker_epoch=registration.broker_epoch, contact_ms=now_ms)
             else:
-                session = Session(
-                    broker_epoch=known.broker_epoch,
-                    contact_ms=now_ms,
-                    metadata_offset=known.metadata_offset,
-                    shutdown_offset=known.shutdown_offset,
-                )
+                session = known.heard_at(now_ms)
             sessions[broker_id] = session
             contacts[broker_id] = now_ms
             contacts.move_to_end(broker_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.brokers.heartbeats import SILENCE, decide_heartbeat
+from quorate.controller.brokers.heartbeats import SILENCE, decide_heartbeat, hear
 from quorate.controller.brokers.listing import list_brokers_in_slices
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
@@ -33,7 +33,7 @@ from quorate.records.metadata import (
 BROKERS: Final = Subject(
     writes=(
         Write(request=RegisterBroker, decide=decide_register),
-        Write(request=BrokerHeartbeat, decide=decide_heartbeat),
+        Write(request=BrokerHeartbeat, decide=decide_heartbeat, arrived=hear),
         Write(request=UnregisterBroker, decide=decide_unregister),
     ),
     reads={ListBrokers: list_brokers_in_slices},

@@ -1,0 +1,162 @@
+"""Requests that wait for their decisions: clients take turns, and heartbeats go their own way.
+
+A client is an address (h2/peers.py). Of those that wait, the one whose decisions used the least
+time is next (h2/turns.py), so that one who creates topics by the million delays another by one
+decision. The requests of one client stay in their order, but for heartbeats: these are a client of
+their own, since brokers may share an address with whoever creates topics.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.h2.turns import Turns
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator
+
+    from quorate.controller.authorizer import Caller
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
+
+# Those on streams are fewer (rpc/write_window.py). One client may have half of the places.
+WAITING_MAX: Final = 65_536
+CLIENT_WAITING_MAX: Final = WAITING_MAX // 2
+# What a client's decisions may cost its next turns: a few of the largest.
+_DEBT_MAX_S: Final = 1.0
+# So many clients are remembered that used time of late and have nothing that waits.
+_REMEMBERED_MAX: Final = 4096
+
+_Key: TypeAlias = "tuple[str, bool]"
+
+
+@value
+class Undecided:
+    """A request that waits for its decision, who for, and since when by the host's clocks.
+
+    `is_sign` says that its sender is alive by sending it.
+    """
+
+    request: WriteRequest
+    caller: Caller
+    future: asyncio.Future[WriteReply]
+    came_s: float = 0.0
+    is_sign: bool = False
+
+
+class _Lane:
+    """The requests of one client, or its heartbeats."""
+
+    __slots__ = ("asked", "is_waiting", "key", "used_s")
+
+    def __init__(self, key: _Key) -> None:
+        self.key = key
+        self.asked: OrderedDict[asyncio.Future[WriteReply], Undecided] = OrderedDict()
+        # Whether it is among those that take turns.
+        self.is_waiting = False
+        self.used_s = 0.0
+
+
+class DecisionQueue:
+    """What waits for one leader's decisions. A caller that gives up takes its request along."""
+
+    def __init__(self) -> None:
+        self._turns: Turns[_Lane] = Turns()
+        # Those with nothing that waits are remembered for what they used, the oldest first.
+        self._lanes: OrderedDict[_Key, _Lane] = OrderedDict()
+        # By what its caller waits for, the lane of each request.
+        self._waiting: dict[asyncio.Future[WriteReply], _Lane] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, asked: Undecided) -> bool:
+        """Have it wait; False where there is no place for it."""
+        lane = self._lane_of(asked)
+        if len(self._waiting) >= WAITING_MAX or len(lane.asked) >= CLIENT_WAITING_MAX:
+            self._rest(lane)
+            return False
+        lane.asked[asked.future] = asked
+        self._waiting[asked.future] = lane
+        asked.future.add_done_callback(self._leave)
+        if not lane.is_waiting:
+            lane.is_waiting = True
+            self._turns.add(lane)
+        return True
+
+    def _lane_of(self, asked: Undecided) -> _Lane:
+        key = asked.caller.client, asked.is_sign
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(key)
+        return lane
+
+    def _leave(self, future: asyncio.Future[WriteReply]) -> None:
+        """Somebody gave up, whose request may have been taken in the same turn of the loop."""
+        lane = self._waiting.pop(future, None)
+        if lane is not None:
+            del lane.asked[future]
+
+    def take(self) -> Undecided | None:
+        """The request whose turn it is, which waits no more; None where none does."""
+        while self._turns:
+            lane = self._turns.first()
+            self._turns.take(lane)
+            lane.is_waiting = False
+            asked = self._first_of(lane)
+            if lane.asked:
+                lane.is_waiting = True
+                self._turns.add(lane)
+            else:
+                self._rest(lane)
+            if asked is not None:
+                return asked
+        return None
+
+    def _first_of(self, lane: _Lane) -> Undecided | None:
+        while lane.asked:
+            future, asked = lane.asked.popitem(last=False)
+            del self._waiting[future]
+            # A caller that gave up in this turn of the loop is heard of in the next one.
+            if not future.done():
+                future.remove_done_callback(self._leave)
+                return asked
+        return None
+
+    def charge(self, asked: Undecided, seconds: float) -> None:
+        """Count the time that a decision took."""
+        lane = self._lane_of(asked)
+        self._turns.charge(lane, seconds, _DEBT_MAX_S)
+        self._rest(lane)
+
+    def signs(self) -> Iterator[Undecided]:
+        """The heartbeats that wait, whose callers do."""
+        for (_, is_sign), lane in self._lanes.items():
+            if is_sign:
+                yield from (each for each in lane.asked.values() if not each.future.done())
+
+    def clear(self) -> tuple[Undecided, ...]:
+        """Everything that waits, each client's in its order; from now on nothing does."""
+        left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
+        for asked in left:
+            asked.future.remove_done_callback(self._leave)
+        self._lanes.clear()
+        self._waiting.clear()
+        self._turns = Turns()
+        return left
+
+    def _rest(self, lane: _Lane) -> None:
+        """Remember a client with nothing that waits, for as long as that tells anything."""
+        if lane.is_waiting:
+            return
+        if lane.used_s <= self._turns.now_s:
+            self._lanes.pop(lane.key, None)
+            return
+        self._lanes.move_to_end(lane.key)
+        if len(self._lanes) > _REMEMBERED_MAX:
+            oldest = next(iter(self._lanes.values()))
+            if not oldest.is_waiting:
+                del self._lanes[oldest.key]
