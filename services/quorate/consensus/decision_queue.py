@@ -8,7 +8,7 @@ their own, since brokers may share an address with whoever creates topics.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.h2.turns import Turns

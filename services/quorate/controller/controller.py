@@ -347,9 +347,9 @@ class _Active:
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
         """The same for records that an overlay takes: where they are few there is no image."""
-        records = outcome.proposal.records
-        if not self._gathers or len(records) >= SLICE_RECORDS:
+        if not self._gathers or len(outcome.proposal.values) >= SLICE_RECORDS:
             return (yield from self.take_in_slices(outcome))
+        records = outcome.proposal.records
         if not self.overlay.has_room(len(records)):
             self.cut(self.end_offset)
         base_offset = self.end_offset
@@ -365,6 +365,7 @@ class _Active:
             delta = MetadataDelta(self.freeze())
             for item in proposal.items:
                 if isinstance(item, Bulk):
+                    yield
                     item.replay(delta)
                     offset = Offset(offset + len(item.values))
                     continue

@@ -84,7 +84,7 @@ def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elec
         leaders=np.where(sets_leader, choices.leaders[changing], NO_LEADER_CHANGE).astype(np.int32),
         recovery=np.full(len(changing), NO_RECOVERY_CHANGE, np.int32),
         isr_sizes=np.where(shrinks, sizes, -1).astype(np.int32),
-        isr=_closed_up(old.isr, choices.stays[changing]),
+        isr=closed_up(old.isr, choices.stays[changing]),
     )
     return Elected(old, changes.applied(old), change_values(changes, level)), alone
 
@@ -149,7 +149,7 @@ def _first(brokers: Rows, is_wanted: Bits) -> Rows:
     return found
 
 
-def _closed_up(isr: Rows, stays: Bits) -> Rows:
+def closed_up(isr: Rows, stays: Bits) -> Rows:
     """Those that stay, in their order, and -1 behind them."""
     order = np.argsort(~stays, axis=1, kind="stable")
     moved: Rows = np.take_along_axis(np.where(stays, isr, np.int32(-1)), order, axis=1)

@@ -343,6 +343,13 @@ class PartitionRows:
         low, high = int(keys[0]), int(keys[-1])
         return {key: each for key, each in self.seldom.items() if low <= key <= high}
 
+    def of_number(self, number: int) -> PartitionRows:
+        """The same of a topic that has the number 0 here and that one there."""
+        keys = self.keys | number << PARTITION_ID_BITS
+        return PartitionRows(
+            keys, self.topic_ids, self.values, self.places, self.directories, self.seldom
+        )
+
     def taken(self, index: Index) -> PartitionRows:
         """Those rows, in that order."""
         keys = self.keys[index]

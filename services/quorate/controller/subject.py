@@ -55,8 +55,8 @@ class Write:
 
     What is decided as a whole may name the offset that it is decided for. Where records are written
     `onto_overlay` there is no image for each decision; they concern neither brokers nor features.
-    `refused` makes the result of an item that its caller has no right to. `arrived` is for a request
-    that is a sign of life: it notes that its sender was heard, whatever is decided and when.
+    `refused` makes the result of an item that its caller has no right to. `arrived` is for a
+    request that is a sign of life: it notes that its sender was heard, whatever is decided then.
     """
 
     request: type[WriteRequest]

@@ -57,4 +57,3 @@ class Turns(Generic[S]):
     def charge(self, one: S, seconds: float, debt_max_s: float) -> None:
         """Count what it used; it is never behind the others by more than `debt_max_s`."""
         one.used_s = min(max(one.used_s, self.now_s) + seconds, self.now_s + debt_max_s)
-

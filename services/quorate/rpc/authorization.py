@@ -25,9 +25,9 @@ import grpc.aio
 
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.controller.authorizer import ANONYMOUS, Caller
+from quorate.h2.peers import client_of
 from quorate.records.legible import shown
 from quorate.records.value import value
-from quorate.h2.peers import client_of
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while

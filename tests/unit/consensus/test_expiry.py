@@ -127,7 +127,10 @@ async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
 async def test_a_broker_whose_heartbeat_waits_for_its_decision_is_heard() -> None:
     waiting, decider = DecisionQueue(), Decider(wake_at_ms=0)
     loop = asyncio.get_running_loop()
-    beats = [BrokerHeartbeat(broker_id=id_, broker_epoch=5, current_metadata_offset=Offset(7)) for id_ in (1, 2)]
+    beats = [
+        BrokerHeartbeat(broker_id=id_, broker_epoch=5, current_metadata_offset=Offset(7))
+        for id_ in (1, 2)
+    ]
     gone, waits = loop.create_future(), loop.create_future()
     for beat, future in zip(beats, (gone, waits), strict=True):
         assert waiting.add(Undecided(beat, Caller("User:broker"), future, is_sign=True))

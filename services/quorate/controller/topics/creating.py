@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from quorate.controller.authorizer import Operation, topic_resource
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.configs.records import config_records
@@ -13,8 +15,8 @@ from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.partition_records import partition_record
-from quorate.controller.partitions import MIGRATING_DIR, UNASSIGNED_DIR, Partition, is_reserved
-from quorate.controller.placement import place
+from quorate.controller.partitions import Partition, is_reserved
+from quorate.controller.placement import place, place_many_in_slices
 from quorate.controller.topics.messages import (
     USE_DEFAULT,
     CreatedTopic,
@@ -26,8 +28,9 @@ from quorate.controller.topics.names import (
     similar_form,
     similar_problem,
 )
+from quorate.controller.topics.new_rows import COLUMNS_MIN, NewRows, directory_for, rows_max
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import DirectoryId, TopicId, format_uuid
+from quorate.records.ids import TopicId, format_uuid
 from quorate.records.metadata import TopicRecord
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class _Creation:
         # The registered brokers stay the same while a request is decided.
         self._brokers = view.brokers
         self._level = metadata_version(view.features)
+        self._rows = NewRows(self._brokers, self._level)
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
         self._placed = view.topics.partition_count
@@ -74,11 +78,10 @@ class _Creation:
                 partitions, factor = self._size(topic)
             topic_id = self._new_topic_id()
             self._propose(topic, self._head(topic, topic_id))
-            for first in range(0, partitions, SLICE_PARTITIONS):
-                stop = min(first + SLICE_PARTITIONS, partitions)
-                assignments = self._assignments(topic, range(first, stop), factor)
-                self._propose(topic, self._partitions(topic_id, first, assignments))
-                yield
+            if partitions >= COLUMNS_MIN:
+                yield from self._propose_columns(topic, topic_id, partitions, factor)
+            else:
+                yield from self._propose_records(topic, topic_id, partitions, factor)
         except RefusedError as refused:
             self.proposal.cut_back(mark)
             return CreatedTopic(topic.name, refused.error, refused.message)
@@ -90,6 +93,36 @@ class _Creation:
             partitions=partitions,
             replication_factor=factor,
         )
+
+    def _propose_records(
+        self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int
+    ) -> Slices[None]:
+        for first in range(0, partitions, SLICE_PARTITIONS):
+            stop = min(first + SLICE_PARTITIONS, partitions)
+            assignments = self._assignments(topic, range(first, stop), factor)
+            self._propose(topic, self._partitions(topic_id, first, assignments))
+            yield
+
+    def _propose_columns(
+        self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int
+    ) -> Slices[None]:
+        step = rows_max(factor)
+        for first in range(0, partitions, step):
+            count = min(step, partitions - first)
+            if topic.assignments:
+                replicas = np.array(topic.assignments[first : first + count], np.int32)
+            else:
+                replicas = yield from place_many_in_slices(
+                    self._brokers.striped,
+                    partitions=count,
+                    replication_factor=factor,
+                    placed=self._placed + first,
+                )
+            yield
+            if not self.proposal.add_bulk(self._rows.created(topic_id, first, replicas)):
+                message = too_large(f"The topic {topic.name!r}")
+                raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+            yield
 
     def _check_name(self, name: str) -> None:
         if self._asked[name] > 1:
@@ -231,17 +264,10 @@ class _Creation:
                 replicas=replicas,
                 isr=isr,
                 leader=isr[0],
-                directories=tuple([self._directory(broker) for broker in replicas]),
+                directories=tuple([directory_for(self._brokers, broker) for broker in replicas]),
             )
             records.append(partition_record(topic_id, partition_id, partition, level=self._level))
         return records
-
-    def _directory(self, broker_id: int) -> DirectoryId:
-        """Where a replica will lie: its broker's only disk, or wherever the broker chooses."""
-        log_dirs = self._brokers.by_id[broker_id].registration.log_dirs
-        if not log_dirs:
-            return MIGRATING_DIR
-        return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
 
 def refused_creation(_context: Context, topic: NewTopic, refusal: RefusedError) -> CreatedTopic:
