@@ -68,10 +68,11 @@ def header_block(path: str, authority: str) -> bytes:
 class Connection:
     """One socket; what it may not send yet for want of a window waits here."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, source: str = "") -> None:
+        """`source` is the client's own address, if any will not do."""
         self.authority = f"{host}:{port}"
         self.calls: Calls | None = None
-        self.socket = socket.create_connection((host, port), timeout=10)
+        self.socket = socket.create_connection((host, port), 10, (source, 0) if source else None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._in = bytearray()
         self._out = bytearray()

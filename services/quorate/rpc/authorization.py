@@ -64,7 +64,8 @@ FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 # A refusal names the caller, the method and the rights that it needs.
 _REFUSAL_SHOWN_MAX: Final = 500
 _NOBODY: Final = Caller(ANONYMOUS)
-# Who calls, for the services behind the interceptor; without one everybody is anonymous.
+# Who calls, for the services behind the interceptor; without one everybody is anonymous. Peers that
+# show no names call for nobody else, and are not told apart.
 CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
 
 
@@ -270,6 +271,8 @@ class _Guard:
                 if at_once:
                     await self._judge(caller, self._any_of, context)
                 CALLER.set(caller)
+            elif not of_peers:
+                CALLER.set(Caller(ANONYMOUS, client=client_of(context.peer())))
             data = await self._receive(requests, context)
             if by_requests and len(data) > SMALL_BYTES_MAX and has_names:
                 await self._judge(CALLER.get(), self._any_of, context)
