@@ -179,9 +179,7 @@ def measure(root: Path, shape: Shape, transport: Transport) -> None:
         members.longest_turn_ms(leader)
         used_s, begun_s = cpu_s(members.pid(leader)), time.monotonic()
         connection = Connection(*address, source=_CREATOR)
-        load = UnaryLoad(
-            [connection], f"{_SERVICE}CreateTopics", creations(shape), shape.in_flight
-        )
+        load = UnaryLoad([connection], f"{_SERVICE}CreateTopics", creations(shape), shape.in_flight)
         try:
             service = neighbour.run(Beside(load, brokers, shape.requests).is_over)
             took_s = time.monotonic() - begun_s
@@ -198,7 +196,9 @@ def measure(root: Path, shape: Shape, transport: Transport) -> None:
     print(f"{made:,} partitions in {load.answered} requests, {shape.in_flight} in flight")
     print(f"  {made / took_s:,.0f} a second, {used_s / made * 1e6:.1f} us of the leader's CPU each")
     print(f"  fenced brokers: {count} of {shape.brokers}")
-    print(f"  a change of a setting: p50 {service.p50_ms:,.1f} ms, longest {service.max_ms:,.0f} ms")
+    print(
+        f"  a change of a setting: p50 {service.p50_ms:,.1f} ms, longest {service.max_ms:,.0f} ms"
+    )
     print(f"  {service.committed} committed, {service.refused} refused")
     print(f"  longest turn {turn_ms:.0f} ms, {passes_ms:.0f} ms of it garbage collection")
     print(f"  the leader {'stayed' if is_same else 'LOST'}", flush=True)
@@ -206,7 +206,9 @@ def measure(root: Path, shape: Shape, transport: Transport) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.bulk_creation", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.bulk_creation", description=__doc__
+    )
     plain = Shape()
     parser.add_argument("--requests", type=int, default=plain.requests)
     parser.add_argument("--in-flight", type=int, default=plain.in_flight)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.decision_queue import DecisionQueue, Undecided
 from quorate.controller.errors import RefusedError
-from quorate.controller.requests import RECORDS_MAX
 from quorate.records.errors import ErrorCode
 from quorate.rpc.pace import Pace
 from quorate.telemetry.histograms import Histogram
@@ -35,8 +34,11 @@ if TYPE_CHECKING:
 AT_ONCE_S: Final = 0.004
 # Everybody who writes waits for the request under way, so that it may have half of the time.
 DECIDING_SHARE: Final = 0.5
-# Records that are decided and not committed: one batch on its way, and the next one.
-AHEAD_MAX: Final = RECORDS_MAX
+# A commit takes some turns of the loop, which wait for a slice each.
+SLICE_S: Final = 0.002
+# Records that are decided and not committed, before the next decision. What follows them in the
+# log waits for all of them.
+AHEAD_MAX: Final = 4_096
 # From a change of one setting to thousands of topics in one request.
 DECISION_BOUNDS_S: Final = (
     *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
@@ -175,7 +177,7 @@ class Deciding:
             self._failed(begun.asked, error)
 
     async def _go_on(self) -> None:
-        pace = Pace(DECIDING_SHARE, clock=self._host.cpu_s)
+        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():
             begun = self._under_way

@@ -156,7 +156,8 @@ class DecisionQueue:
             self._lanes.pop(lane.key, None)
             return
         self._lanes.move_to_end(lane.key)
-        if len(self._lanes) > _REMEMBERED_MAX:
+        while len(self._lanes) > _REMEMBERED_MAX:
             oldest = next(iter(self._lanes.values()))
-            if not oldest.is_waiting:
-                del self._lanes[oldest.key]
+            if oldest.is_waiting:
+                return
+            del self._lanes[oldest.key]

@@ -2,23 +2,24 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus import deciding
+from quorate.controller.authorizer import Caller
 from quorate.controller.topics.creating import SLICE_PARTITIONS
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
-from quorate.rpc.pace import Pace
-from tests.unit.consensus.conftest import CALLER
+from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.controller.replies import WriteReply
+    from quorate.records.ids import Offset
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -31,7 +32,7 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
 ) -> None:
     monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
     # However fast the machine is, each unit of the work is a slice.
-    monkeypatch.setattr(deciding, "Pace", partial(Pace, slice_s=0.0))
+    monkeypatch.setattr(deciding, "SLICE_S", 0.0)
     stack = await open_stack()
     await stack.register()
     large = stack.application.write(LARGE, CALLER)
@@ -81,3 +82,81 @@ async def test_who_waited_and_how_long_each_decision_took_is_counted(
     # The first found nobody before it, and a caller that has gone is not decided on.
     assert (deciding.durations.count, deciding.waits.count) == (decided + 2, waited + 1)
     assert deciding.queue_size == 0
+
+
+async def test_clients_take_turns_while_large_requests_wait(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    bulk, other = (Caller("User:test", client=name) for name in ("ipv4:10.0.0.1", "ipv4:10.0.0.2"))
+    answered: list[str] = []
+
+    def ask(name: str, caller: Caller) -> asyncio.Future[WriteReply]:
+        request = CreateTopics((NewTopic(name, 10 * SLICE_PARTITIONS, 1),))
+        future = stack.application.write(request, caller)
+        future.add_done_callback(lambda _: answered.append(name))
+        return future
+
+    creations = [ask(f"bulk-{number}", bulk) for number in range(5)]
+    await asyncio.gather(*creations, ask("other", other))
+    # The first was under way when the other client came.
+    assert answered.index("other") <= 2
+    assert [name for name in answered if name != "other"] == [f"bulk-{n}" for n in range(5)]
+
+
+async def test_decisions_wait_for_commits_when_they_are_far_ahead(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    part = stack.application._writing.deciding
+    ends: list[Offset] = []
+    begin = part._begin
+
+    def noting(*asked: Any) -> Any:  # noqa: ANN401 - as it is
+        high_watermark = stack.driver.high_watermark
+        assert high_watermark is not None
+        assert part._end is None or part._end - high_watermark < 2
+        ends.append(high_watermark)
+        return begin(*asked)
+
+    monkeypatch.setattr(part, "_begin", noting)
+    names = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
+    futures = [stack.application.write(name, CALLER) for name in names]
+    assert part.queue_size == 4
+    for reply in await asyncio.gather(*futures):
+        assert isinstance(reply, CreateTopicsReply)
+        assert reply.topics[0].error is ErrorCode.NONE
+    assert len(set(ends)) == 5
+
+
+async def test_one_request_too_many_is_refused_for_now(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    monkeypatch.setattr("quorate.consensus.decision_queue.CLIENT_WAITING_MAX", 1)
+    stack = await open_stack()
+    await stack.register()
+    writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
+    with pytest.raises(ControllerApiError, match="try again") as refused:
+        await writes[2]
+    assert refused.value.error is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert not refused.value.outcome_unknown
+    await asyncio.gather(*writes[:2])
+
+
+async def test_what_is_due_has_its_turn_between_two_decisions(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    waiting: list[int] = []
+    part = stack.application._writing
+    monkeypatch.setattr(part.expiry, "catch_up", lambda: waiting.append(part.deciding.queue_size))
+    await asyncio.gather(*(stack.application.write(LARGE, CALLER) for _ in range(3)))
+    await eventually(lambda: 0 in waiting)
+    assert waiting == [2, 1, 0]

@@ -16,6 +16,14 @@ def test_clocks_count_milliseconds() -> None:
     assert host.work_s() <= host.work_s()
 
 
+def test_the_time_of_a_thread_stands_still_while_it_waits() -> None:
+    host = Host()
+    waited = threading.Event()
+    begun_s, begun_cpu_s = host.work_s(), host.cpu_s()
+    waited.wait(0.05)
+    assert host.cpu_s() - begun_cpu_s < host.work_s() - begun_s
+
+
 async def test_a_call_to_the_disk_is_made_in_a_thread_of_that_name() -> None:
     queue = Host().disk_queue("a disk", DiskCalls())
     name = await queue.run("a look", lambda: threading.current_thread().name)

@@ -130,3 +130,12 @@ def test_arrays_cannot_be_written() -> None:
     rows = made({0: ONE})
     with pytest.raises(ValueError, match="read-only"):
         rows.leaders[0] = 3
+
+
+def test_rows_of_a_topic_get_its_number() -> None:
+    topic_id = TopicId(b"t" * 16)
+    rows = PartitionRows.made([(partition_id, topic_id, ONE) for partition_id in range(3)])
+    moved = rows.of_number(7)
+    assert moved.keys.tolist() == [key_of(7, partition_id) for partition_id in range(3)]
+    assert [moved.partition(row) for row in range(3)] == [ONE] * 3
+    assert moved.topic_ids == (topic_id,)

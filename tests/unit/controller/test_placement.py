@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.controller.placement import RackedBroker, place, stripe
+from quorate.controller.placement import RackedBroker, place, place_many_in_slices, stripe
+from quorate.controller.slices import finish
 
 PLAIN = tuple(RackedBroker(broker_id) for broker_id in (1, 2, 3, 4))
 
@@ -67,3 +68,29 @@ def test_replicas_are_distinct_and_use_as_many_racks_as_they_can(
     assert len(set(replicas)) == factor
     used = {racks[broker_id] for broker_id in replicas}
     assert len(used) == min(factor, len(set(racks)))
+
+
+@given(
+    racks=st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9),
+    placed=st.integers(0, 10_000),
+    partitions=st.integers(1, 40),
+    data=st.data(),
+)
+def test_many_are_placed_as_each_is_alone(
+    racks: list[str | None], placed: int, partitions: int, data: st.DataObject
+) -> None:
+    factor = data.draw(st.integers(1, len(racks)))
+    striped = stripe(RackedBroker(number * 3, rack) for number, rack in enumerate(racks))
+    alone = place(striped, partitions=partitions, replication_factor=factor, placed=placed)
+    many = finish(
+        place_many_in_slices(
+            striped, partitions=partitions, replication_factor=factor, placed=placed
+        )
+    )
+    assert tuple(map(tuple, many.tolist())) == alone
+
+
+def test_placing_many_pauses_where_one_rack_is_far_away() -> None:
+    striped = stripe(RackedBroker(number, "b" if number == 0 else "a") for number in range(300))
+    slices = place_many_in_slices(striped, partitions=8, replication_factor=2, placed=2)
+    assert sum(1 for _ in slices) >= 4

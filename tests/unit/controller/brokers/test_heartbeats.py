@@ -6,6 +6,7 @@ import pytest
 
 from quorate.controller.brokers import heartbeats
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
+from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
@@ -270,3 +271,32 @@ def test_renewed_sessions_still_know_what_a_broker_that_shuts_down_waits_for(
     keep_alive(cluster, 2, 3)
     cluster.controller.renew(0)
     assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+
+
+def test_a_broker_is_heard_when_its_heartbeat_comes(cluster: Cluster) -> None:
+    cluster.now_ms = 8000
+    assert cluster.controller.hear(cluster.heartbeat(1), cluster.now_ms)
+    cluster.now_ms = 9000
+    decision = cluster.controller.expire(cluster.now_ms)
+    assert decision is not None
+    fenced = [r for r in decision.records if isinstance(r, BrokerRegistrationChangeRecord)]
+    assert [record.broker_id for record in fenced] == [2, 3]
+
+
+def test_a_heartbeat_of_another_incarnation_is_no_sign_of_life(cluster: Cluster) -> None:
+    heartbeat = cluster.heartbeat(1)
+    cluster.now_ms = 8000
+    for broker_id, broker_epoch in ((1, heartbeat.broker_epoch - 1), (9, 1)):
+        other = type(heartbeat)(
+            broker_id=broker_id, broker_epoch=broker_epoch, current_metadata_offset=Offset(0)
+        )
+        assert cluster.controller.hear(other, cluster.now_ms)
+    cluster.now_ms = 9000
+    decision = cluster.controller.expire(cluster.now_ms)
+    assert decision is not None
+    fenced = [r for r in decision.records if isinstance(r, BrokerRegistrationChangeRecord)]
+    assert [record.broker_id for record in fenced] == [1, 2, 3]
+
+
+def test_no_other_request_is_a_sign_of_life(cluster: Cluster) -> None:
+    assert not cluster.controller.hear(DeleteTopics(("a",)), 8000)

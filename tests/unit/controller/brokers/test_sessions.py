@@ -51,6 +51,35 @@ def test_a_session_lives_until_its_timeout_for_its_epoch_only() -> None:
     assert sessions.get(1) is None
 
 
+def test_a_broker_that_is_heard_keeps_what_else_is_known_of_it() -> None:
+    sessions, members = Sessions(9000), brokers(unfenced=(1, 2))
+    for broker_id in (1, 2):
+        sessions.set(
+            broker_id,
+            Session(
+                broker_epoch=broker_id * 10,
+                contact_ms=5,
+                metadata_offset=Offset(7),
+                shutdown_offset=Offset(8),
+            ),
+        )
+    sessions.hear(1, broker_epoch=10, now_ms=100)
+    assert sessions.get(1) == Session(
+        broker_epoch=10, contact_ms=100, metadata_offset=Offset(7), shutdown_offset=Offset(8)
+    )
+    assert sessions.expired(members, 9005, 9) == [2]
+    assert sessions.lowest_active_offset(members) == 7
+
+
+def test_a_new_incarnation_that_is_heard_begins_a_session() -> None:
+    sessions = Sessions(9000)
+    sessions.set(1, Session(broker_epoch=10, contact_ms=5, metadata_offset=Offset(7)))
+    sessions.hear(1, broker_epoch=11, now_ms=100)
+    sessions.hear(2, broker_epoch=12, now_ms=200)
+    assert sessions.get(1) == Session(broker_epoch=11, contact_ms=100)
+    assert sessions.get(2) == Session(broker_epoch=12, contact_ms=200)
+
+
 def test_whoever_was_silent_for_longest_expires_first_and_fenced_brokers_never() -> None:
     sessions = Sessions(9000)
     for broker_id, contact_ms in ((1, 1), (4, 2), (2, 3), (3, 5), (2, 7)):
