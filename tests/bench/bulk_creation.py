@@ -71,29 +71,27 @@ class Broker:
                 current_metadata_offset=reply.broker_epoch,
             )
             stub.BrokerHeartbeat(beat, timeout=READY_S)
-        self._connection = Connection(*address, source=f"127.0.1.{number}")
-        self._connection.calls = self
-        self._block = header_block(f"{_SERVICE}BrokerHeartbeat", self._connection.authority)
+        self.connection = Connection(*address, source=f"127.0.1.{number}")
+        self.connection.calls = self
+        self._block = header_block(f"{_SERVICE}BrokerHeartbeat", self.connection.authority)
         self._message = message(beat.SerializeToString())
         self._is_waiting = False
-        self.next_s = time.monotonic() + HEARTBEAT_S * (number % 100) / 100
+        self._next_s = time.monotonic() + HEARTBEAT_S * (number % 100) / 100
 
-    @property
-    def socket_number(self) -> int:
-        return self._connection.socket.fileno()
-
-    def beat(self) -> None:
+    def beat_if_due(self) -> None:
         """Send the next one, unless the last one is not answered: as brokers do."""
-        self.next_s += HEARTBEAT_S
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s += HEARTBEAT_S
         if not self._is_waiting:
             self._is_waiting = True
-            stream = self._connection.begin(self._block)
-            self._connection.send(stream, self._message, is_last=True)
-            self._connection.flush()
+            stream = self.connection.begin(self._block)
+            self.connection.send(stream, self._message, is_last=True)
+            self.connection.flush()
 
     def receive(self) -> None:
-        self._connection.receive()
-        self._connection.flush()
+        self.connection.receive()
+        self.connection.flush()
 
     def received(self, stream_id: int, data: bytes) -> None: ...
 
@@ -101,7 +99,7 @@ class Broker:
         self._is_waiting = False
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
 
 class Beside:
@@ -109,16 +107,14 @@ class Beside:
 
     def __init__(self, load: UnaryLoad, brokers: Sequence[Broker], requests: int) -> None:
         self._load = load
-        self._brokers = {broker.socket_number: broker for broker in brokers}
+        self._brokers = {broker.connection.socket.fileno(): broker for broker in brokers}
         self._requests = requests
         self._poll = _polled(self._brokers)
 
     def is_over(self) -> bool:
         """Whether all is created; until then everybody has a turn."""
-        now_s = time.monotonic()
         for broker in self._brokers.values():
-            if now_s >= broker.next_s:
-                broker.beat()
+            broker.beat_if_due()
         for number, _ in self._poll.poll(0):
             self._brokers[number].receive()
         self._load.turn(0)
