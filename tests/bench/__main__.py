@@ -1,7 +1,7 @@
 """`make bench`: ours beside etcd and PySyncObj, beside stock Kafka, with many topics; the pipeline.
 
     python -m tests.bench [--rounds N] [--failovers N] [--records N] [--data-dir DIR]
-                          [--only etcd|kafka|topics|transports|fairness|pipeline]
+                          [--only etcd|kafka|topics|bulk|transports|fairness|pipeline]
 
 Fairness takes a quarter of an hour and runs only when it is asked for.
 Whatever is not on the machine is left out, and said so. Nothing here passes or fails.
@@ -16,7 +16,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import beside_etcd, beside_kafka, fairness, many_topics, pipeline, transports
+from tests.bench import (
+    beside_etcd,
+    beside_kafka,
+    bulk_creation,
+    fairness,
+    many_topics,
+    pipeline,
+    transports,
+)
 from tools.fetch_kafka import jars_folder
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of every load (default 5)")
     parser.add_argument("--failovers", type=int, default=20, help="beside etcd (default 20)")
-    parts = ("etcd", "kafka", "topics", "transports", "fairness", "pipeline")
+    parts = ("etcd", "kafka", "topics", "bulk", "transports", "fairness", "pipeline")
     parser.add_argument("--only", choices=parts, help="one part")
     parser.add_argument(
         "--records", type=int, default=pipeline.RECORDS, help="of the pipeline's log (10 million)"
@@ -48,6 +56,8 @@ def main(words: Sequence[str] | None = None) -> int:
             beside_kafka.run(root, jars, rounds=arguments.rounds, failovers=failovers)
         if arguments.only in (None, "topics"):
             many_topics.run(root, failovers=failovers)
+        if arguments.only in (None, "bulk"):
+            bulk_creation.run(root)
         if arguments.only in (None, "transports"):
             transports.run(root, jars, rounds=arguments.rounds)
         if arguments.only == "fairness":

@@ -200,6 +200,13 @@ def measure(root: Path, shape: Shape, transport: Transport) -> None:
     print(f"  the leader {'stayed' if is_same else 'LOST'}", flush=True)
 
 
+def run(root: Path) -> None:
+    """Measure and print, with what is usual."""
+    folder = root / "bulk-creation"
+    folder.mkdir()
+    measure(folder, Shape(), Transport.H2)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; the exit status."""
     parser = argparse.ArgumentParser(
