@@ -343,13 +343,6 @@ class PartitionRows:
         low, high = int(keys[0]), int(keys[-1])
         return {key: each for key, each in self.seldom.items() if low <= key <= high}
 
-    def of_number(self, number: int) -> PartitionRows:
-        """The same of a topic that has the number 0 here and that one there."""
-        keys = self.keys | number << PARTITION_ID_BITS
-        return PartitionRows(
-            keys, self.topic_ids, self.values, self.places, self.directories, self.seldom
-        )
-
     def taken(self, index: Index) -> PartitionRows:
         """Those rows, in that order."""
         keys = self.keys[index]
@@ -400,6 +393,14 @@ def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
         ids = part.topic_ids
         found += ids[1:] if found and ids and found[-1] == ids[0] else ids
     return tuple(found)
+
+
+def with_number(rows: PartitionRows, number: int) -> PartitionRows:
+    """The rows of a topic without a number, which is 0, as those of the topic of that number."""
+    keys = rows.keys | number << PARTITION_ID_BITS
+    return PartitionRows(
+        keys, rows.topic_ids, rows.values, rows.places, rows.directories, rows.seldom
+    )
 
 
 def with_width(rows: Rows, width: int) -> Rows:

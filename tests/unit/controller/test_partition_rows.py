@@ -15,6 +15,7 @@ from quorate.controller.partition_rows import (
     PARTITION_ID_MAX,
     PartitionRows,
     key_of,
+    with_number,
 )
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
 from quorate.records.ids import DirectoryId, TopicId
@@ -135,7 +136,7 @@ def test_arrays_cannot_be_written() -> None:
 def test_rows_of_a_topic_get_its_number() -> None:
     topic_id = TopicId(b"t" * 16)
     rows = PartitionRows.made([(partition_id, topic_id, ONE) for partition_id in range(3)])
-    moved = rows.of_number(7)
+    moved = with_number(rows, 7)
     assert moved.keys.tolist() == [key_of(7, partition_id) for partition_id in range(3)]
     assert [moved.partition(row) for row in range(3)] == [ONE] * 3
     assert moved.topic_ids == (topic_id,)

@@ -21,6 +21,7 @@ from quorate.controller.partition_rows import (
     REPLICAS,
     Columns,
     PartitionRows,
+    with_number,
 )
 from quorate.controller.partition_values import partition_values
 from quorate.controller.partitions import MIGRATING_DIR, UNASSIGNED_DIR
@@ -59,7 +60,7 @@ class Created(Bulk):
         """Add them. The topic is new, so that nothing is there in their places."""
         topics = delta.topics
         number = topics.topic(self.topic_id).number
-        topics.put_rows(self.rows.of_number(number), _NONE)
+        topics.put_rows(with_number(self.rows, number), _NONE)
 
 
 class NewRows:
