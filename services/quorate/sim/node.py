@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.raft.api import AppendToLog, Event, PublishProgress, RecoveredState
     from quorate.raft.messages import MembershipRequest, Request
-    from quorate.records.ids import DirectoryId, Epoch, NodeId, OffsetAndEpoch, ReplyToken
+    from quorate.records.ids import DirectoryId, Epoch, Millis, NodeId, OffsetAndEpoch, ReplyToken
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
     from quorate.sim.network import PeerCaller
@@ -84,6 +84,14 @@ class SimulatedNode(Hardware):
     def is_stepped(self) -> bool:
         """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
         return self.is_listening and not self.is_paused and not self.host.waits_for_disk
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.is_stepped and self.process.has_begun and self.process.driver.is_at_rest
+
+    @property
+    def wake_at_ms(self) -> Millis | None:
+        return self.process.driver.wake_at_ms
 
     @property
     def is_hanging(self) -> bool:

@@ -44,6 +44,17 @@ class WatchedDriver(RaftDriver):
     node: MachineBelow
     token: ReplyToken | None = None
 
+    @property
+    def wake_at_ms(self) -> Millis | None:
+        """When the core wants to be woken, as far as it has told."""
+        return self._alarm.wanted_ms
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all that the core has told is done, and nothing came that it has not heard of."""
+        is_busy = self._barriers.is_under_way or self._is_pumping
+        return not (is_busy or self._effects or self._inbox or self.ending)
+
     def next_token(self) -> ReplyToken:
         token, self.token = self.token, None
         return self.node.world.next_token() if token is None else token
@@ -116,7 +127,7 @@ class Process:
         self.host = SimulatedHost(node)
         self.driver: WatchedDriver
         self.application: Application
-        self._has_begun = False
+        self.has_begun = False
 
     def begin(self) -> None:
         """Take up the role that the disk tells."""
@@ -127,7 +138,7 @@ class Process:
         witness = DriverWitness(node)
         self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
-        self._has_begun = True
+        self.has_begun = True
         self.application = application = Application(node, self.host)
         self.driver.start(self, application)
         application.begin(node.newest_snapshot)
@@ -196,7 +207,7 @@ class Process:
 
     def end(self) -> None:
         """Nothing of it runs any more, not even what coroutines do when they are thrown away."""
-        if self._has_begun and self.driver.ending is None:
+        if self.has_begun and self.driver.ending is None:
             self.driver.ending = Ending.STOPPED
         self.host.loop.close()
 

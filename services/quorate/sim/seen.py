@@ -98,6 +98,16 @@ class SeenNode(Protocol):
         ...
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether its core hears of what happens, and all that it has told is done."""
+        ...
+
+    @property
+    def wake_at_ms(self) -> Millis | None:
+        """When its core wants to be woken, as far as it has told; of a core at rest."""
+        ...
+
+    @property
     def is_hanging(self) -> bool:
         """Whether its disk answers no call."""
         ...

@@ -36,6 +36,7 @@ from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.soundness import SoundDisksAreFoundSound
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
 from quorate.sim.invariants.stopping import WhoStopsBeginsNothing
+from quorate.sim.invariants.timers import TimersAreArmed
 from quorate.sim.invariants.truncation import NoTruncationOfCommitted
 from quorate.sim.invariants.upgrade import UpgradeIsOneBatch
 from quorate.sim.invariants.voter_sets import OneVoterChangeAtATime
@@ -79,4 +80,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     HistoryIsReplayedAlike,
     EndingsHaveCauses,
     WhatMustBeRefusedIs,
+    TimersAreArmed,
 )

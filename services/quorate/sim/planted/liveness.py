@@ -11,7 +11,7 @@ from quorate.raft.contact import Contact
 from quorate.raft.elections import Elections
 from quorate.raft.leading import Leading
 from quorate.raft.roles import Leader, Resigned
-from quorate.sim.planted.bug import Bug, Patch
+from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
     import asyncio
@@ -86,5 +86,11 @@ BUGS: Final = (
         "the driver does not wake up earlier than it was to, whatever the core says",
         (1795522677224,),
         (Patch(Alarm, "set", _keep_the_later),),
+    ),
+    Bug(
+        "repeat-not-armed",
+        "no timer is set for the moment at which a voter is asked for its vote once more",
+        (1,),
+        (Patch(Calls, "repeats", always(answer=())),),
     ),
 )

@@ -1,0 +1,42 @@
+"""Timers of the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import TimerFired
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.sim.seen import SeenNode
+
+# It costs a step: no more than one in so many looks.
+LOOKS: Final = 3
+
+
+class TimersAreArmed(Invariant):
+    """A core that wakes up before it asked to be woken has nothing to do.
+
+    Otherwise a timer is missing: what it is for comes late, with whatever else wakes the core, and
+    no bound on an election is as tight as that. Now and then one core is woken, each in its turn.
+    Source: the contract of `Update.wake_at_ms` (`raft/api.py`).
+    """
+
+    _turn = 0
+
+    def looked(self) -> None:
+        self._turn += 1
+        if self._turn % LOOKS == 0 and (running := self.world.running()):
+            self._wake(running[self._turn // LOOKS % len(running)])
+
+    def _wake(self, node: SeenNode) -> None:
+        wake_at_ms = node.wake_at_ms
+        if not node.is_at_rest or wake_at_ms is None or wake_at_ms <= node.local_ms:
+            return
+        update = node.core.step(TimerFired(), node.local_ms)
+        if update.effects:
+            raise Violation(
+                f"node {node.node_id} wants to be woken in {wake_at_ms - node.local_ms} ms, "
+                f"and has a {type(update.effects[0]).__name__} to do now"
+            )
