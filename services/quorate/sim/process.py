@@ -83,6 +83,8 @@ class DriverWitness(Observers):
         watch = world.watch
         is_due = self._wake_at_ms is not None and self._wake_at_ms <= node.local_ms
         self._wake_at_ms = update.wake_at_ms
+        for note in update.notes:
+            watch.noted(node, note)
         if isinstance(event, api.RequestReceived):
             request = event.request
             watch.handled(node, event, update, is_due=is_due)

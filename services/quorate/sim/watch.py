@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Response,
         SnapshotRange,
     )
+    from quorate.raft.notes import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
@@ -142,6 +143,10 @@ class Watch(Invariant):
     ) -> None:
         for watcher in self._listening["handled"]:
             watcher.handled(node, request, update, is_due=is_due)
+
+    def noted(self, node: SeenNode, note: Note) -> None:
+        for watcher in self._listening["noted"]:
+            watcher.noted(node, note)
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response

@@ -28,7 +28,7 @@ from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
-from quorate.sim.invariants.quorum_lost import LeadersHearTheirVoters
+from quorate.sim.invariants.quorum_lost import LeadersHearTheirVoters, LeadersResignForWant
 from quorate.sim.invariants.refusing import WhatMustBeRefusedIs
 from quorate.sim.invariants.removed import RemovedLeadersResign
 from quorate.sim.invariants.replaying import HistoryIsReplayedAlike
@@ -74,6 +74,7 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     RemovedLeadersResign,
     MajoritiesHaveLeaders,
     LeadersHearTheirVoters,
+    LeadersResignForWant,
     WhatAMajorityHasIsCommitted,
     EverybodyIsAnswered,
     SessionsEndInTime,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Response,
         SnapshotRange,
     )
+    from quorate.raft.notes import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
@@ -113,6 +114,9 @@ class Invariant:
         self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
     ) -> None:
         """A core has handled a request; `is_due` is whether a timer acted in the same step."""
+
+    def noted(self, node: SeenNode, note: Note) -> None:
+        """A core has said something; what it has just handled nobody else has heard of yet."""
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response

@@ -1,18 +1,30 @@
-"""Leaders that hear too few of their voters."""
+"""Leaders that hear too few of their voters, and those that say so."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.api import SendReply
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from quorate.raft.notes import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import ids
 from quorate.sim.oracle import Violation
 from quorate.sim.patience import slowest_call_us
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
-    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+    from quorate.raft.api import RequestReceived, Update
+    from quorate.raft.messages import Response
+    from quorate.raft.notes import Note
+    from quorate.records.ids import Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
@@ -107,3 +119,69 @@ class LeadersHearTheirVoters(Invariant):
             reverse=True,
         )
         return times[needed - 1] if len(times) >= needed else leading.since_ms
+
+
+class LeadersResignForWant(Invariant):
+    """No leader gives up for want of its voters whom a majority has asked in that interval.
+
+    What counts is a Fetch of a voter whose log agrees with the leader's, and one for a slice of a
+    snapshot. Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule 21.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._heard_ms: dict[NodeId, tuple[int, Epoch, dict[NodeId, Millis]]] = {}
+
+    def handled(
+        self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
+    ) -> None:
+        del is_due
+        asked, progress = request.request, node.progress
+        if not isinstance(asked, FetchRequest | FetchSnapshotRequest) or asked.replica is None:
+            return
+        if progress is None or not progress.is_leader or not _is_served(request, update):
+            return
+        if node.log.voters.voter(asked.replica) is not None:
+            self._heard(node, progress.epoch)[asked.replica.node_id] = node.local_ms
+
+    def noted(self, node: SeenNode, note: Note) -> None:
+        is_end = note.kind is NoteKind.ROLE_TAKEN and note.values["to_role"] == "resigned"
+        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value:
+            return
+        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
+        heard = self._heard(node, Epoch(int(note.values["epoch"])))
+        voters = node.log.voters
+        having = [
+            int(v.key.node_id)
+            for v in voters
+            if node.is_voter(v)
+            or node.local_ms - heard.get(v.key.node_id, -interval_ms) < interval_ms
+        ]
+        if len(having) >= voters.majority:
+            raise Violation(
+                f"node {node.node_id} resigns for want of its voters {ids(voters)}, although "
+                f"{having} are heard within {interval_ms} ms"
+            )
+
+    def _heard(self, node: SeenNode, epoch: Epoch) -> dict[NodeId, Millis]:
+        known = self._heard_ms.get(node.node_id)
+        if known is None or known[:2] != (node.incarnation, epoch):
+            known = self._heard_ms[node.node_id] = node.incarnation, epoch, {}
+        return known[2]
+
+
+def _is_served(request: RequestReceived, update: Update) -> bool:
+    """Whether a leader took it for a word of a replica that follows it."""
+    answer: Response | None = None
+    for effect in update.effects:
+        if isinstance(effect, SendReply) and effect.token == request.token:
+            answer = effect.response
+    match answer:
+        case None:
+            # It waits, as a Fetch may that agrees.
+            return isinstance(request.request, FetchRequest)
+        case FetchResponse(error=ErrorCode.NONE, diverging=None, snapshot_id=None):
+            return True
+        case FetchSnapshotResponse(error=ErrorCode.NONE):
+            return True
+    return False

@@ -16,6 +16,7 @@ from quorate.sim.planted.bug import Bug, Patch, always
 if TYPE_CHECKING:
     import asyncio
 
+    from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
     from quorate.records.ids import Millis
 
 
@@ -27,6 +28,7 @@ _expired = Calls.expired
 _refused = Contact.refused
 _expire_elections = Elections.expire
 _expire_leading = Leading.expire
+_handle_fetch_snapshot = Leading.handle_fetch_snapshot
 
 
 def _lead_on(self: Leading) -> None:
@@ -49,6 +51,16 @@ def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
     stood = self.is_standing
     _end(self, task)
     self.is_standing = stood
+
+
+def _hear_no_download(self: Leading, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    role = self.r.role
+    if not isinstance(role, Leader):
+        return _handle_fetch_snapshot(self, request)
+    heard, deadline = dict(role.heard), role.check_quorum_deadline
+    answer = _handle_fetch_snapshot(self, request)
+    role.heard, role.check_quorum_deadline = heard, deadline
+    return answer
 
 
 def _keep_the_later(self: Alarm) -> None:
@@ -92,5 +104,11 @@ BUGS: Final = (
         "no timer is set for the moment at which a voter is asked for its vote once more",
         (1,),
         (Patch(Calls, "repeats", always(answer=())),),
+    ),
+    Bug(
+        "downloads-count-for-nothing",
+        "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
+        (1,),
+        (Patch(Leading, "handle_fetch_snapshot", _hear_no_download),),
     ),
 )
