@@ -21,6 +21,7 @@ from quorate.sim.invariants.joining import (
     NewVotersHaveTheLog,
     WhoLeftWaitsForARestart,
 )
+from quorate.sim.invariants.knowing import CoresKnowTheirLogs
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.leaving import LeavesKeepAMajority
 from quorate.sim.invariants.log_matching import LogMatching
@@ -82,4 +83,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     EndingsHaveCauses,
     WhatMustBeRefusedIs,
     TimersAreArmed,
+    CoresKnowTheirLogs,
 )

@@ -18,7 +18,7 @@ from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import SnapshotInfo
+    from quorate.raft.messages import FetchedBatches, SnapshotInfo
     from quorate.raft.parking import ParkedFetch
     from quorate.raft.roles import Leader
     from quorate.records.ids import Epoch, Millis
@@ -29,6 +29,7 @@ _restart_at = LogState.restart_at
 _truncate = LogState.truncate
 _serve = Serving._serve
 fetch_request = Following.fetch_request
+_append_fetched = Following._append
 
 
 def _unflushed_end(self: Ends) -> Offset:
@@ -93,6 +94,19 @@ def _answer_at_once(self: Reads, role: Leader) -> None:
             token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
         )
     role.reads.clear()
+
+
+def _note_last_epoch(self: Following, fetched: FetchedBatches) -> None:
+    log = self.r.log
+    known = list(log.epochs)
+    _append_fetched(self, fetched)
+    log.epochs = [*known, *log.epochs[len(known) :][-1:]]
+
+
+def _keep_version(self: LogState, to: OffsetAndEpoch) -> None:
+    versions = self.kraft_versions
+    _truncate(self, to)
+    self.kraft_versions = versions
 
 
 # Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
@@ -184,5 +198,18 @@ BUGS: Final = (
         "a leader answers current reads without hearing from a majority",
         (4,),
         (Patch(Reads, "_answer_confirmed", _answer_at_once),),
+    ),
+    Bug(
+        "one-epoch-a-fetch",
+        "of the epochs that begin in one fetch a follower notes the last one only",
+        (1,),
+        (Patch(Following, "_append", _note_last_epoch),),
+    ),
+    Bug(
+        "version-not-rolled-back",
+        "kraft.version stays 1 although the upgrade was cut",
+        (1,),
+        (Patch(LogState, "truncate", _keep_version),),
+        within=300,
     ),
 )
