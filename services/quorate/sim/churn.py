@@ -6,10 +6,12 @@ say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.sim.deeds.asking import Add, HandOverLeadership, RemoveFromVoters, ScaleAway, Upgrade
+from quorate.sim.deeds.network import SplitNetwork
 from quorate.sim.invariants.voter_sets import holds
+from quorate.sim.network import PartitionShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from quorate.sim.draws import Draws
     from quorate.sim.node import SimulatedNode
     from quorate.sim.stage import Stage
+
+# One upgrade succeeds, and those after it change nothing.
+LOST_UPGRADES: Final = 0.7
 
 
 class Churn:
@@ -41,11 +46,18 @@ class Churn:
             self.stage.do(draws.one(choices))
 
     def upgrade(self, draws: Draws) -> None:
-        """Ask for kraft.version 1."""
-        del draws
+        """Ask for kraft.version 1; mostly a leader that is cut off, so that it is lost first."""
         leader = self._leader()
-        if leader is not None:
-            self.stage.do(Upgrade(who=leader.node_id))
+        if leader is None:
+            return
+        is_old = any(voter.key.directory_id is None for voter in leader.log.voters)
+        if is_old and draws.chance(LOST_UPGRADES):
+            timeouts = self.world.options.timeouts
+            for_ms = 2 * (timeouts.fetch_timeout_ms + timeouts.election_timeout_ms)
+            those = (leader.node_id,)
+            shape = PartitionShape.ISOLATE
+            self.stage.do(SplitNetwork(shape=shape, those=those, for_us=for_ms * 1000))
+        self.stage.do(Upgrade(who=leader.node_id))
 
     def hand_over(self, draws: Draws) -> None:
         """Ask for another leader."""
