@@ -17,6 +17,8 @@ MILLION: Final = 1_000_000
 ONE_IN: Final = 1e9
 # Rounds that rivals may cost each other where nothing is lost or late, in election timeouts.
 UNDISTURBED_TIMEOUTS: Final = 4
+# Up to how many times its length an election timeout is drawn.
+ELECTION_DRAWS: Final = 2
 # Messages and calls to the disk that all have to be in time for a round to be won.
 MESSAGES: Final = 6
 CALLS: Final = 4
@@ -46,12 +48,15 @@ def election_patience_us(options: WorldOptions) -> int:
     return int((missed_us + rounds_us + calls_us) * clock_factor(options))
 
 
-def succession_patience_us(options: WorldOptions) -> int:
+def succession_patience_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
     """From the moment at which a leader vanishes until it has a successor, all else being well.
 
-    All miss it when a fetch timeout is over, and one election follows.
+    All miss it when a fetch timeout is over, and one election follows. Where all state machines are
+    behind, each voter waits for a drawn election timeout before.
     """
-    timeouts_us = 1000 * (options.timeouts.fetch_timeout_ms + options.timeouts.election_timeout_ms)
+    election_ms = options.timeouts.election_timeout_ms
+    wait_ms = ELECTION_DRAWS * election_ms if are_all_behind else 0
+    timeouts_us = 1000 * (options.timeouts.fetch_timeout_ms + wait_ms + election_ms)
     network = options.network
     work_us = CALLS * options.disks.fsync_us + MESSAGES * network.delay_us
     return int(timeouts_us * clock_factor(options)) + work_us

@@ -30,3 +30,10 @@ def test_what_is_late_counts_where_a_round_cannot_wait_for_it() -> None:
 def test_one_election_follows_on_a_leader_that_vanished() -> None:
     timeouts_us = 1000 * (CLEAN.timeouts.fetch_timeout_ms + CLEAN.timeouts.election_timeout_ms)
     assert timeouts_us < succession_patience_us(CLEAN) < 1.1 * timeouts_us
+
+
+def test_where_all_are_behind_each_waits_before_that_election() -> None:
+    options = WorldOptions()
+    waited_us = succession_patience_us(options, are_all_behind=True)
+    before_us = succession_patience_us(options)
+    assert waited_us - before_us == 2 * options.timeouts.election_timeout_ms * 1000

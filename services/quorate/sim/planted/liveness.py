@@ -10,6 +10,7 @@ from quorate.raft.calls import Calls
 from quorate.raft.contact import Contact
 from quorate.raft.elections import Elections
 from quorate.raft.leading import Leading
+from quorate.raft.readiness import Readiness
 from quorate.raft.roles import Leader, Resigned
 from quorate.sim.planted.bug import Bug, Patch, always
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-    from quorate.records.ids import Millis
+    from quorate.records.ids import Epoch, Millis
 
 
 _NEVER_MS: Final = 1 << 40
@@ -61,6 +62,11 @@ def _hear_no_download(self: Leading, request: FetchSnapshotRequest) -> FetchSnap
     answer = _handle_fetch_snapshot(self, request)
     role.heard, role.check_quorum_deadline = heard, deadline
     return answer
+
+
+def _wait_on(self: Readiness, epoch: Epoch) -> bool:
+    del epoch
+    return self.is_disk_hanging or not self.is_loaded
 
 
 def _keep_the_later(self: Alarm) -> None:
@@ -110,5 +116,11 @@ BUGS: Final = (
         "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
         (1,),
         (Patch(Leading, "handle_fetch_snapshot", _hear_no_download),),
+    ),
+    Bug(
+        "unready-for-ever",
+        "a voter whose state machine is behind leaves all elections to others (rule 11)",
+        (1,),
+        (Patch(Readiness, "waits", _wait_on),),
     ),
 )
