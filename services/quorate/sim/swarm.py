@@ -47,7 +47,8 @@ def run_seeds(
     """
     run = partial(run_seed, bug=bug, digest=digest, lines=lines)
     if jobs <= 1:
-        yield from map(run, seeds)
+        with _collected_rarely():
+            yield from map(run, seeds)
         return
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     others = set(multiprocessing.active_children())
@@ -91,14 +92,30 @@ def _unheard(number: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _collect_rarely() -> None:
+    """A world lives as long as its seed: hardly any of what the collector looks at could go."""
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
+
+
+@contextmanager
+def _collected_rarely() -> Iterator[None]:
+    """The same for a process that does something else afterwards."""
+    thresholds = gc.get_threshold()
+    _collect_rarely()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
 def begin_worker() -> None:
-    """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
-    the collector looks at again and again could go.
+    """For processes that only run seeds.
 
     They end with the first process, however that ended: it may have had no time to end them.
     """
-    gc.freeze()
-    gc.set_threshold(COLLECTED_AFTER)
+    _collect_rarely()
     threading.Thread(target=_end_with_the_first, name="first process", daemon=True).start()
 
 
