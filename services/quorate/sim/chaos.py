@@ -45,6 +45,7 @@ class Chaos:
         self.world = stage.world
         self.churn = Churn(stage)
         self.turns = Turns(stage)
+        self._power = Draws(stage.world.seed, "power beside rot")
 
     def begin(self) -> None:
         options = self.world.options
@@ -235,7 +236,8 @@ class Chaos:
     def rot(self, draws: Draws) -> None:
         """Rot late in the log is the likelier to hit what only few others have.
 
-        Half of the time the leader goes down as well, so that they are needed.
+        Half of the time the leader goes down as well, so that they are needed; and half of the
+        processes that end with their disk lose what was not carried to it, as that tells rot apart.
         """
         leader = self.world.leader()
         others = [n for n in self.world.nodes.values() if n is not leader]
@@ -243,7 +245,10 @@ class Chaos:
         if node is None or node.status is Status.OFF or not self.stage.sparing.can_spare(node):
             return
         if draws.chance(0.7):
-            self.stage.do(Kill(who=node.node_id, down_us=self._down_us(draws)))
+            down_us = self._down_us(draws)
+            is_dark = self._power.chance(0.5)
+            end = LosePower if is_dark else Kill
+            self.stage.do(end(who=node.node_id, down_us=down_us))
         draw = draws.random.random()
         at_ppm = int((1 - draw * draw) * MILLION)
         self.stage.do(Rot(who=node.node_id, at_ppm=at_ppm, bit=draws.between(0, 7)))

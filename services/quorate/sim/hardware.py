@@ -115,6 +115,14 @@ class Hardware:
             return False
         return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
 
+    @property
+    def flushed_end_on_platter(self) -> Offset | None:
+        """What a power cut leaves of flushed-end; None where the file is not what it was."""
+        if self.spoiling.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
+            return None
+        newest = newest_slot(self.disk.on_platter(f"{DATA_DIR}/{FLUSHED_END}"))
+        return None if newest is None else newest[2].end.offset
+
     def age(self, path: str, data: bytes | None, *, harms: bool) -> None:
         """Somebody puts an old file back; where that `harms`, what is there is there no more."""
         if harms:

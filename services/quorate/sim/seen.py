@@ -78,6 +78,11 @@ class SeenNode(Protocol):
         ...
 
     @property
+    def flushed_end_on_platter(self) -> Offset | None:
+        """What a power cut leaves of the flushed end; None where the file is not what it was."""
+        ...
+
+    @property
     def faults_met(self) -> Collection[str]:
         """What its disk or its machine has refused to this process, and whether bits have rotted.
 

@@ -16,6 +16,7 @@ from quorate.sim.invariants.ending import EndingsHaveCauses
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.epochs import EpochsRiseByElections
 from quorate.sim.invariants.fencing import SessionsEndInTime
+from quorate.sim.invariants.flushed_ends import FlushedEndsAreYoung
 from quorate.sim.invariants.joining import (
     LivingVotersStay,
     NewVotersHaveTheLog,
@@ -84,4 +85,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     WhatMustBeRefusedIs,
     TimersAreArmed,
     CoresKnowTheirLogs,
+    FlushedEndsAreYoung,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from quorate.consensus import flushing
 from quorate.consensus.barriers import Barriers
 from quorate.consensus.driver import RaftDriver
 from quorate.consensus.flushing import LogFlushing
@@ -90,5 +91,11 @@ BUGS: Final = (
         "a change of the voters goes before what was decided and is not proposed yet",
         (4,),
         (Patch(RaftDriver, "_is_first", always(answer=True)),),
+    ),
+    Bug(
+        "flushed-end-synced-rarely",
+        "the flushed end is carried to the disk every twenty seconds only (rule 12)",
+        (1,),
+        (Patch(flushing, "SYNC_AFTER_MS", 20_000),),
     ),
 )

@@ -1,0 +1,70 @@
+"""The flushed end that a power cut leaves."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+from quorate.sim.patience import clock_factor, slowest_call_us
+from quorate.storage.flushed_end import SYNC_AFTER_MS
+
+if TYPE_CHECKING:
+    from quorate.records.ids import Millis, NodeId, Offset, OffsetAndEpoch
+    from quorate.sim.seen import SeenNode, SeenWorld
+
+SLACK_MS: Final = 100
+# That of the flushed end comes behind the calls to the disk that wait already.
+CALLS: Final = 4
+
+
+@dataclass(slots=True)
+class _Flushed:
+    """What one process had flushed when, since nothing but time can tell how old it is."""
+
+    troubles: int
+    ends: deque[tuple[Millis, Offset]] = field(default_factory=deque)
+
+
+class FlushedEndsAreYoung(Invariant):
+    """A power cut leaves a flushed end that says what was flushed a second ago, or more.
+
+    Rot below what it says is damage, above it a torn tail that nobody misses. Looked at when a
+    process ends, on the platter of its disk. Source: rule 12.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._flushed: dict[NodeId, _Flushed] = {}
+        calls_ms = CALLS * slowest_call_us(world.options) // 1000
+        self._age_ms = int((SYNC_AFTER_MS + calls_ms) * clock_factor(world.options)) + SLACK_MS
+
+    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
+        self._flushed.pop(node.node_id, None)
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            known = self._flushed.get(node.node_id)
+            if known is None or known.troubles != node.troubles:
+                known = self._flushed[node.node_id] = _Flushed(node.troubles)
+            if node.is_hanging or not node.is_stepped:
+                known.ends.clear()
+                continue
+            known.ends.append((node.local_ms, node.core.replica.log.flushed))
+            while len(known.ends) > 1 and known.ends[1][0] <= node.local_ms - self._age_ms:
+                known.ends.popleft()
+
+    def stopped(self, node: SeenNode) -> None:
+        known = self._flushed.pop(node.node_id, None)
+        if known is None or known.troubles != node.troubles or not known.ends:
+            return
+        at_ms, flushed = known.ends[0]
+        left = node.flushed_end_on_platter
+        if at_ms > node.local_ms - self._age_ms or left is None or left >= flushed:
+            return
+        raise Violation(
+            f"a power cut leaves {left} for the flushed end of node {node.node_id}, which had "
+            f"flushed all below {flushed} {node.local_ms - at_ms} ms ago"
+        )
