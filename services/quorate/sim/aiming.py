@@ -1,6 +1,6 @@
 """Snapshots that end where it would be bad to have one: at an epoch's start, at a voters record.
 
-Anywhere else they fall due by bytes or time. In some worlds a place of that kind makes one due.
+Elsewhere they fall due by bytes or time. In some worlds a place of that kind makes one due.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class AimedSnapshotter(Snapshotter):
         )
 
     def _is_place(self, end: Offset) -> bool:
+        """The start of an epoch; right below a voters record, with it, or one record more."""
         state = self._state
         is_start = any(start.start_offset == end for start in state.epochs)
-        return is_start or any(voters.offset == end - 1 for voters in state.voters)
+        return is_start or any(end - 2 <= voters.offset <= end for voters in state.voters)
 
     def _is_due(self) -> bool:
         is_aimed, self._is_aimed = self._is_aimed, False

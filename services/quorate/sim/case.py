@@ -75,7 +75,8 @@ class Case:
     def grows(self) -> bool:
         """Whether somebody asks for more voters."""
         if self.deeds is None:
-            return self.options.membership.voters_every_ms > 0
+            membership = self.options.membership
+            return membership.voters_every_ms > 0 or membership.bold_voters_every_ms > 0
         return any(isinstance(done.deed, Add) for done in self.deeds)
 
     def play(self, stage: Stage) -> None:

@@ -63,6 +63,8 @@ class Chaos:
         self._repeat("hang", options.disks.hang_every_ms, self.hang_disk)
         self._repeat("wipe", options.disks.wipe_every_ms, self.wipe)
         self._repeat("voters", options.membership.voters_every_ms, self.churn.change_voters)
+        bold_every_ms = options.membership.bold_voters_every_ms
+        self._repeat("bold changes", bold_every_ms, self.churn.change_boldly)
         self._repeat("shutdown", options.processes.shutdown_every_ms, self.shut_down)
         self._repeat("unready", options.processes.unready_every_ms, self.fall_behind)
         self._repeat("move", options.reach.move_every_ms, self.move)

@@ -45,6 +45,24 @@ class Churn:
         if choices:
             self.stage.do(draws.one(choices))
 
+    def change_boldly(self, draws: Draws) -> None:
+        """The same without force, and without a look at who runs: it may have to be refused."""
+        leader = self._leader()
+        if leader is None:
+            return
+        who = leader.node_id
+        deeds = [
+            deed
+            for node in self.world.nodes.values()
+            for deed in (
+                RemoveFromVoters(whom=node.node_id, is_bold=True, who=who),
+                Add(whom=node.node_id, is_bold=True, who=who),
+            )
+            if deed.request(self.stage, leader)
+        ]
+        if deeds:
+            self.stage.do(draws.one(deeds))
+
     def upgrade(self, draws: Draws) -> None:
         """Ask for kraft.version 1; mostly a leader that is cut off, so that it is lost first."""
         leader = self._leader()

@@ -47,6 +47,9 @@ def draw_mix(seed: int) -> WorldOptions:
     options = _with_many_brokers(options, Draws(seed, "many brokers"))
     options = _with_bad_peers(options, Draws(seed, "bad peers"))
     options = _with_late_messages(options, Draws(seed, "late messages"))
+    options = _with_late_reads(options, Draws(seed, "late reads"))
+    options = _with_aimed_snapshots(options, Draws(seed, "aimed snapshots"))
+    options = _with_bold_changes(options, Draws(seed, "bold changes"))
     options = _with_spoiled_files(options, Draws(seed, "files"))
     options = _with_other_settings(options, Draws(seed, "settings"))
     return _with_wide_fetches(options)
@@ -120,6 +123,33 @@ def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
     return with_fields(
         options, late_every_ms=draws.wide(300, 3000), late_ms=draws.between(1000, 6000)
     )
+
+
+def _with_late_reads(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Late messages, partitions and reads in one world: drawn apart they meet too seldom."""
+    if not draws.chance(0.08):
+        return options
+    return with_fields(
+        options,
+        late_every_ms=draws.between(200, 600),
+        late_ms=draws.between(1000, 6000),
+        partition_every_ms=draws.between(2000, 4000),
+        read_every_ms=draws.between(50, 150),
+    )
+
+
+def _with_aimed_snapshots(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Snapshots that end at an epoch's start, or beside a voters record."""
+    if not draws.chance(0.2):
+        return options
+    return with_fields(options, aimed_snapshot_rate=draws.one((0.05, 0.3, 1.0)))
+
+
+def _with_bold_changes(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Changes that are asked for without force, whether or not most of the voters run."""
+    if not draws.chance(0.15):
+        return options
+    return with_fields(options, bold_voters_every_ms=draws.between(600, 4000))
 
 
 def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:

@@ -108,9 +108,13 @@ class ProcessOptions:
 
 @named_value
 class MembershipOptions:
-    """How often operators change the quorum."""
+    """How often operators change the quorum.
+
+    `bold_voters_every_ms` is for changes without force that nobody looked at before.
+    """
 
     voters_every_ms: int = 0
+    bold_voters_every_ms: int = 0
     hand_over_every_ms: int = 0
     upgrade_every_ms: int = 0
     scale_every_ms: int = 0
@@ -145,7 +149,7 @@ class LogOptions:
 
     `linger_ms` is for how long a batch waits for more. `spoiled_snapshot_rate` is how often a
     fetched snapshot does not check, `aimed_snapshot_rate` how often one is taken where an epoch
-    begins or the voters have just changed.
+    begins or the voters change.
     """
 
     linger_ms: int = 0

@@ -28,11 +28,11 @@ class Sparing:
     def may_lose(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
         """Whether the leader's voters without that one could go on."""
         others = [v for v in leader.log.voters if v.key.node_id != node.node_id]
-        return self.may_become(others, force=False)
+        return self.may_become(others, have_to_run=True)
 
-    def may_become(self, voters: list[Voter], *, force: bool) -> bool:
-        """A majority of the set has whole disks, and runs unless the change is forced."""
-        alive = [v for v in voters if self._is_well(v) and (force or self._runs(v))]
+    def may_become(self, voters: list[Voter], *, have_to_run: bool) -> bool:
+        """A majority of the set has whole disks, and runs where it has to."""
+        alive = [v for v in voters if self._is_well(v) and (self._runs(v) or not have_to_run)]
         return bool(voters) and len(alive) > len(voters) // 2
 
     def _runs(self, voter: Voter) -> bool:

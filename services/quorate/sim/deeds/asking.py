@@ -51,11 +51,13 @@ class Question(ABC):
 class Add(Question):
     """Add a node, with the disk that it has, to the voters.
 
-    Where the set has it with another disk, somebody forgot that this must go first.
+    Where the set has it with another disk, somebody forgot that this must go first. Who `is_bold`
+    has not looked whether the voters run.
     """
 
     whom: int
     force: bool = False
+    is_bold: bool = False
 
     def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
         node, voters = stage.find(self.whom), leader.log.voters
@@ -63,7 +65,8 @@ class Add(Question):
             return None
         voter = voters.by_id(node.node_id)
         larger = [*voters, Voter(node.key, node.endpoints)]
-        if voter is None and not stage.sparing.may_become(larger, force=self.force):
+        looks = not (self.force or self.is_bold)
+        if voter is None and not stage.sparing.may_become(larger, have_to_run=looks):
             return None
         if voter is not None and node.is_voter(voter):
             return None
@@ -78,16 +81,18 @@ class Add(Question):
 
 @named_value
 class RemoveFromVoters(Question):
-    """Remove the voter of that node id."""
+    """Remove the voter of that node id; who `is_bold` has not looked whether the others run."""
 
     whom: int
     force: bool = False
+    is_bold: bool = False
 
     def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
         node, voters = stage.find(self.whom), leader.log.voters
         voter = None if node is None else voters.by_id(node.node_id)
         others = [v for v in voters if v is not voter]
-        if voter is None or not stage.sparing.may_become(others, force=self.force):
+        looks = not (self.force or self.is_bold)
+        if voter is None or not stage.sparing.may_become(others, have_to_run=looks):
             return None
         return RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter=voter.key, timeout_ms=CHANGE_MS, force=self.force

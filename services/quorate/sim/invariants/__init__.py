@@ -25,6 +25,7 @@ from quorate.sim.invariants.joining import (
 from quorate.sim.invariants.knowing import CoresKnowTheirLogs
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.leaving import LeavesKeepAMajority
+from quorate.sim.invariants.live_majorities import ChangesKeepALiveMajority
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
@@ -85,5 +86,6 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     WhatMustBeRefusedIs,
     TimersAreArmed,
     CoresKnowTheirLogs,
+    ChangesKeepALiveMajority,
     FlushedEndsAreYoung,
 )

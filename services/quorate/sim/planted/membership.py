@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _why_not_now = Changes.why_not_now
 _why_pending = Changes.why_pending
+_why_no_live_majority = Changes.why_no_live_majority
 _append = Changes.append
 _expire_hand_over = HandingOver.expire
 _why_not_add = Adding.why_not
@@ -151,6 +152,11 @@ def _drop_held(self: HandingOver) -> None:
     if hand_over is not None and hand_over.deadline <= self.r.timers.now:
         hand_over.held.clear()
     _expire_hand_over(self)
+
+
+def _of_set_before(self: Changes, role: Leader, voters: VoterSet) -> Obstacle | None:
+    del voters
+    return _why_no_live_majority(self, role, self.r.voters)
 
 
 # Several voters are told to stop at one moment, of a quorum that is well otherwise.
@@ -322,5 +328,12 @@ BUGS: Final = (
         "what was proposed during a hand-over that failed is forgotten",
         (1795522677214,),
         (Patch(HandingOver, "expire", _drop_held),),
+    ),
+    Bug(
+        "majority-of-the-living-before",
+        "whether most voters live is looked up in the set before an unforced change (rule 5)",
+        (1,),
+        (Patch(Changes, "why_no_live_majority", _of_set_before),),
+        within=300,
     ),
 )

@@ -11,6 +11,7 @@ from quorate.raft.following import Following
 from quorate.raft.log_state import Diverging, LogState, NeedsSnapshot, Valid
 from quorate.raft.messages import FetchRequest, ReadResponse
 from quorate.raft.reads import Reads
+from quorate.raft.roles import Leader
 from quorate.raft.serving import Serving
 from quorate.raft.trusting import Trusting
 from quorate.records.errors import ErrorCode
@@ -20,14 +21,14 @@ from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchedBatches, SnapshotInfo
     from quorate.raft.parking import ParkedFetch
-    from quorate.raft.roles import Leader
-    from quorate.records.ids import Epoch, Millis
+    from quorate.records.ids import Epoch, Millis, ReplyToken
     from quorate.records.voters import VoterSet
 
 _validate = LogState.validate
 _restart_at = LogState.restart_at
 _truncate = LogState.truncate
 _serve = Serving._serve
+_begin = Reads.begin
 fetch_request = Following.fetch_request
 _append_fetched = Following._append
 
@@ -107,6 +108,13 @@ def _keep_version(self: LogState, to: OffsetAndEpoch) -> None:
     versions = self.kraft_versions
     _truncate(self, to)
     self.kraft_versions = versions
+
+
+def _share_round(self: Reads, token: ReplyToken) -> bool:
+    role = self.r.role
+    if isinstance(role, Leader) and self.confirmed_round(role) < role.read_round:
+        role.read_round_is_sent = False
+    return _begin(self, token)
 
 
 # Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
@@ -210,6 +218,13 @@ BUGS: Final = (
         "kraft.version stays 1 although the upgrade was cut",
         (1,),
         (Patch(LogState, "truncate", _keep_version),),
+        within=300,
+    ),
+    Bug(
+        "read-round-used-twice",
+        "a read joins a confirmation round that was sent before it began (rule 19)",
+        (1,),
+        (Patch(Reads, "begin", _share_round),),
         within=300,
     ),
 )
