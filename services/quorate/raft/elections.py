@@ -213,7 +213,7 @@ class Elections:
                     role.election_deadline = timers.after(timers.draw_election_timeout())
                     return
                 epoch = Epoch(r.epoch + 1)
-                self.becoming.unattached(epoch, Cause.NO_SUCCESSOR, "nobody took over")
+                self.becoming.unattached(epoch, Cause.NO_SUCCESSOR, "no successor was heard of")
 
     def _leader_is_lost(self, role: Follower) -> None:
         r, becoming = self.r, self.becoming

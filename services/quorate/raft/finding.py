@@ -13,7 +13,7 @@ from quorate.raft.abstaining import unheard
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
 from quorate.raft.notes import NoteKind
-from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
@@ -90,7 +90,8 @@ class Finding:
         """Whether this replica has no leader that answers it.
 
         An election comes first: a voter that just missed its leader asks for pre-votes, and only
-        when that has led nowhere for somebody who knows more.
+        when that has led nowhere for somebody who knows more. No successor announces itself to a
+        leader that left the voters, once it has told them all of its end.
         """
         match self.r.role:
             case Unattached():
@@ -99,6 +100,8 @@ class Finding:
                 return role.is_failing or self.r.lost_rounds > 0
             case Prospective():
                 return self.r.lost_rounds > 0
+            case Resigned(unacknowledged=untold):
+                return not (self.r.may_campaign or self.r.is_voter or untold)
         return False
 
     def targets(self) -> list[Peer]:
@@ -133,6 +136,8 @@ class Finding:
 
     def _is_that_leader(self, response: FetchResponse) -> bool:
         named = response.leader
+        if named.leader_id == self.r.node_id:
+            return False
         return (named.epoch, named.leader_id) == (self.r.epoch, self.r.election.leader_id)
 
     def _is_news(self, response: FetchResponse) -> bool:

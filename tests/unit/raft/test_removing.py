@@ -11,7 +11,7 @@ from quorate.raft.announcements import REPEAT_SHARE
 from quorate.raft.notes import NoteKind
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, Offset, ReplicaKey, ReplyToken
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey, ReplyToken
 from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import appended_voters, expect, told
 
@@ -143,3 +143,25 @@ def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns(
             ),
         ),
     )
+
+
+def test_a_removed_leader_that_told_its_end_asks_who_took_over() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7)
+    cores.flush(core, now_ms=4501)
+    cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
+    ended = cores.calls(cores.ask(core, cores.fetch(3, 4, 1), now_ms=4503, token=9))
+    heard = m.EndQuorumEpochResponse(ErrorCode.NONE, cores.LEADER)
+    assert not cores.calls(cores.answer(core, ended[2][0], heard, now_ms=4504))
+    asked = cores.calls(cores.answer(core, ended[3][0], heard, now_ms=4505))
+    ((call, request),) = asked.values()
+    assert isinstance(request, m.FetchRequest)
+    # That it led itself is no news, nor where it is.
+    still = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=cores.LEADER)
+    assert not cores.answer(core, call, still, now_ms=4506).notes
+    update = core.step(api.TimerFired(), Millis(5006))
+    ((call, request),) = cores.calls(update).values()
+    successor = m.LeaderInfo(NodeId(2), Epoch(2), cores.endpoints(2))
+    fenced = m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=successor)
+    cores.answer(core, call, fenced, now_ms=5010)
+    assert (told(core).role, told(core).epoch) == ("follower", 2)
