@@ -152,6 +152,10 @@ class Announcements:
 
     def _announce_end(self, role: Resigned) -> None:
         r = self.r
+        if role.turn_until is None:
+            role.turn_until = self._turn_end()
+        elif role.turn_until <= r.timers.now:
+            self._pass_turn(role)
         for node_id in list(role.unacknowledged):
             voter = r.voters.by_id(node_id)
             peer = r.peer(voter) if voter else None
@@ -162,6 +166,34 @@ class Announcements:
             )
             r.send(CallKind.END_QUORUM_EPOCH, peer, request)
 
+    def _turn_end(self) -> Millis:
+        return self.r.timers.after(self.r.config.election_timeout_ms // REPEAT_SHARE)
+
+    def _pass_turn(self, role: Resigned) -> None:
+        """The first one has not heard that it is its turn: it is that of the next one that has.
+
+        That one is told again. Left alone it would wait for the first one, which need not know.
+        """
+        successor = self._next_in_turn(role)
+        if successor is None:
+            return
+        first, *others = role.preferred
+        others.remove(successor)
+        role.preferred = (successor, *others, first)
+        role.heard.discard(successor.node_id)
+        role.unacknowledged[successor.node_id] = None
+        role.turn_until = self._turn_end()
+        to, late = successor.node_id, first.node_id
+        text = f"{late} has not heard that it is its turn: names {to}"
+        self.r.out.note(NoteKind.TURN_PASSED, text, to=to, late=late)
+
+    @staticmethod
+    def _next_in_turn(role: Resigned) -> ReplicaKey | None:
+        """Who should campaign in the place of the first one; None where that one has heard."""
+        if not role.preferred or role.preferred[0].node_id in role.heard:
+            return None
+        return next((key for key in role.preferred if key.node_id in role.heard), None)
+
     def handle_end_response(
         self, call: Call, response: EndQuorumEpochResponse | CallFailure
     ) -> None:
@@ -171,6 +203,10 @@ class Announcements:
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
             return
         is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        if is_told:
+            role.heard.add(call.to)
+        elif role.preferred and role.preferred[0].node_id == call.to:
+            role.turn_until = r.timers.now
         if is_told and not r.is_stopping:
             role.unacknowledged.pop(call.to, None)
         else:
@@ -186,6 +222,8 @@ class Announcements:
         if isinstance(r.role, Resigned):
             repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
             due += r.calls.repeats(CallKind.END_QUORUM_EPOCH, repeat_ms, r.timers.now)
+            if r.role.turn_until is not None and self._next_in_turn(r.role) is not None:
+                due.append(r.role.turn_until)
 
     # --- the voters' side -------------------------------------------------------------------------
 
@@ -218,16 +256,16 @@ class Announcements:
             if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
                 self.learning.learn(info, "EndQuorumEpoch")
             role = r.role
-            if (
-                isinstance(role, Follower)
-                and role.leader_id == request.leader_id
-                and not role.has_ended
-            ):
+            if isinstance(role, Follower) and role.leader_id == request.leader_id:
+                turn = r.timers.after(self.turn_ms(request.preferred_candidates))
+                # Told again, its turn may come sooner, and never later.
+                if role.has_ended and role.fetch_deadline <= turn:
+                    return EndQuorumEpochResponse(error, self.believing.told_with(error))
                 role.has_ended = True
                 self._ended = r.epoch
                 r.suspicion = None
-                wait = self.turn_ms(request.preferred_candidates)
-                role.fetch_deadline = min(role.fetch_deadline, r.timers.after(wait))
+                role.fetch_deadline = min(role.fetch_deadline, turn)
+                wait = turn - r.timers.now
                 text = f"leader {request.leader_id} resigned: may campaign after {wait} ms"
                 r.out.note(
                     NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait

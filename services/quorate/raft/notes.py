@@ -31,6 +31,7 @@ class NoteKind(Enum):
     LEADER_UNREACHABLE = "leader_unreachable"
     LEADER_MOVED = "leader_moved"
     HAND_OVER_BEGUN = "hand_over_begun"
+    TURN_PASSED = "turn_passed"
     LEAVE_GRANTED = "leave_granted"
     LEAVE_ENDED = "leave_ended"
     CHANGE_BEGUN = "change_begun"

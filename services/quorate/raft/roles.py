@@ -248,11 +248,17 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Led this epoch and will neither lead nor vote in it again; tells the voters so."""
+    """Led this epoch and will neither lead nor vote in it again; tells the voters so.
+
+    `preferred` is the order in which they should campaign, `heard` who has acknowledged it.
+    `turn_until` is when the turn of the first one is over unless it has; None before it is told.
+    """
 
     election_deadline: Millis
     unacknowledged: dict[NodeId, None]
     preferred: tuple[ReplicaKey, ...] = ()
+    heard: set[NodeId] = field(default_factory=set)
+    turn_until: Millis | None = None
 
 
 Role: TypeAlias = Starting | Unattached | Prospective | Candidate | Follower | Leader | Resigned

@@ -211,12 +211,63 @@ def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> No
         notes=(
             (
                 NoteKind.ROLE_TAKEN,
-                "nobody took over: resigned becomes unattached in epoch 2",
+                "no successor was heard of: resigned becomes unattached in epoch 2",
             ),
         ),
     )
     core.step(api.TimerFired(), Millis(3501))
     assert told(core).role == "prospective"
+
+
+HEARD = m.EndQuorumEpochResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(1), ()))
+
+
+def orders(update: api.Update) -> dict[int, list[int]]:
+    """In which order each voter is told to campaign."""
+    return {
+        to: [int(key.node_id) for key in request.preferred_candidates]
+        for to, (_, request) in cores.calls(update).items()
+        if isinstance(request, m.EndQuorumEpochRequest)
+    }
+
+
+def test_a_first_one_that_is_not_reached_gives_its_turn_to_the_next_one() -> None:
+    core = cores.leader()
+    update = core.step(api.ResignRequested("test"), Millis(2001))
+    assert orders(update) == {2: [2, 3], 3: [2, 3]}
+    sent = cores.calls(update)
+    assert not orders(cores.answer(core, sent[3][0], HEARD, now_ms=2002))
+    lost = api.CallFailure.DISCONNECTED
+    update = cores.answer(core, sent[2][0], lost, now_ms=2003)
+    assert orders(update) == {3: [3, 2]}
+    assert cores.said(update) == ["2 has not heard that it is its turn: names 3"]
+
+
+def test_a_first_one_that_is_silent_gives_its_turn_to_the_next_one() -> None:
+    core = cores.leader()
+    sent = cores.calls(core.step(api.ResignRequested("test"), Millis(2001)))
+    update = cores.answer(core, sent[3][0], HEARD, now_ms=2002)
+    assert update.wake_at_ms == 2251
+    assert orders(core.step(api.TimerFired(), Millis(2250))) == {}
+    assert orders(core.step(api.TimerFired(), Millis(2251))) == {2: [3, 2], 3: [3, 2]}
+
+
+def test_a_first_one_that_has_heard_keeps_its_turn() -> None:
+    core = cores.leader()
+    sent = cores.calls(core.step(api.ResignRequested("test"), Millis(2001)))
+    cores.answer(core, sent[2][0], HEARD, now_ms=2002)
+    cores.answer(core, sent[3][0], HEARD, now_ms=2003)
+    assert orders(core.step(api.TimerFired(), Millis(2251))) == {}
+
+
+def test_who_is_told_again_takes_an_earlier_turn_and_never_a_later_one() -> None:
+    core = cores.follower(2)
+    for order, now_ms, turn_ms in (((3, 2), 10, 510), ((3, 2), 300, 510), ((2, 3), 400, 400)):
+        preferred = tuple(cores.key(node_id) for node_id in order)
+        end = m.EndQuorumEpochRequest(
+            cores.CLUSTER, NodeId(1), Epoch(1), preferred, cores.endpoints(1)
+        )
+        assert cores.ask(core, end, now_ms=now_ms).wake_at_ms == turn_ms
 
 
 def test_a_nominee_that_is_told_again_of_the_end_goes_on_with_its_round() -> None:
