@@ -82,7 +82,6 @@ class SimulatedNode(Hardware):
 
     @property
     def is_stepped(self) -> bool:
-        """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
         return self.is_listening and not self.is_paused and not self.host.waits_for_disk
 
     @property
@@ -99,7 +98,6 @@ class SimulatedNode(Hardware):
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing keeps this voter from electing somebody, or from being elected."""
         if not self.is_listening or self.is_paused or self.host.is_hanging:
             return False
         is_bound, is_there = self.core.replica.is_bound, not self.world.is_taken_over(self)
@@ -114,7 +112,6 @@ class SimulatedNode(Hardware):
         return not (self.is_rotten or self.is_healing or self.is_harmed or self.spoiling.paths)
 
     def is_found_by(self, other: SeenNode) -> bool:
-        """Whether that one looks for this voter where it is."""
         voter = other.log.voters.by_id(self.node_id)
         return voter is None or voter.endpoints == self.endpoints
 
@@ -128,17 +125,14 @@ class SimulatedNode(Hardware):
 
     @property
     def active_epoch(self) -> Epoch | None:
-        """The epoch in which its controller takes writes."""
         return self.application.controller.epoch
 
     @property
     def waiting(self) -> Iterable[WaitingRequest]:
-        """The clients whose writes have no answer yet."""
         return self.application.waiting
 
     @property
     def oldest_read_ms(self) -> int | None:
-        """Since when the oldest read under way has waited."""
         return self.application.oldest_read_ms
 
     # --- life -------------------------------------------------------------------------------------
@@ -285,11 +279,9 @@ class SimulatedNode(Hardware):
 
     @property
     def host(self) -> SimulatedHost:
-        """The machine below the process of now."""
         return self.process.host
 
     def deliver(self, event: Event) -> None:
-        """Hand an event to a process that may be busy or paused just now."""
         if self.status is Status.RUNNING:
             self.process.deliver(event)
 

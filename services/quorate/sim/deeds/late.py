@@ -1,6 +1,7 @@
 """Messages that arrive seconds late, when what they say is over: an election, a hand-over, a read.
 
-They are held back until a later epoch has begun or a read waits, and then arrive all at once.
+They are held back until a later epoch has begun, of which a read may wait at a leader that has not
+heard, and then arrive all at once.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ _KINDS: Final = {
 class HoldBack:
     """The next messages of a kind that a node sends arrive late, for `for_us` at the most.
 
-    Those of an election or a hand-over when a later epoch has begun, fetches when a read waits.
+    Those of an election or a hand-over when a later epoch has begun, fetches when a read waits at
+    a leader that another one has taken over from.
     """
 
     who: int
@@ -86,7 +88,14 @@ class HoldBack:
 
     def _is_worst(self, stage: Stage, epoch: int) -> bool:
         if self.of is Of.FETCHING:
-            return any(node.oldest_read_ms is not None for node in stage.world.running())
+            newest = _epoch(stage)
+            return any(
+                node.oldest_read_ms is not None
+                and node.progress is not None
+                and node.progress.is_leader
+                and node.progress.epoch < newest
+                for node in stage.world.running()
+            )
         return _epoch(stage) > epoch
 
 

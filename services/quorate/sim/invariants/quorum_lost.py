@@ -14,7 +14,6 @@ from quorate.raft.messages import (
 )
 from quorate.raft.notes import Cause, NoteKind
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import ids
 from quorate.sim.oracle import Violation
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RequestReceived, Update
     from quorate.raft.messages import Response
     from quorate.raft.notes import Note
-    from quorate.records.ids import Millis, NodeId, ReplicaKey
+    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
@@ -146,10 +145,11 @@ class LeadersResignForWant(Invariant):
 
     def noted(self, node: SeenNode, note: Note) -> None:
         is_end = note.kind is NoteKind.ROLE_TAKEN and note.values["to_role"] == "resigned"
-        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value:
+        progress = node.progress
+        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value or progress is None:
             return
         interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
-        heard = self._heard(node, Epoch(int(note.values["epoch"])))
+        heard = self._heard(node, progress.epoch)
         voters = node.log.voters
         having = [
             int(v.key.node_id)
