@@ -15,16 +15,19 @@ from quorate.consensus.observing import Observers
 from quorate.raft import api
 from quorate.raft.messages import (
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     MembershipRequest,
     MembershipResponse,
     PeerResponse,
+    ReadResponse,
     SnapshotRange,
     VoteRequest,
     VoteResponse,
 )
 from quorate.records.control import KRaftVoters
+from quorate.records.errors import ErrorCode
 from quorate.sim.application import Application
 from quorate.sim.garbling import on_its_way
 from quorate.sim.host import SimulatedHost
@@ -92,6 +95,8 @@ class DriverWitness(Observers):
                 watch.fetching(node, request)
             elif isinstance(request, MembershipRequest):
                 watch.asked(node, event.token, request)
+        elif isinstance(event, api.ReadRequested):
+            watch.reading(node, event.token)
         elif isinstance(event, api.SnapshotChecked):
             node.checked.add(event.snapshot_id)
         world.transcript.add(world.now_us, node.node_id, event or "start", update)
@@ -101,9 +106,20 @@ class DriverWitness(Observers):
             watch.changing(node)
             world.tempt_fate(node)
         for effect in update.effects:
-            match effect:
-                case api.SendReply(response=FetchSnapshotResponse(chunk=SnapshotRange() as part)):
-                    watch.sending(node, part)
+            if isinstance(effect, api.SendReply):
+                self._replying(effect)
+
+    def _replying(self, effect: api.SendReply) -> None:
+        node = self._node
+        watch = node.world.watch
+        match effect.response:
+            case FetchResponse(read_round=read_round):
+                if read_round:
+                    watch.sending_round(node, read_round)
+            case FetchSnapshotResponse(chunk=SnapshotRange() as part):
+                watch.sending(node, part)
+            case ReadResponse(error=ErrorCode.NONE):
+                watch.confirming(node, effect.token)
 
     def saving(self, effect: api.SaveElection) -> None:
         self._node.world.tempt_fate(self._node)

@@ -174,6 +174,18 @@ class Watch(Invariant):
         for watcher in self._listening["sending"]:
             watcher.sending(node, part)
 
+    def reading(self, node: SeenNode, token: ReplyToken) -> None:
+        for watcher in self._listening["reading"]:
+            watcher.reading(node, token)
+
+    def sending_round(self, node: SeenNode, read_round: int) -> None:
+        for watcher in self._listening["sending_round"]:
+            watcher.sending_round(node, read_round)
+
+    def confirming(self, node: SeenNode, token: ReplyToken) -> None:
+        for watcher in self._listening["confirming"]:
+            watcher.confirming(node, token)
+
     def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
         for watcher in self._listening["cleaned"]:
             watcher.cleaned(node, event)

@@ -8,6 +8,7 @@ from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
 from quorate.sim.invariants.answering import EverybodyIsAnswered
 from quorate.sim.invariants.changes import ChangesEndAsTold
 from quorate.sim.invariants.committing import WhatAMajorityHasIsCommitted
+from quorate.sim.invariants.confirming import ReadsHaveTheWord
 from quorate.sim.invariants.deciding import OverlayDecidesAsImages
 from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.electing import MajoritiesHaveLeaders
@@ -88,4 +89,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     CoresKnowTheirLogs,
     ChangesKeepALiveMajority,
     FlushedEndsAreYoung,
+    ReadsHaveTheWord,
 )

@@ -138,6 +138,15 @@ class Invariant:
     def sending(self, node: SeenNode, part: SnapshotRange) -> None:
         """A slice of a snapshot is about to be sent."""
 
+    def reading(self, node: SeenNode, token: ReplyToken) -> None:
+        """A core has begun a current read; what it sends in this step has not left yet."""
+
+    def sending_round(self, node: SeenNode, read_round: int) -> None:
+        """The answer to a Fetch, with that round of reads, is about to be sent."""
+
+    def confirming(self, node: SeenNode, token: ReplyToken) -> None:
+        """A core says that a current read may be answered."""
+
     def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
         """Snapshots and segments have been deleted; the process has not been told."""
 

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 # It costs a step: no more than one in so many looks.
 LOOKS: Final = 3
+# A timer of the loop may be late by a rounded millisecond, or behind other work.
+SLACK_MS: Final = 20
 
 
 class TimersAreArmed(Invariant):
-    """A core that wakes up before it asked to be woken has nothing to do.
+    """A core is woken when it asked for it, and has nothing to do when it is woken earlier.
 
     Otherwise a timer is missing: what it is for comes late, with whatever else wakes the core, and
     no bound on an election is as tight as that. Now and then one core is woken, each in its turn.
@@ -31,8 +33,13 @@ class TimersAreArmed(Invariant):
             self._wake(running[self._turn // LOOKS % len(running)])
 
     def _wake(self, node: SeenNode) -> None:
-        wake_at_ms = node.wake_at_ms
-        if not node.is_at_rest or wake_at_ms is None or wake_at_ms <= node.local_ms:
+        if not node.is_at_rest or (wake_at_ms := node.wake_at_ms) is None:
+            return
+        if wake_at_ms + SLACK_MS < node.local_ms:
+            raise Violation(
+                f"node {node.node_id} wanted to be woken {node.local_ms - wake_at_ms} ms ago"
+            )
+        if wake_at_ms <= node.local_ms:
             return
         update = node.core.step(TimerFired(), node.local_ms)
         if update.effects:

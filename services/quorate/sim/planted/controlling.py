@@ -12,7 +12,7 @@ from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies
 from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
-from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
     import asyncio
@@ -69,6 +69,19 @@ def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
     return progress.is_leader and start is not None and start < self._controller.end_offset
 
 
+# Leaders come and go while much is written, so that each has something left to replay.
+_REPLACED_WHILE_WRITING: Final = {
+    **SHORT_TIMEOUTS,
+    "voters": 3,
+    "duration_ms": 20_000,
+    "write_every_ms": 20,
+    "records_max": 10,
+    "fsync_us": 5000,
+    "kill_every_ms": 1500,
+    "pause_every_ms": 0,
+    "hand_over_every_ms": 1500,
+}
+
 BUGS: Final = (
     Bug(
         "answers-before-commit",
@@ -123,6 +136,7 @@ BUGS: Final = (
         "a controller decides before it has replayed all of its log",
         (1795522677199,),
         (Patch(Activation, "is_due", _is_due_behind),),
+        world=_REPLACED_WHILE_WRITING,
     ),
     Bug(
         "standby-ahead-of-commit",

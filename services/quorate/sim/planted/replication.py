@@ -218,13 +218,12 @@ BUGS: Final = (
         "kraft.version stays 1 although the upgrade was cut",
         (1,),
         (Patch(LogState, "truncate", _keep_version),),
-        within=300,
+        world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
     ),
     Bug(
         "read-round-used-twice",
         "a read joins a confirmation round that was sent before it began (rule 19)",
         (1,),
         (Patch(Reads, "begin", _share_round),),
-        within=300,
     ),
 )
