@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from quorate.sim.simulation import run_seed
-from quorate.sim.swarm import run_seeds
+from quorate.sim.swarm import COLLECTED_AFTER, run_seeds
 
 if TYPE_CHECKING:
     from quorate.sim.simulation import SeedResult
@@ -48,3 +49,12 @@ def test_the_swarm_does_what_it_is_for(results: list[SeedResult]) -> None:
     first = results[:SEEDS_MIN]
     assert sum(result.acknowledged for result in first) > 1000
     assert sum(result.epochs for result in first) > 50
+
+
+def test_one_job_collects_as_rarely_as_a_worker_and_only_while_it_runs() -> None:
+    before = gc.get_threshold()
+    seeds = run_seeds([10])
+    next(seeds)
+    assert gc.get_threshold()[0] == COLLECTED_AFTER
+    assert next(seeds, None) is None
+    assert gc.get_threshold() == before

@@ -152,6 +152,9 @@ def test_no_change_leaves_a_set_without_a_majority(stage: Stage) -> None:
     for who in others:
         stage.do(Kill(who=who, down_us=60 * SECOND_US))
     assert stage.do(RemoveFromVoters(whom=others[0])) is None
+    # Who does not look asks all the same, and the leader has to say no.
+    token = stage.do(RemoveFromVoters(whom=others[0], is_bold=True))
+    assert token is not None
 
 
 def test_votes_that_are_held_back_arrive_when_another_epoch_has_begun(stage: Stage) -> None:

@@ -51,6 +51,8 @@ class CoresKnowTheirLogs(Invariant):
         self._changed[node.node_id] = None
 
     def looked(self) -> None:
+        if not self._changed:
+            return
         for node in self.world.running():
             if node.node_id in self._changed and node.is_at_rest:
                 del self._changed[node.node_id]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.sim.seen import SeenNode
 
 # It costs a step: no more than one in so many looks.
-LOOKS: Final = 3
+LOOKS: Final = 6
 # A timer of the loop may be late by a rounded millisecond, or behind other work.
 SLACK_MS: Final = 20
 

@@ -134,13 +134,13 @@ BUGS: Final = (
     Bug(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
-        (1, 4),
+        (1,),
         (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
         "leader-counts-unflushed",
         "the leader counts itself for what it has not flushed",
-        (1, 4),
+        (1,),
         (Patch(Ends, "own", _unflushed_end),),
     ),
     Bug(
@@ -158,7 +158,7 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (2,),
+        (12,),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
