@@ -238,8 +238,8 @@ class Chaos:
     def rot(self, draws: Draws) -> None:
         """Rot late in the log is the likelier to hit what only few others have.
 
-        Half of the time the leader goes down as well, so that they are needed; and half of the
-        processes that end with their disk lose what was not carried to it, as that tells rot apart.
+        Half of the time the leader goes down as well, so that they are needed. Half of those that
+        go down lose power, and with it the flushed end that was not carried to the disk.
         """
         leader = self.world.leader()
         others = [n for n in self.world.nodes.values() if n is not leader]
