@@ -24,6 +24,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
 )
 from quorate.records.value import value
+from quorate.records.voters import VoterSet
 from quorate.storage import layout
 from quorate.storage.directory_ids import told_directory_id
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
@@ -50,6 +51,7 @@ from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.raft.rival import Rival
     from quorate.records.ids import ReplicaKey
     from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
@@ -326,10 +328,20 @@ class _Recovery:
             election=self._election(found, end),
             remembered_end=verdict.remembered_end,
             abstains=abstains,
-            rival=None
-            if self.is_rescue
-            else read_rival(self.fs, f"{self.directory}/{layout.RIVAL}"),
+            rival=self._rival(found.meta, voters),
         )
+
+    def _rival(self, meta: MetaProperties, voters: Sequence[VotersAt]) -> Rival | None:
+        """The leader of another quorum that this only voter has found (rule 34)."""
+        path = f"{self.directory}/{layout.RIVAL}"
+        remembered = None if self.is_rescue else read_rival(self.fs, path)
+        if remembered is None:
+            return None
+        reason = remembered.reason_to_ignore(meta, voters[-1].voters if voters else VoterSet())
+        if reason is None:
+            return remembered.rival
+        self.findings.append(f"{path}: {reason}: ignored")
+        return None
 
     def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
         """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.

@@ -30,7 +30,7 @@ from quorate.storage.files_in_use import FilesInUse
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery import Recovered, recover
-from quorate.storage.rival import write_rival
+from quorate.storage.rival import RememberedRival, write_rival
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class LogStore:
             recovered.state.election,
             config.static_voters,
         )
+        self._meta = recovered.meta
         self._healing = recovered.healing
         self._unsound: set[OffsetAndEpoch] = set()
 
@@ -168,7 +169,8 @@ class LogStore:
 
     def save_rival(self, effect: SaveRival) -> None:
         """Another quorum of this cluster was found (rule 34). Durable on return."""
-        write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", effect.rival)
+        remembered = RememberedRival(self._meta, effect.rival)
+        write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", remembered)
 
     def _remember(self, healing: Healing) -> None:
         if healing == Healing():

@@ -21,7 +21,7 @@ from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
 from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
-from quorate.storage.rival import write_rival
+from quorate.storage.rival import RememberedRival, write_rival
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at, voter
 
@@ -183,7 +183,7 @@ def test_the_record_stays_and_the_first_voters_and_the_plan_go() -> None:
 def test_rule_34_a_quorum_that_is_recovered_has_no_rival_any_more() -> None:
     replica = settled()
     rival = Rival(leader_id=NodeId(4), epoch=Epoch(7), host="node-4", port=9094)
-    write_rival(replica.disk, f"{DIRECTORY}/rival", rival)
+    write_rival(replica.disk, f"{DIRECTORY}/rival", RememberedRival(replica.meta, rival))
     rescue(replica, plan_for(replica))
     assert not replica.disk.exists(f"{DIRECTORY}/rival")
     assert open_rescued(replica).state.rival is None
