@@ -1,7 +1,8 @@
-"""Whose log it is: the newest voter set in it, by place and content (rule 34).
+"""The quorum that a log is of, told by voter sets in it, by place and content (rule 34).
 
 Logs with the same epoch at one offset hold the same record there, if they are of one quorum. So two
-that have the same epoch where a voter set stands, and other voters in force there, are not.
+that have the same epoch where a voter set stands, and other voters in force there, are not. A set
+that came with a snapshot stands at the end of that, and is in force there as well.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
     from quorate.raft.log_state import LogState
+    from quorate.raft.messages import VotersAt
     from quorate.records.voters import VoterSet
 
 
 def mark_of(log: LogState) -> VotersMark | None:
     """The newest set of a log; None where no record has put one in force."""
-    offset = log.voters_offset
-    if offset < 0:
-        return None
-    epoch = log.epoch_before(Offset(offset + 1))
-    return VotersMark(offset=offset, epoch=epoch, checksum=_checksum(log.voter_set))
+    return _mark(log, log.voters[-1]) if log.voters_offset >= 0 else None
+
+
+def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
+    """The oldest set that is known of a log, and the one that is in force just below an offset.
+
+    The oldest one is the likeliest to lie where another log has the same epochs.
+    """
+    below = [entry for entry in log.voters if 0 <= entry.offset < offset]
+    return tuple(
+        _mark(log, entry) for entry in (below if len(below) < 2 else (below[0], below[-1]))
+    )
 
 
 def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
@@ -38,6 +47,11 @@ def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
         return False
     in_force = [entry for entry in log.voters if entry.offset < after]
     return bool(in_force) and _checksum(in_force[-1].voters) != mark.checksum
+
+
+def _mark(log: LogState, entry: VotersAt) -> VotersMark:
+    epoch = log.epoch_before(Offset(entry.offset + 1))
+    return VotersMark(offset=entry.offset, epoch=epoch, checksum=_checksum(entry.voters))
 
 
 def _checksum(voters: VoterSet) -> int:

@@ -181,6 +181,7 @@ class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
     `records` is a LogRange in an answer to be sent and FetchedBatches in one that was received.
+    `voters_known` tells whose log it is, before anything is given up for it (rule 34).
     """
 
     error: ErrorCode
@@ -191,6 +192,7 @@ class FetchResponse:
     snapshot_id: OffsetAndEpoch | None = None
     records: LogRange | FetchedBatches | None = None
     read_round: int = 0
+    voters_known: tuple[VotersMark, ...] = ()
 
     def with_records(self, data: bytes) -> FetchResponse:
         """The same with the bytes of its range; every commit needs some, so this does not walk."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.log_identity import marks_below
 from quorate.raft.messages import FetchResponse, LogRange
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
@@ -99,6 +100,8 @@ class Serving:
         """Answer a Fetch; each answer carries the round of the reads that wait."""
         r = self.r
         role.read_round_is_sent = True
+        # The end of what the other log may be given up for.
+        left = diverging or snapshot_id
         response = FetchResponse(
             error=ErrorCode.NONE,
             leader=r.leader_info,
@@ -108,6 +111,7 @@ class Serving:
             snapshot_id=snapshot_id,
             records=records,
             read_round=role.read_round,
+            voters_known=() if left is None else marks_below(r.log, left.offset),
         )
         r.out.reply(token, response)
 

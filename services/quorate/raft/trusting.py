@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.fitting import misfit
+from quorate.raft.log_identity import is_of_another_quorum
 from quorate.raft.messages import FetchedBatches
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Trusting:
             return f"it names {info.leader_id} as leader of its epoch"
         if 0 <= response.high_watermark < r.high_watermark:
             return f"its high watermark is {response.high_watermark}, {self._committed()}"
+        if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
+            return "its log is of another quorum: both have the same epoch where others vote"
         if response.diverging is not None:
             return self._why_not_cut(response.diverging)
         if response.snapshot_id is not None:

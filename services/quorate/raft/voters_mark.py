@@ -1,18 +1,21 @@
-"""The newest voter set of a log, as a Fetch states it (rule 34)."""
+"""A voter set of a log, as a Fetch and its answer state it (rule 34)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset
 
+# Those that one answer states.
+MARKS_MAX: Final = 2
+
 
 @named_value
 class VotersMark:
-    """Where a voter set stands, in which epoch, and a checksum of who its voters are."""
+    """The place of a voter set, the epoch there, and a checksum of who its voters are."""
 
     offset: Offset
     epoch: Epoch

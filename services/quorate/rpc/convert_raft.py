@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
-from quorate.raft.voters_mark import VotersMark
+from quorate.raft.voters_mark import MARKS_MAX, VotersMark
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     UUID_BYTES,
@@ -379,6 +379,14 @@ def fetch_response(
         snapshot_id=_end(value.snapshot_id) if value.HasField("snapshot_id") else None,
         records=parse_batches(data) if data else None,
         read_round=value.read_round,
+        voters_known=tuple(
+            VotersMark(
+                offset=Offset(at_least_0(mark.offset, "voters_known.offset")),
+                epoch=Epoch(at_least_0(mark.epoch, "voters_known.epoch")),
+                checksum=mark.checksum,
+            )
+            for mark in value.voters_known[:MARKS_MAX]
+        ),
     )
 
 
@@ -395,6 +403,10 @@ def pb_fetch_response(value: m.FetchResponse) -> pb.FetchResponse:
         snapshot_id=_pb_end(value.snapshot_id),
         records=records.data if records is not None else b"",
         read_round=value.read_round,
+        voters_known=[
+            pb.VotersMark(offset=mark.offset, epoch=mark.epoch, checksum=mark.checksum)
+            for mark in value.voters_known
+        ],
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.announcements import REPEAT_SHARE
+from quorate.raft.log_identity import marks_below
 from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -73,7 +74,11 @@ def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
     core = cores.leader()
     expect(
         cores.ask(core, cores.fetch(2, 5, 1), now_ms=2001),
-        traffic.fetch_reply(1, diverging=cores.end(3, 1)),
+        traffic.fetch_reply(
+            1,
+            diverging=cores.end(3, 1),
+            voters_known=marks_below(core.replica.log, Offset(3)),
+        ),
         wake_at_ms=3000,
     )
 

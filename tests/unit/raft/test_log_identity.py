@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.log_identity import is_of_another_quorum, mark_of
+from quorate.raft.log_identity import is_of_another_quorum, mark_of, marks_below
 from quorate.raft.log_state import LogState
 from quorate.raft.voters_mark import VotersMark
 from quorate.records.errors import ErrorCode
@@ -85,3 +85,26 @@ def test_a_follower_states_its_set_until_the_leader_has_answered() -> None:
     (sent,) = [each.request for each in cores.open_calls(core, CallKind.FETCH)]
     assert isinstance(sent, m.FetchRequest)
     assert sent.voters_at == mark_of(core.replica.log)
+
+
+def test_a_leader_states_its_oldest_set_and_the_one_below_a_divergence() -> None:
+    here = log(4, set_at=2)
+    assert marks_below(here, Offset(9)) == (mark(4),)
+    here.voters += [m.VotersAt(Offset(n), cores.voters(4, 5)) for n in (5, 7, 12)]
+    assert [found.offset for found in marks_below(here, Offset(12))] == [2, 7]
+    assert marks_below(here, Offset(2)) == ()
+
+
+def test_a_set_of_a_bootstrap_is_no_mark_of_a_log() -> None:
+    assert marks_below(LogState(cores.recovered(1, 2, 3)), Offset(9)) == ()
+
+
+def test_rule_34_a_leader_states_its_sets_beside_a_diverging_epoch() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    update = cores.ask(core, cores.fetch(2, 40, 1), now_ms=4450)
+    (known,) = [
+        reply.voters_known
+        for reply in cores.replies(update)
+        if isinstance(reply, m.FetchResponse) and reply.diverging is not None
+    ]
+    assert known == (mark_of(core.replica.log),)

@@ -9,6 +9,9 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.log_identity import mark_of
+from quorate.raft.voters_mark import VotersMark
+from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores, traffic
@@ -67,3 +70,58 @@ def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(wha
     assert told(core).role == "follower"
     core.step(api.TimerFired(), Millis(deadline))
     assert told(core).role == "prospective"
+
+
+# --- the log of another quorum --------------------------------------------------------------------
+
+STRANGE = VotersMark(offset=Offset(1), epoch=Epoch(1), checksum=1)
+
+
+def uncommitted() -> RaftCore:
+    """A follower of five records, with a set in the second of them, none known committed."""
+    core = cores.follower()
+    control = (LeaderChange(NodeId(1), (), ()), KRaftVoters(cores.voters(1, 2, 3)))
+    first = replace(cores.FIRST.batches[0], last_offset=Offset(1), control=control)
+    second = replace(cores.FIRST.batches[1], base_offset=Offset(2))
+    told_all = cores.fetch_answer(records=cores.batches(first, second))
+    cores.answer(core, cores.under_way(core), told_all, now_ms=2)
+    cores.flush(core, now_ms=3)
+    return core
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        cores.fetch_answer(diverging=cores.end(4, 1), voters_known=(STRANGE,)),
+        cores.fetch_answer(snapshot_id=cores.end(9, 1), voters_known=(STRANGE,)),
+    ],
+)
+def test_rule_34_nothing_is_given_up_for_the_log_of_another_quorum(
+    answer: m.FetchResponse,
+) -> None:
+    core = uncommitted()
+    update = cores.answer(core, cores.under_way(core), answer, now_ms=4)
+    assert update.effects == ()
+    assert not core.hears_leader
+    assert any("its log is of another quorum" in line for line in core.remarks())
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        (),  # A release that states none.
+        "own",
+        (replace(STRANGE, epoch=Epoch(2)),),  # A tail of this log, which goes.
+        (replace(STRANGE, offset=Offset(70)),),  # Nothing of it is here.
+    ],
+)
+def test_rule_34_a_leader_whose_sets_can_be_is_believed(
+    known: tuple[VotersMark, ...] | str,
+) -> None:
+    core = uncommitted()
+    mark = mark_of(core.replica.log)
+    assert mark is not None
+    marks = (mark,) if isinstance(known, str) else known
+    answer = cores.fetch_answer(diverging=cores.end(4, 1), voters_known=marks)
+    update = cores.answer(core, cores.under_way(core), answer, now_ms=4)
+    assert any(isinstance(effect, api.TruncateLog) for effect in update.effects)

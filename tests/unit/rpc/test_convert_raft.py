@@ -118,6 +118,7 @@ def parsed(data: bytes) -> m.FetchedBatches:
             high_watermark=Offset(5),
             log_start_offset=Offset(0),
             diverging=cores.end(4, 1),
+            voters_known=(VotersMark(offset=Offset(2), epoch=Epoch(1), checksum=2**32 - 1),),
         ),
         m.FetchResponse(
             error=ErrorCode.NONE,

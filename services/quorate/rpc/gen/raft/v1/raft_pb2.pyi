@@ -191,7 +191,7 @@ class FetchRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., high_watermark: _Optional[int] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., read_round: _Optional[int] = ..., incarnation: _Optional[int] = ..., voters_offset: _Optional[int] = ..., voters_epoch: _Optional[int] = ..., voters_checksum: _Optional[int] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging_epoch", "snapshot_id", "records", "read_round")
+    __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging_epoch", "snapshot_id", "records", "read_round", "voters_known")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -200,6 +200,7 @@ class FetchResponse(_message.Message):
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_KNOWN_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     current_leader: CurrentLeader
     high_watermark: int
@@ -208,7 +209,18 @@ class FetchResponse(_message.Message):
     snapshot_id: EpochEndOffset
     records: bytes
     read_round: int
-    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging_epoch: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., snapshot_id: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., records: _Optional[bytes] = ..., read_round: _Optional[int] = ...) -> None: ...
+    voters_known: _containers.RepeatedCompositeFieldContainer[VotersMark]
+    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging_epoch: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., snapshot_id: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., records: _Optional[bytes] = ..., read_round: _Optional[int] = ..., voters_known: _Optional[_Iterable[_Union[VotersMark, _Mapping]]] = ...) -> None: ...
+
+class VotersMark(_message.Message):
+    __slots__ = ("offset", "epoch", "checksum")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    epoch: int
+    checksum: int
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class FetchSnapshotRequest(_message.Message):
     __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "snapshot_id", "position", "max_bytes")
