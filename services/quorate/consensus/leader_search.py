@@ -48,7 +48,8 @@ class LeaderSearch:
         replica = core.replica
         # A leader that contradicts this log is in contact, and has a warning of its own.
         is_contradicted = replica.contradictions.standing(replica.epoch) is not None
-        if core.hears_leader or is_contradicted:
+        # So has another quorum: this replica looks for no leader any more (rule 34).
+        if core.hears_leader or is_contradicted or replica.rival is not None:
             self._since_s, self._next_s = now_s, now_s + FIRST_AFTER_S
             return None
         if now_s < self._next_s:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.consensus.leader_search import EVERY_S, FIRST_AFTER_S, SERVERS_MAX, LeaderSearch
 from quorate.raft import messages as m
+from quorate.raft.rival import Rival
 from quorate.records.ids import Epoch, Millis, NodeId
 from quorate.records.voters import VoterSet
 from tests.unit.raft import cores
@@ -72,6 +73,16 @@ def test_a_leader_that_does_not_answer_is_named() -> None:
 
 def test_a_controller_that_leads_warns_of_nothing() -> None:
     search, _, clock = search_of(1)
+    for _ in range(100):
+        assert search.look() is None
+        clock.now_s += 1
+
+
+def test_rule_34_a_controller_that_stands_down_looks_for_no_leader() -> None:
+    rival = Rival(leader_id=NodeId(4), epoch=Epoch(3), host="node-4", port=9094)
+    core = cores.started(1, cores.recovered(1, rival=rival))
+    clock = Clock()
+    search = LeaderSearch(core, Outcomes(), clock)
     for _ in range(100):
         assert search.look() is None
         clock.now_s += 1
