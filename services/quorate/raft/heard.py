@@ -1,4 +1,4 @@
-"""When a replica last heard another one: by a request of it, or by an answer."""
+"""The last word that a replica heard of another one: a request of it, or an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @value
 class Heard:
-    """Who was heard, and the moment on the clock of the replica that heard it."""
+    """One that was heard, and the moment on the clock of the replica that heard it."""
 
     node_id: NodeId
     at_ms: Millis

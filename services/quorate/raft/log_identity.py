@@ -36,7 +36,7 @@ def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
 
 
 def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
-    """Whether this log cannot be of the quorum that the mark is from.
+    """True when this log cannot be of the quorum that the mark is from.
 
     What was cleaned away or is not there cannot be told, and what of it was kept is compared.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @named_value
 class Rival:
-    """Who said that it leads, in which epoch, and where it was asked."""
+    """The node that said that it leads, its epoch, and the address where it was asked."""
 
     leader_id: NodeId
     epoch: Epoch

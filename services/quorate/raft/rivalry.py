@@ -50,7 +50,7 @@ ROUND_FACTOR: Final = 5
 
 
 class Rivalry:
-    """Whether a replica has a rival, and what it does then."""
+    """The search of one only voter for another quorum, and its standing down before one."""
 
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
@@ -64,7 +64,7 @@ class Rivalry:
     # --- what is told -----------------------------------------------------------------------------
 
     def is_alone(self) -> bool:
-        """Whether no leader of this quorum can do without the vote of this replica.
+        """True when no leader of this quorum can do without the vote of this replica.
 
         One that heals may have had more voters at the end that it remembers.
         """
@@ -72,7 +72,7 @@ class Rivalry:
         return r.is_only_voter and not (r.log.is_healing or r.abstains)
 
     def doubts(self, named: LeaderInfo) -> bool:
-        """Whether a leader that somebody names cannot be this quorum's: then it is to be asked."""
+        """True when a leader that is named cannot be this quorum's: then it is to be asked."""
         leader_id = named.leader_id
         if leader_id is None or not self._is_strange(leader_id, named.epoch):
             return False
@@ -83,7 +83,7 @@ class Rivalry:
         return True
 
     def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
-        """Whether it leads without the vote of this only voter.
+        """True when it leads without the vote of this only voter.
 
         One that was followed before it removed all other voters needed no vote of this one.
         """
@@ -156,7 +156,7 @@ class Rivalry:
             self.doubts(named)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When the next bootstrap server is asked."""
+        """Step again when the next bootstrap server is to be asked."""
         r = self.r
         if not isinstance(r.role, Leader) or r.is_stopping or self._alleged is not None:
             return
@@ -178,7 +178,7 @@ class Rivalry:
             self.becoming.unattached(r.epoch, Cause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
-        """What a replica with a rival answers to other replicas: its word must lead nobody astray.
+        """The answer of a replica with a rival to other replicas: its word must lead none astray.
 
         None for what it goes on to answer.
         """
@@ -202,7 +202,7 @@ class Rivalry:
 
 
 def remark(replica: Replica) -> str | None:
-    """What a human has to know of a replica with a rival, and to do."""
+    """The line for people about a replica that found another quorum, with what to do."""
     rival = replica.rival
     if rival is None:
         return None
