@@ -1,9 +1,13 @@
 """Two processes on copies of one directory, that fetch as one voter (rule 33).
 
 Each Fetch names its process by a number that was drawn at its start. A new number takes over at
-once, since a voter that restarts must not wait. But as long as the process before may still run,
-nothing that the new one has counts for commits; and when the one before fetches again, and again
-after that, two processes are there: the one that came second is refused from then on.
+once, since a voter that restarts must not wait. But as long as a process before it may still run,
+nothing that the new one has counts for commits.
+
+Each Fetch also echoes the read round of the newest answer that its process got, and a new process
+begins a round. So a process that echoes this round ran after the new one was first heard, however
+late its other Fetches come. Where both echo it, both ran at that moment: two processes are there,
+and the one that came second is refused from then on.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import ReplicaState
 from quorate.raft.notes import NoteKind
-from quorate.raft.roles import Doubles, Leader
+from quorate.raft.roles import Doubles, Leader, Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,22 +25,22 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest
     from quorate.raft.parking import ParkedFetch
     from quorate.raft.replica import Replica
-    from quorate.records.ids import Millis, ReplicaKey
+    from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
 
 # Of the fetch timeout: a process that has been silent for so long is taken for gone.
 SILENCE_SHARE: Final = 2
-# One Fetch of a process that has ended may come late; it has no more than that under way.
-RETURNS_MIN: Final = 2
-# In fetch timeouts: how long a refused process that is silent is still told of.
+# In fetch timeouts: how long a process that is silent is remembered, and told of if refused.
 TOLD_FACTOR: Final = 5
+# Processes of one voter that a leader tells apart.
+PROCESSES_MAX: Final = 4
 
 
 class Admission(Enum):
-    """What becomes of a voter's Fetch."""
+    """The treatment of a voter's Fetch."""
 
     COUNTED = "counted"
-    # Served, but the process before it may still run, and its disk is the one that counts.
+    # Served, but a process before it may still run, and the disk of that one counts.
     UNCOUNTED = "uncounted"
     REFUSED = "refused"
 
@@ -48,7 +52,7 @@ class Clones:
         self.r = replica
 
     def admit(self, role: Leader, key: ReplicaKey, request: FetchRequest) -> Admission:
-        """Whether this process is the voter. Releases before drew no number: 0 is anybody."""
+        """Judge whether this process is the voter. Releases before drew no number: 0 is anybody."""
         number = request.incarnation
         if number == 0:
             return Admission.COUNTED
@@ -56,66 +60,109 @@ class Clones:
         if found is None:
             if len(role.doubles) >= len(self.r.voters) + 1:
                 self._forget_others(role)
-            found = role.doubles[key] = Doubles(number, self.r.timers.now)
-        admission = self._admit(found, number, key)
-        now, endpoints = self.r.timers.now, request.replica_endpoints
-        if number == found.current:
-            found.heard_ms, found.endpoints = now, endpoints
-        else:
-            found.other_ms, found.other_endpoints = now, endpoints
-        return admission
+            found = role.doubles[key] = Doubles(number)
+        self._forget_silent(found)
+        process = found.process(number) or self._add(role, found, number)
+        if process is None:
+            return Admission.REFUSED if found.is_clone else Admission.UNCOUNTED
+        current = found.process(found.current)
+        if process is not current and (current is None or self._is_gone(current)):
+            self._take_over(found, process)
+        process.heard_ms, process.has_ended = self.r.timers.now, False
+        process.endpoints = request.replica_endpoints
+        process.echoed = max(process.echoed, min(request.read_round, role.read_round))
+        self._find_clones(found, process, key)
+        return self._judge(found, process)
 
     def _forget_others(self, role: Leader) -> None:
         """Those that are voters no more need no memory."""
         for key in [key for key in role.doubles if key not in self.r.voters]:
             del role.doubles[key]
 
-    def _admit(self, found: Doubles, number: int, key: ReplicaKey) -> Admission:
-        if found.is_clone and not is_told(self.r, found):
-            found.is_clone, found.other, found.other_ms = False, 0, None
-        if number == found.current:
-            is_alone = found.is_clone or self._is_gone(found.other_ms)
-            return Admission.COUNTED if is_alone else Admission.UNCOUNTED
-        if found.is_clone and not self._is_gone(found.heard_ms):
-            # A third one is refused as well.
-            found.other = number
-            return Admission.REFUSED
-        if number != found.other or found.is_clone:
-            return self._take_over(found, number)
-        found.returns += 1
-        if found.returns < RETURNS_MIN:
-            return Admission.UNCOUNTED
-        self._swap(found)
-        found.is_clone = True
-        text = f"two processes are voter {key}: the one that came second is refused"
-        self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
-        return Admission.COUNTED
+    def _forget_silent(self, found: Doubles) -> None:
+        """Forget those that have been silent for long; without them the current one is alone."""
+        found.processes = [
+            process
+            for process in found.processes
+            if process.number == found.current or is_told(self.r, process)
+        ]
+        found.is_clone = found.is_clone and len(found.processes) > 1
 
-    def _take_over(self, found: Doubles, number: int) -> Admission:
-        """A process that is new, or that goes on where the other one has ended."""
-        self._swap(found)
-        found.current, found.returns, found.is_clone = number, 0, False
-        return Admission.COUNTED if self._is_gone(found.other_ms) else Admission.UNCOUNTED
+    def _add(self, role: Leader, found: Doubles, number: int) -> Process | None:
+        """A process that is new takes over, unless one is known to be the voter.
 
-    def _swap(self, found: Doubles) -> None:
-        found.current, found.other = found.other, found.current
-        found.heard_ms, found.other_ms = found.other_ms, found.heard_ms
-        found.endpoints, found.other_endpoints = found.other_endpoints, found.endpoints
+        None where so many processes were heard just now that it must wait for its turn.
+        """
+        if len(found.processes) >= PROCESSES_MAX:
+            gone = [p for p in found.processes if p.number != found.current and self._is_gone(p)]
+            if not gone:
+                return None
+            found.processes.remove(min(gone, key=lambda process: process.heard_ms))
+        first_round = role.begin_round() if found.processes else 0
+        process = Process(number, self.r.timers.now, first_round)
+        found.processes.append(process)
+        if not found.is_clone:
+            current = found.process(found.current)
+            if current is None or not self._is_gone(current):
+                found.current = number
+        return process
 
-    def _is_gone(self, heard_ms: Millis | None) -> bool:
-        """Whether a process has ended, as far as its silence tells."""
-        silence_ms = self.r.config.fetch_timeout_ms // SILENCE_SHARE
-        return heard_ms is None or self.r.timers.now - heard_ms >= silence_ms
+    def _take_over(self, found: Doubles, process: Process) -> None:
+        """A process goes on where the current one has ended: it comes first from now on."""
+        found.processes.remove(process)
+        found.processes.insert(0, process)
+        found.current, found.is_clone = process.number, False
+
+    def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
+        """Of two that ran at one moment the one that came first is the voter."""
+        for other in found.processes:
+            if other is process or self._is_gone(other) or not _ran_together(process, other):
+                continue
+            elder = min(process, other, key=found.processes.index)
+            if found.is_clone and not found.is_before_current(elder):
+                continue
+            found.current = elder.number
+            if not found.is_clone:
+                found.is_clone = True
+                text = f"two processes are voter {key}: the one that came second is refused"
+                self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
+
+    def _judge(self, found: Doubles, process: Process) -> Admission:
+        """One that came before the current one is served: it has yet to show that it runs."""
+        if process.number != found.current:
+            is_second = found.is_clone and not found.is_before_current(process)
+            return Admission.REFUSED if is_second else Admission.UNCOUNTED
+        rivals = (
+            other
+            for other in found.processes
+            if other is not process and (not found.is_clone or found.is_before_current(other))
+        )
+        is_alone = all(self._is_gone(rival) for rival in rivals)
+        return Admission.COUNTED if is_alone else Admission.UNCOUNTED
+
+    def _is_gone(self, process: Process) -> bool:
+        """Whether a process has ended, as far as its connection and its silence tell."""
+        return process.has_ended or not _was_heard_lately(self.r, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
         """The connection has ended on which this process waited: nothing of it is to come."""
         found = None if fetch is None or fetch.key is None else role.doubles.get(fetch.key)
         if fetch is None or found is None:
             return
-        if fetch.request.incarnation == found.current:
-            found.heard_ms = None
-        elif fetch.request.incarnation == found.other:
-            found.other_ms = None
+        process = found.process(fetch.request.incarnation)
+        if process is not None:
+            process.has_ended = True
+
+
+def _ran_together(one: Process, other: Process) -> bool:
+    """Whether both ran when the later one of them was first heard."""
+    first_round = max(one.first_round, other.first_round)
+    return min(one.echoed, other.echoed) >= first_round
+
+
+def _was_heard_lately(replica: Replica, process: Process) -> bool:
+    silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
+    return replica.timers.now - process.heard_ms < silence_ms
 
 
 def is_contested(
@@ -126,19 +173,20 @@ def is_contested(
     Until it has turned out which process the voter is, its entry stays as it is.
     """
     found = role.doubles.get(key)
-    if found is None or found.other_ms is None:
+    if found is None:
         return False
-    if found.is_clone:
-        is_of_voter = all(endpoint in listeners for endpoint in found.endpoints)
-        return is_told(replica, found) and not is_of_voter
-    silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
-    return replica.timers.now - found.other_ms < silence_ms
+    current = found.process(found.current)
+    others = [process for process in found.processes if process is not current]
+    if found.is_clone and current is not None:
+        is_of_voter = all(endpoint in listeners for endpoint in current.endpoints)
+        return any(is_told(replica, other) for other in others) and not is_of_voter
+    return any(not other.has_ended and _was_heard_lately(replica, other) for other in others)
 
 
-def is_told(replica: Replica, found: Doubles) -> bool:
-    """Whether the second process was heard so lately that it still runs."""
+def is_told(replica: Replica, process: Process) -> bool:
+    """Whether a process was heard so lately that it may still run."""
     oldest = replica.timers.now - replica.config.fetch_timeout_ms * TOLD_FACTOR
-    return found.other_ms is not None and found.other_ms >= oldest
+    return process.heard_ms >= oldest
 
 
 def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ...]]]:
@@ -147,20 +195,23 @@ def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ..
     if not isinstance(role, Leader):
         return
     for key, found in role.doubles.items():
-        if found.is_clone and is_told(replica, found):
-            assert found.other_ms is not None
-            state = ReplicaState(
-                key=key,
-                log_end_offset=None,
-                last_fetch_ms=found.other_ms,
-                last_caught_up_ms=None,
-                endpoints=found.other_endpoints,
-            )
-            yield state, found.endpoints
+        current = found.process(found.current)
+        if not found.is_clone or current is None:
+            continue
+        for process in found.processes:
+            if process is not current and is_told(replica, process):
+                state = ReplicaState(
+                    key=key,
+                    log_end_offset=None,
+                    last_fetch_ms=process.heard_ms,
+                    last_caught_up_ms=None,
+                    endpoints=process.endpoints,
+                )
+                yield state, current.endpoints
 
 
 def remarks(replica: Replica) -> Iterator[str]:
-    """What a human has to know of clones: of a leader's voters, and of a replica that is one."""
+    """The lines about clones for a human: of a leader's voters, and of a replica that is one."""
     for state, endpoints in refused(replica):
         yield (
             f"two processes are voter {state.key}: the one at {_words(endpoints)} counts, the one "

@@ -33,10 +33,7 @@ class Reads:
         if not isinstance(role, Leader):
             r.out.reply(token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
             return False
-        if role.read_round_is_sent or role.read_round == 0:
-            role.read_round += 1
-            role.read_round_is_sent = False
-        role.reads[token] = role.read_round
+        role.reads[token] = role.begin_round()
         self._answer_confirmed(role)
         return bool(role.reads)
 

@@ -192,21 +192,40 @@ class Leave:
 
 
 @dataclass(slots=True)
-class Doubles:
-    """The processes that fetched as one voter: the one that is it, and the last other one.
+class Process:
+    """One process that fetches as a voter, by the number that it drew (rule 33).
 
-    `heard_ms` and `other_ms` are None for one whose connection has ended. `returns` is how often
-    the other one fetched after it had been followed by the current one.
+    `first_round` is the read round that began when it was first heard, `echoed` the newest that it
+    has sent back. `has_ended` is set when the connection ended on which it waited.
+    """
+
+    number: int
+    heard_ms: Millis
+    first_round: int = 0
+    echoed: int = 0
+    endpoints: tuple[Endpoint, ...] = ()
+    has_ended: bool = False
+
+
+@dataclass(slots=True)
+class Doubles:
+    """The processes that fetched as one voter, the one that comes first in front.
+
+    `is_clone` is set while two of them are known to run: then the current one is the voter.
     """
 
     current: int
-    heard_ms: Millis | None
-    endpoints: tuple[Endpoint, ...] = ()
-    other: int = 0
-    other_ms: Millis | None = None
-    other_endpoints: tuple[Endpoint, ...] = ()
-    returns: int = 0
+    processes: list[Process] = field(default_factory=list)
     is_clone: bool = False
+
+    def process(self, number: int) -> Process | None:
+        """The process of this number, if it is remembered."""
+        return next((process for process in self.processes if process.number == number), None)
+
+    def is_before_current(self, process: Process) -> bool:
+        """Whether this one comes before the current one."""
+        numbers = [each.number for each in self.processes]
+        return numbers.index(process.number) < numbers.index(self.current)
 
 
 @dataclass(slots=True)
@@ -237,6 +256,13 @@ class Leader:
     leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
     unanswered: set[ReplicaKey] = field(default_factory=set)
     doubles: dict[ReplicaKey, Doubles] = field(default_factory=dict)
+
+    def begin_round(self) -> int:
+        """A read round that no answer has carried yet."""
+        if self.read_round_is_sent or self.read_round == 0:
+            self.read_round += 1
+            self.read_round_is_sent = False
+        return self.read_round
 
     def known(self, high_watermark: Offset) -> Offset | None:
         """What this leader may tell of it: nothing before it has committed in its own epoch.

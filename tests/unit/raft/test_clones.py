@@ -7,6 +7,7 @@ from dataclasses import replace
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.core import RaftCore
+from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
 from quorate.records.voters import Endpoint
@@ -18,13 +19,25 @@ ELSEWHERE = (Endpoint("GRPC", "elsewhere", 9095),)
 
 
 def fetches(
-    core: RaftCore, process: int, *, now_ms: int, offset: int | None = None, node_id: int = 2
+    core: RaftCore,
+    process: int,
+    *,
+    now_ms: int,
+    offset: int | None = None,
+    node_id: int = 2,
+    is_late: bool = False,
 ) -> api.Update:
-    """That process of voter 2 asks for what follows its log; a token for each moment."""
+    """That process of voter 2 asks for what follows its log; a token for each moment.
+
+    It has got all answers until now, unless this Fetch is late.
+    """
     end = core.replica.log.end
+    role = core.replica.role
+    assert isinstance(role, Leader)
     request = cores.fetch(node_id, end.offset if offset is None else offset, end.epoch)
     places = cores.endpoints(node_id) if process == FIRST else ELSEWHERE
     request = replace(request, incarnation=process, replica_endpoints=places)
+    request = replace(request, read_round=0 if is_late else role.read_round)
     return cores.ask(core, request, now_ms=now_ms, token=now_ms)
 
 
@@ -41,10 +54,12 @@ def leader(*node_ids: int) -> RaftCore:
 
 
 def cloned() -> RaftCore:
-    """The first process has fetched again, twice, after the second one did."""
+    """Both processes have fetched again after the second one was heard."""
     core = leader()
-    for now_ms, process in ((4700, SECOND), (4710, FIRST), (4720, SECOND), (4730, FIRST)):
+    for now_ms, process in ((4700, SECOND), (4710, FIRST)):
         assert not refusals(fetches(core, process, now_ms=now_ms))
+    assert refusals(fetches(core, SECOND, now_ms=4720)) == [ErrorCode.DUPLICATE_VOTER]
+    assert not refusals(fetches(core, FIRST, now_ms=4730))
     return core
 
 
@@ -81,9 +96,9 @@ def test_rule_33_what_a_second_process_has_is_not_counted_while_the_first_may_ru
     fetches(core, SECOND, now_ms=4700, offset=end - 1)
     fetches(core, SECOND, now_ms=4710)
     assert core.replica.high_watermark == high_watermark
-    fetches(core, FIRST, now_ms=4720)
+    fetches(core, FIRST, now_ms=4720, is_late=True)
     assert core.replica.high_watermark == high_watermark
-    # Once it has come back twice it is the voter.
+    # Once it is known to run it is the voter.
     fetches(core, FIRST, now_ms=4730)
     assert core.replica.high_watermark == end
 
@@ -112,10 +127,56 @@ def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent(
 def test_rule_33_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
     core = leader()
     assert not refusals(fetches(core, SECOND, now_ms=4700))
-    assert not refusals(fetches(core, FIRST, now_ms=4701))
+    assert not refusals(fetches(core, FIRST, now_ms=4701, is_late=True))
     for now_ms in range(4750, 9000, 250):
         assert not refusals(fetches(core, SECOND, now_ms=now_ms))
     assert not cores.described(core, now_ms=9000).refused
+
+
+def test_rule_33_late_fetches_of_an_ended_process_are_no_clone_however_many() -> None:
+    core = leader()
+    for now_ms in (4700, 4710):
+        assert not refusals(fetches(core, SECOND, now_ms=now_ms))
+    for now_ms in range(4711, 4716):
+        assert not refusals(fetches(core, FIRST, now_ms=now_ms, is_late=True))
+    for now_ms in range(4750, 9000, 250):
+        assert not refusals(fetches(core, SECOND, now_ms=now_ms))
+        assert not core.remarks()
+
+
+def test_rule_33_late_fetches_of_a_process_before_the_one_before_are_no_clone() -> None:
+    core = leader()
+    fetches(core, SECOND, now_ms=4700)
+    fetches(core, THIRD, now_ms=4900)
+    fetches(core, FIRST, now_ms=4905, is_late=True)
+    for now_ms in range(4910, 9000, 50):
+        assert not refusals(fetches(core, THIRD, now_ms=now_ms))
+        assert not core.remarks()
+
+
+def test_rule_33_three_processes_that_take_turns_are_found() -> None:
+    core = leader()
+    cores.propose(core, now_ms=4610)
+    cores.flush(core, now_ms=4611)
+    end = core.replica.log.end.offset
+    for now_ms in range(4700, 4760, 10):
+        process = (SECOND, THIRD, FIRST)[now_ms // 10 % 3 - 2]
+        fetches(core, process, now_ms=now_ms, offset=end if process == SECOND else end - 1)
+    assert refusals(fetches(core, SECOND, now_ms=4770, offset=end)) == [ErrorCode.DUPLICATE_VOTER]
+    assert refusals(fetches(core, THIRD, now_ms=4780)) == [ErrorCode.DUPLICATE_VOTER]
+    # None of what only a second process has was committed.
+    assert core.replica.high_watermark < end
+    fetches(core, FIRST, now_ms=4790)
+    assert core.replica.high_watermark == end
+
+
+def test_rule_33_more_processes_than_are_remembered_are_found() -> None:
+    core = leader()
+    for now_ms in range(4610, 4900, 10):
+        fetches(core, FIRST + now_ms // 10 % 7, now_ms=now_ms)
+    assert core.remarks()
+    assert not refusals(fetches(core, FIRST, now_ms=4910))
+    assert refusals(fetches(core, FIRST + 1, now_ms=4920)) == [ErrorCode.DUPLICATE_VOTER]
 
 
 def test_rule_33_the_refused_process_is_taken_when_the_other_has_gone() -> None:

@@ -27,9 +27,9 @@ from quorate.storage.log import MetadataLog
 if TYPE_CHECKING:
     from quorate.raft.messages import RemoveRaftVoterRequest, UpdateRaftVoterRequest
     from quorate.raft.obstacles import Obstacle
-    from quorate.raft.roles import PendingChange
+    from quorate.raft.roles import PendingChange, Process
     from quorate.records.control import ControlRecord
-    from quorate.records.ids import DirectoryId, Millis, Offset, ReplicaKey, ReplyToken
+    from quorate.records.ids import DirectoryId, Offset, ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
 _why_not_now = Changes.why_not_now
@@ -141,9 +141,9 @@ def _overlook_hand_over(self: Changes, role: Leader) -> Obstacle | None:
     return obstacle
 
 
-def _never_silent(self: Clones, heard_ms: Millis | None) -> bool:
+def _never_silent(self: Clones, process: Process) -> bool:
     del self
-    return heard_ms is None
+    return process.has_ended
 
 
 def _drop_held(self: HandingOver) -> None:
