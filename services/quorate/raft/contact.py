@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import CallFailure
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.calls import Call, CallKind
-from quorate.raft.clones import TOLD_FACTOR
 from quorate.raft.contradictions import LONGEST_SHARE
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
@@ -91,10 +90,12 @@ class Contact:
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
-            # This leader is heard by the other process (rule 33).
+            # This leader lives, and hears the other process (rule 33).
             role.has_fetched = False
-            until = r.timers.after(r.config.fetch_timeout_ms * TOLD_FACTOR)
+            until = r.timers.after(r.config.fetch_timeout_ms)
             r.readiness.refused_until = until
+            if not role.has_ended:
+                role.fetch_deadline = until
         # Somebody else may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error
