@@ -143,6 +143,8 @@ class Proposal:
     def __init__(self, level: int) -> None:
         self._level = level
         self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
+        # Places that are kept for records which come later.
+        self._kept = 0
         # In their order.
         self.items: list[MetadataRecord | Bulk] = []
         self.values: list[bytes] = []
@@ -166,6 +168,20 @@ class Proposal:
         """Take all of these, or nothing and answer False."""
         return self.has_room(len(bulk.values)) and self._take((bulk,), bulk.values)
 
+    def keep_room(self, records: int, size: int) -> bool:
+        """Keep room for so many records, of `size` bytes at most; False where there is none."""
+        size += _RECORD_OVERHEAD * records
+        if not self.has_room(records) or size > self._bytes_left:
+            return False
+        self._kept += records
+        self._bytes_left -= size
+        return True
+
+    def give_room(self, records: int, size: int) -> None:
+        """Give back room that was kept, to records that are added now."""
+        self._kept -= records
+        self._bytes_left += size + _RECORD_OVERHEAD * records
+
     def _take(self, items: Sequence[MetadataRecord | Bulk], values: Sequence[bytes]) -> bool:
         size = sum(map(len, values)) + _RECORD_OVERHEAD * len(values)
         if size > self._bytes_left:
@@ -187,7 +203,7 @@ class Proposal:
 
     def has_room(self, count: int) -> bool:
         """Whether that many records more may be in the batch, their bytes aside."""
-        return len(self.values) + count <= RECORDS_MAX
+        return len(self.values) + self._kept + count <= RECORDS_MAX
 
     def require(self, record: MetadataRecord, what: str) -> None:
         """Take one record. Raises RefusedError where it does not fit."""

@@ -396,8 +396,8 @@ def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
 
 
 def with_number(rows: PartitionRows, number: int) -> PartitionRows:
-    """The rows of a topic without a number, which is 0, as those of the topic of that number."""
-    keys = rows.keys | number << PARTITION_ID_BITS
+    """The rows of topics that are counted from 0, as those of topics from that number on."""
+    keys = rows.keys + (number << PARTITION_ID_BITS)
     return PartitionRows(
         keys, rows.topic_ids, rows.values, rows.places, rows.directories, rows.seldom
     )

@@ -85,3 +85,14 @@ def test_soft_state_is_found_by_its_type_and_replaced_by_its_like() -> None:
     soft = SoftState((1, "a"))
     soft.put("b")
     assert (soft.of(int), soft.of(str)) == (1, "b")
+
+
+def test_room_that_is_kept_is_there_for_what_comes_later() -> None:
+    proposal = Proposal(30)
+    assert proposal.keep_room(RECORDS_MAX - 1, 0)
+    assert proposal.has_room(1)
+    assert not proposal.has_room(2)
+    assert not proposal.keep_room(2, 0)
+    assert not proposal.keep_room(1, BATCH_BYTES_MAX)
+    proposal.give_room(RECORDS_MAX - 1, 0)
+    assert proposal.keep_room(1, BATCH_BYTES_MAX // 2)

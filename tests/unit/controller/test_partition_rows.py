@@ -133,10 +133,14 @@ def test_arrays_cannot_be_written() -> None:
         rows.leaders[0] = 3
 
 
-def test_rows_of_a_topic_get_its_number() -> None:
-    topic_id = TopicId(b"t" * 16)
-    rows = PartitionRows.made([(partition_id, topic_id, ONE) for partition_id in range(3)])
+def test_rows_of_topics_get_their_numbers() -> None:
+    topic_ids = [TopicId(letter * 16) for letter in (b"t", b"u")]
+    rows = PartitionRows.made(
+        [(key_of(at, partition_id), topic_ids[at], ONE) for at in (0, 1) for partition_id in (0, 1)]
+    )
     moved = with_number(rows, 7)
-    assert moved.keys.tolist() == [key_of(7, partition_id) for partition_id in range(3)]
-    assert [moved.partition(row) for row in range(3)] == [ONE] * 3
-    assert moved.topic_ids == (topic_id,)
+    assert moved.keys.tolist() == [
+        key_of(at, partition_id) for at in (7, 8) for partition_id in (0, 1)
+    ]
+    assert [moved.partition(row) for row in range(4)] == [ONE] * 4
+    assert moved.topic_ids == tuple(topic_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
 import numpy as np
 
@@ -28,7 +28,13 @@ from quorate.controller.topics.names import (
     similar_form,
     similar_problem,
 )
-from quorate.controller.topics.new_rows import COLUMNS_MIN, NewRows, directory_for, rows_max
+from quorate.controller.topics.new_rows import (
+    COLUMNS_MIN,
+    NewRows,
+    directory_for,
+    rows_max,
+    size_max,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import TopicId, format_uuid
 from quorate.records.metadata import TopicRecord
@@ -36,6 +42,7 @@ from quorate.records.metadata import TopicRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.controller.partition_rows import Rows
     from quorate.controller.slices import Slices
     from quorate.controller.topics.image import Topics, TopicsDelta
     from quorate.controller.topics.messages import CreateTopics, NewTopic
@@ -59,6 +66,9 @@ class _Creation:
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
         self._placed = view.topics.partition_count
+        # Topics of few partitions, each with how many it has, whose partitions are made together.
+        self._small: list[tuple[TopicId, int]] = []
+        self._small_count = self._small_factor = 0
         self.proposal = Proposal(self._level)
 
     @property
@@ -67,6 +77,8 @@ class _Creation:
 
     def create(self, topic: NewTopic, *, validate_only: bool) -> Slices[CreatedTopic]:
         """Propose one topic, or say why not."""
+        if not self._joins_small(topic):
+            yield from self.propose_small()
         mark = self.proposal.mark()
         try:
             self._check_name(topic.name)
@@ -78,10 +90,12 @@ class _Creation:
                 partitions, factor = self._size(topic)
             topic_id = self._new_topic_id()
             self._propose(topic, self._head(topic, topic_id))
-            if partitions >= COLUMNS_MIN:
+            if self._is_small(topic):
+                self._keep_small(topic, topic_id, partitions, factor)
+            elif partitions >= COLUMNS_MIN:
                 yield from self._propose_columns(topic, topic_id, partitions, factor)
             else:
-                yield from self._propose_records(topic, topic_id, partitions, factor)
+                yield from self._propose_records(topic, topic_id)
         except RefusedError as refused:
             self.proposal.cut_back(mark)
             return CreatedTopic(topic.name, refused.error, refused.message)
@@ -94,14 +108,61 @@ class _Creation:
             replication_factor=factor,
         )
 
-    def _propose_records(
-        self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int
-    ) -> Slices[None]:
-        for first in range(0, partitions, SLICE_PARTITIONS):
-            stop = min(first + SLICE_PARTITIONS, partitions)
-            assignments = self._assignments(topic, range(first, stop), factor)
+    def _is_small(self, topic: NewTopic) -> bool:
+        """Whether its partitions are made together with those of its neighbours."""
+        return not topic.assignments and self._wanted(topic)[0] < COLUMNS_MIN
+
+    def _joins_small(self, topic: NewTopic) -> bool:
+        """Whether it may go into the same columns as the small ones that were kept."""
+        if not self._is_small(topic):
+            return False
+        partitions, factor = self._wanted(topic)
+        is_alike = not self._small or factor == self._small_factor
+        return is_alike and self._small_count + partitions <= rows_max(max(factor, 1))
+
+    def _keep_small(self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int) -> None:
+        """From here on it is accepted: there is room for its partitions."""
+        if not self.proposal.keep_room(partitions, partitions * size_max(factor)):
+            self._refuse_size(topic)
+        self._small.append((topic_id, partitions))
+        self._small_count += partitions
+        self._small_factor = factor
+
+    def propose_small(self) -> Slices[None]:
+        """Propose the partitions of the small topics that were kept."""
+        topics, count, factor = self._small, self._small_count, self._small_factor
+        if not topics:
+            return
+        self._small, self._small_count = [], 0
+        self.proposal.give_room(count, count * size_max(factor))
+        placed = self._placed - count
+        if count >= COLUMNS_MIN:
+            replicas = yield from self._place_many(count, factor, placed)
+            is_taken = self.proposal.add_bulk(self._rows.created_small(topics, replicas))
+            assert is_taken, "room was kept"
+            yield
+            return
+        every = place(
+            self._brokers.striped, partitions=count, replication_factor=factor, placed=placed
+        )
+        done = 0
+        for topic_id, partitions in topics:
+            is_taken = self.proposal.add(
+                self._partitions(topic_id, 0, every[done : done + partitions])
+            )
+            assert is_taken, "room was kept"
+            done += partitions
+
+    def _propose_records(self, topic: NewTopic, topic_id: TopicId) -> Slices[None]:
+        for first in range(0, len(topic.assignments), SLICE_PARTITIONS):
+            assignments = topic.assignments[first : first + SLICE_PARTITIONS]
             self._propose(topic, self._partitions(topic_id, first, assignments))
             yield
+
+    def _place_many(self, count: int, factor: int, placed: int) -> Slices[Rows]:
+        return place_many_in_slices(
+            self._brokers.striped, partitions=count, replication_factor=factor, placed=placed
+        )
 
     def _propose_columns(
         self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int
@@ -112,17 +173,14 @@ class _Creation:
             if topic.assignments:
                 replicas = np.array(topic.assignments[first : first + count], np.int32)
             else:
-                replicas = yield from place_many_in_slices(
-                    self._brokers.striped,
-                    partitions=count,
-                    replication_factor=factor,
-                    placed=self._placed + first,
-                )
+                replicas = yield from self._place_many(count, factor, self._placed + first)
             yield
             if not self.proposal.add_bulk(self._rows.created(topic_id, first, replicas)):
-                message = too_large(f"The topic {topic.name!r}")
-                raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+                self._refuse_size(topic)
             yield
+
+    def _refuse_size(self, topic: NewTopic) -> Never:
+        raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(f"The topic {topic.name!r}"))
 
     def _check_name(self, name: str) -> None:
         if self._asked[name] > 1:
@@ -162,14 +220,19 @@ class _Creation:
             ):
                 return topic_id
 
-    def _size(self, topic: NewTopic) -> tuple[int, int]:
-        """How many partitions and replicas. Raises RefusedError where they cannot be placed."""
+    def _wanted(self, topic: NewTopic) -> tuple[int, int]:
+        """How many partitions and replicas are asked for."""
         settings = self._settings
         partitions, factor = topic.partitions, topic.replication_factor
         if partitions == USE_DEFAULT:
             partitions = settings.num_partitions
         if factor == USE_DEFAULT:
             factor = settings.default_replication_factor
+        return partitions, factor
+
+    def _size(self, topic: NewTopic) -> tuple[int, int]:
+        """How many partitions and replicas. Raises RefusedError where they cannot be placed."""
+        partitions, factor = self._wanted(topic)
         if partitions < 1:
             message = (
                 f"The number of partitions is {partitions}; give at least 1, or -1 for the default."
@@ -188,21 +251,8 @@ class _Creation:
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
         # Before any replica is placed, which would be for nothing.
         if not self.proposal.has_room(partitions + len(topic.configs) + 1):
-            message = too_large(f"The topic {topic.name!r}")
-            raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+            self._refuse_size(topic)
         return partitions, factor
-
-    def _assignments(
-        self, topic: NewTopic, partition_ids: range, factor: int
-    ) -> Sequence[tuple[int, ...]]:
-        if topic.assignments:
-            return topic.assignments[partition_ids.start : partition_ids.stop]
-        return place(
-            self._brokers.striped,
-            partitions=len(partition_ids),
-            replication_factor=factor,
-            placed=self._placed + partition_ids.start,
-        )
 
     def _check_manual(self, topic: NewTopic) -> Slices[None]:
         if (topic.partitions, topic.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
@@ -243,8 +293,7 @@ class _Creation:
 
     def _propose(self, topic: NewTopic, records: Sequence[MetadataRecord]) -> None:
         if not self.proposal.add(records):
-            message = too_large(f"The topic {topic.name!r}")
-            raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+            self._refuse_size(topic)
 
     def _head(self, topic: NewTopic, topic_id: TopicId) -> list[MetadataRecord]:
         key = (int(ResourceType.TOPIC), topic.name)
@@ -281,6 +330,7 @@ def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[O
     for topic in request.topics:
         results.append((yield from creation.create(topic, validate_only=request.validate_only)))
         yield
+    yield from creation.propose_small()
     created = tuple(results)
     if request.validate_only:
         nothing = Proposal(metadata_version(context.view.features))

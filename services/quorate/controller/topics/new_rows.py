@@ -1,4 +1,4 @@
-"""The partitions of a large new topic as columns: no object is made for any of them.
+"""The partitions of new topics as columns: no object is made for any of them.
 
 A leader replays what it decides. Record by record that took most of the time of a large creation,
 in which nothing else may be decided.
@@ -18,6 +18,7 @@ from quorate.controller.partition_rows import (
     FIXED,
     ISR,
     LEADER,
+    PARTITION_ID_BITS,
     REPLICAS,
     Columns,
     PartitionRows,
@@ -25,6 +26,7 @@ from quorate.controller.partition_rows import (
 )
 from quorate.controller.partition_values import partition_values
 from quorate.controller.partitions import MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.records.ids import UUID_BYTES
 from quorate.records.value import value
 
 if TYPE_CHECKING:
@@ -33,13 +35,17 @@ if TYPE_CHECKING:
     from quorate.controller.brokers.image import Brokers
     from quorate.controller.directory_places import Places
     from quorate.controller.image import MetadataDelta
-    from quorate.controller.partition_rows import Rows
+    from quorate.controller.partition_rows import Keys, Rows
     from quorate.records.ids import DirectoryId, TopicId
 
 # Below this columns cost more than records.
 COLUMNS_MIN: Final = 48
 # Numbers in rows that are made, encoded and replayed in one turn: a few milliseconds.
 _CELLS_SLICE: Final = 12_288
+# Of a record of metadata: all but its replicas; and each of those, which may be in sync, with its
+# directory.
+_FIXED_BYTES_MAX: Final = 96
+_REPLICA_BYTES: Final = 4 + 4 + UUID_BYTES
 _NONE: Final = PartitionRows.made(())
 
 
@@ -48,18 +54,22 @@ def rows_max(replicas: int) -> int:
     return max(1, _CELLS_SLICE // (FIXED + 2 * replicas))
 
 
+def size_max(replicas: int) -> int:
+    """How many bytes the record of a partition with so many replicas has at most."""
+    return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
+
+
 @value
 class Created(Bulk):
-    """Partitions of one new topic; it gets its number when it is replayed."""
+    """Partitions of new topics that follow on each other; they get numbers when it is replayed."""
 
-    topic_id: TopicId
     rows: PartitionRows
     values: Sequence[bytes]
 
     def replay(self, delta: MetadataDelta) -> None:
-        """Add them. The topic is new, so that nothing is there in their places."""
+        """Add them. The topics are new, so that nothing is there in their places."""
         topics = delta.topics
-        number = topics.topic(self.topic_id).number
+        number = topics.topic(self.rows.topic_ids[0]).number
         topics.put_rows(with_number(self.rows, number), _NONE)
 
 
@@ -73,6 +83,17 @@ class NewRows:
 
     def created(self, topic_id: TopicId, first: int, replicas: Rows) -> Created:
         """The partitions from `first` on; `replicas` has a row for each of them."""
+        return self._of_keys(np.arange(first, first + len(replicas)), (topic_id,), replicas)
+
+    def created_small(self, topics: Sequence[tuple[TopicId, int]], replicas: Rows) -> Created:
+        """All partitions of topics that follow on each other, each with how many it has."""
+        counts = np.array([count for _, count in topics])
+        firsts = np.cumsum(counts) - counts
+        keys = np.arange(len(replicas)) - np.repeat(firsts, counts)
+        keys |= np.repeat(np.arange(len(topics)) << PARTITION_ID_BITS, counts)
+        return self._of_keys(keys, tuple([topic_id for topic_id, _ in topics]), replicas)
+
+    def _of_keys(self, keys: Keys, topic_ids: tuple[TopicId, ...], replicas: Rows) -> Created:
         count, width = replicas.shape
         stays = self._is_active(replicas)
         isr = replicas if stays.all() else closed_up(replicas, stays)
@@ -80,11 +101,10 @@ class NewRows:
         fixed[:, LEADER] = isr[:, 0]
         fixed[:, REPLICAS] = width
         fixed[:, ISR] = np.count_nonzero(stays, axis=1)
-        keys = np.arange(first, first + count, dtype=np.int64)
         columns = Columns(fixed, replicas, isr)
         directories = self._directories(replicas)
-        rows = PartitionRows.of_columns(keys, (topic_id,), columns, directories, {})
-        return Created(topic_id, rows, partition_values(rows, self._level))
+        rows = PartitionRows.of_columns(keys, topic_ids, columns, directories, {})
+        return Created(rows, partition_values(rows, self._level))
 
     def _directories(self, replicas: Rows) -> tuple[Places, tuple[DirectoryId, ...]]:
         """Where each replica is among the directories of its brokers."""

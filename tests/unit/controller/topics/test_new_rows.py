@@ -1,4 +1,4 @@
-"""Large topics are created as columns, with the same result as record by record."""
+"""Topics are created as columns, with the same result as record by record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from quorate.controller.partition_rows import FIXED
 from quorate.controller.topics import creating
 from quorate.controller.topics.messages import CreateTopics, NewTopic
-from quorate.controller.topics.new_rows import COLUMNS_MIN, rows_max
+from quorate.controller.topics.new_rows import COLUMNS_MIN, rows_max, size_max
 from quorate.records.errors import ErrorCode
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
@@ -19,6 +19,10 @@ REQUEST = CreateTopics(
         NewTopic("manual", assignments=MANUAL),
         NewTopic("refused", 9_990, 3),
         NewTopic("one", COLUMNS_MIN, 1),
+        *(NewTopic(f"small-{number}", 3 + number, 2) for number in range(12)),
+        NewTopic("small-1", 1, 2),
+        NewTopic("lower_factor", 1, 1),
+        NewTopic("lower.factor", 5, 1),
     )
 )
 
@@ -45,9 +49,13 @@ def test_columns_and_records_are_the_same(level: int, monkeypatch: pytest.Monkey
     assert decided.reply == expected.reply
     assert columns.image == records.image
     assert columns.image.topics.tally == records.image.topics.tally
-    assert [topic.error for topic in columns.ask(REQUEST).topics][:3] == [
-        ErrorCode.TOPIC_ALREADY_EXISTS
-    ] * 3
+    errors = [topic.error for topic in columns.ask(REQUEST).topics]
+    assert set(errors) == {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.POLICY_VIOLATION,
+    }
 
 
 def test_replicas_that_may_not_lead_are_not_in_sync() -> None:
@@ -66,6 +74,22 @@ def test_a_large_topic_is_decided_in_slices() -> None:
     slices = cluster.controller.decide_in_slices(request, CALLER, cluster.now_ms)
     # Each part is placed, then made and encoded, and at last replayed.
     assert sum(1 for _ in slices) >= 3 * 4
+
+
+def test_topics_behind_small_ones_find_no_room_that_was_kept_for_these(cluster: Cluster) -> None:
+    small = tuple(NewTopic(f"small-{number}", 40, 3) for number in range(200))
+    request = CreateTopics((*small, NewTopic("large", 2_000, 3), NewTopic("last", 1_700, 3)))
+    errors = {topic.name: topic.error for topic in cluster.ask(request).topics}
+    assert {name for name, error in errors.items() if error is not ErrorCode.NONE} == {"large"}
+    assert errors["large"] is ErrorCode.POLICY_VIOLATION
+    assert cluster.image.topics.partition_count == 200 * 40 + 1_700
+
+
+def test_no_record_is_larger_than_the_room_that_is_kept_for_it(cluster: Cluster) -> None:
+    for factor in (1, 3):
+        request = CreateTopics((NewTopic(f"topic-{factor}", COLUMNS_MIN, factor),))
+        sizes = [len(value) for value in cluster.decide(request).values[1:]]
+        assert max(sizes) <= size_max(factor)
 
 
 def test_wide_rows_are_fewer_at_once() -> None:
