@@ -177,7 +177,8 @@ class Deciding:
             self._failed(begun.asked, error)
 
     async def _go_on(self) -> None:
-        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, clock=self._host.cpu_s)
+        # A sleep, however short, is long on a machine that is busy with others.
+        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():
             begun = self._under_way

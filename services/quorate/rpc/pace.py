@@ -33,6 +33,10 @@ STEP_S: Final = 0.001
 _BUSY_SHARE: Final = 0.5
 # No pause is as short.
 _NOTHING_S: Final = 0.0001
+# A turn of the loop in which nobody did anything takes less. What comes in one turn may be done in
+# the next.
+_EMPTY_TURN_S: Final = 0.00005
+_EMPTY_TURNS: Final = 2
 
 # A call of our own transport waits for its turn before each step (h2/fair_queue.py): its slices
 # are as short as a turn, and it may have half of the loop while others are quiet.
@@ -48,14 +52,17 @@ class Pace:
         share: float,
         *,
         slice_s: float = SLICE_S,
+        steps_aside: bool = False,
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
         """`share` is the part of the time that the work may take, above 0, at most 1.
 
-        `clock` tells the time that the thread has used.
+        Work that `steps_aside` only lets others have their turns: where clients wait for it, and
+        it for nobody. `clock` tells the time that the thread has used.
         """
         self._pause_factor = 1 / share - 1
         self._slice_s = slice_s
+        self._steps_aside = steps_aside
         self._clock = clock
         self._began = clock()
 
@@ -63,7 +70,8 @@ class Pace:
         """Go on at once within a slice; after one, pause in proportion to what it really took."""
         worked_s = self._clock() - self._began
         if worked_s >= self._slice_s:
-            await self._pause(worked_s * self._pause_factor)
+            pause = self._step_aside if self._steps_aside else self._pause
+            await pause(worked_s * self._pause_factor)
             self._began = self._clock()
 
     async def _pause(self, left_s: float) -> None:
@@ -75,6 +83,16 @@ class Pace:
             left_s -= used_s
             if left_s < _NOTHING_S or used_s < step_s * _BUSY_SHARE:
                 return
+
+    async def _step_aside(self, left_s: float) -> None:
+        """Until others have used so much, or have nothing to do."""
+        empty = 0
+        while left_s > 0 and empty < _EMPTY_TURNS:
+            begun_s = self._clock()
+            await asyncio.sleep(0)
+            used_s = self._clock() - begun_s
+            left_s -= used_s
+            empty = empty + 1 if used_s < _EMPTY_TURN_S else 0
 
     async def finish(self, slices: Slices[T]) -> T:
         """Do it to the end, each step a unit of work; what it raises is raised here."""

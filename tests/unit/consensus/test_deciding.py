@@ -33,6 +33,7 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
     monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(deciding, "SLICE_S", 0.0)
+    monkeypatch.setattr("quorate.controller.topics.new_rows._CELLS_SLICE", 8 * SLICE_PARTITIONS)
     stack = await open_stack()
     await stack.register()
     large = stack.application.write(LARGE, CALLER)

@@ -19,6 +19,7 @@ class Clock:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.others_share = 1.0
+        self.turns_s: list[float] = []
         self.pauses: list[float] = []
 
     def __call__(self) -> float:
@@ -27,6 +28,8 @@ class Clock:
     async def sleep(self, delay_s: float) -> None:
         self.pauses.append(round(delay_s, 6))
         self.now_s += delay_s * self.others_share
+        if self.turns_s:
+            self.now_s += self.turns_s.pop(0)
 
 
 @pytest.fixture
@@ -64,6 +67,20 @@ async def test_a_pause_lasts_until_others_have_used_their_share(clock: Clock) ->
     clock.others_share = 0.5
     await work(clock, Pace(0.5, slice_s=0.004, clock=clock), [0.004])
     assert sum(clock.pauses) == pytest.approx(0.008, rel=0.05)
+
+
+async def test_work_that_steps_aside_goes_on_once_nobody_does_anything(clock: Clock) -> None:
+    pace = Pace(0.5, slice_s=0.002, steps_aside=True, clock=clock)
+    clock.turns_s = [0.0, 0.0005, 0.0, 0.0003, 0.0, 0.0]
+    await work(clock, pace, [0.002])
+    assert clock.pauses == [0] * 6
+
+
+async def test_work_that_steps_aside_leaves_others_their_share(clock: Clock) -> None:
+    pace = Pace(0.5, slice_s=0.002, steps_aside=True, clock=clock)
+    clock.turns_s = [0.0015] * 4
+    await work(clock, pace, [0.002, 0.002])
+    assert clock.pauses == [0] * 4
 
 
 async def test_whoever_has_the_loop_for_itself_only_lets_others_have_their_turn(
