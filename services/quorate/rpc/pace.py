@@ -87,12 +87,14 @@ class Pace:
     async def _step_aside(self, left_s: float) -> None:
         """Until others have used so much, or have nothing to do."""
         empty = 0
-        while left_s > 0 and empty < _EMPTY_TURNS:
+        while True:
             begun_s = self._clock()
             await asyncio.sleep(0)
             used_s = self._clock() - begun_s
             left_s -= used_s
             empty = empty + 1 if used_s < _EMPTY_TURN_S else 0
+            if left_s <= 0 or empty >= _EMPTY_TURNS:
+                return
 
     async def finish(self, slices: Slices[T]) -> T:
         """Do it to the end, each step a unit of work; what it raises is raised here."""

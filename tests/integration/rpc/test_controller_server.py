@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 
 from quorate.api.handlers import ControllerApiError
+from quorate.controller.authorizer import Caller
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,
@@ -62,7 +63,7 @@ async def test_a_write_is_answered_with_its_reply(
     response = await call
     assert (response.first_sequence, response.last_sequence) == (7, 7)
     assert convert.chosen(response.results[0], "reply") == created("a")
-    assert served.controller.callers[0].principal == "User:ANONYMOUS"
+    assert served.controller.callers[0] == Caller("User:ANONYMOUS", client="ipv4:127.0.0.1")
 
 
 async def test_a_refusal_carries_the_leader_and_whether_it_may_have_happened(
@@ -325,7 +326,7 @@ async def test_a_request_is_served_by_the_method_of_its_name(
     reply.set_result(created("a"))
     response = await call
     assert convert.from_message(response) == created("a")
-    assert served.controller.callers[0].principal == "User:ANONYMOUS"
+    assert served.controller.callers[0] == Caller("User:ANONYMOUS", client="ipv4:127.0.0.1")
 
 
 async def test_a_large_request_of_its_own_method_is_read_in_slices(

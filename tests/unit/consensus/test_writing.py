@@ -26,7 +26,7 @@ from quorate.raft.messages import (
 from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
-from tests.unit.consensus.conftest import CALLER, eventually
+from tests.unit.consensus.conftest import CALLER, WAIT_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -182,3 +182,24 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     # Each of the writes lies between two slices.
     assert all(later > end for (_, end), (later, _) in itertools.pairwise(decided))
     assert decided[0][0] > before
+
+
+async def test_a_heartbeat_counts_when_it_comes_whatever_becomes_of_its_caller(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    controller = stack.application.controller
+    epoch = controller.image.brokers.by_id[1].registration.broker_epoch
+    ends_ms = controller.wake_at_ms
+    assert ends_ms is not None
+    creation = CreateTopics((NewTopic("large", 1_000, 1),))
+    large = stack.application.write(creation, CALLER)
+    assert controller.is_deciding
+    monkeypatch.setattr(stack.driver.host, "monotonic_ms", lambda: ends_ms - 1)
+    beat = BrokerHeartbeat(broker_id=1, broker_epoch=epoch, current_metadata_offset=Offset(0))
+    stack.application.write(beat, CALLER).cancel()
+    assert controller.wake_at_ms == ends_ms - 1 + WAIT_S * 1000
+    monkeypatch.undo()
+    await large
