@@ -84,7 +84,8 @@ class Expiry:
             return
         wake_ms = max(wake_ms, self._begins_ms)
         if self._timer is not None:
-            if self._timer_ms <= wake_ms:
+            # A last call lasts to its end, whatever is decided meanwhile.
+            if self._is_last_call or self._timer_ms <= wake_ms:
                 return
             self._timer.cancel()
         now_ms = self._driver.host.monotonic_ms()

@@ -123,6 +123,23 @@ async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
     assert (decider.asked_ms, decider.renewed_ms) == ([2400], [])
 
 
+async def test_a_last_call_lasts_to_its_end_whatever_is_decided_meanwhile(
+    clock: Callable[[int], None],
+) -> None:
+    decider, timers = Decider(wake_at_ms=1000), Timers([])
+    expiry = expiry_of(decider)
+    expiry._loop = timers  # type: ignore[assignment]
+    expiry.arm()
+    clock(1000 + 700)
+    expiry._due()
+    for decided in (expiry.arm, expiry.catch_up):
+        decided()
+        assert timers.delays == [0, 0.7]
+    clock(1000 + 1400)
+    expiry._due()
+    assert decider.asked_ms == [2400]
+
+
 @pytest.mark.usefixtures("clock")
 async def test_a_broker_whose_heartbeat_waits_for_its_decision_is_heard() -> None:
     waiting, decider = DecisionQueue(), Decider(wake_at_ms=0)
