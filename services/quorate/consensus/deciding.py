@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.controller.slices import Slices
     from quorate.records.ids import Millis, Offset
 
-# Nearly every request is decided in the turn in which it came.
+# Nearly every request is decided in the turn in which it came, with those that came beside it.
 AT_ONCE_S: Final = 0.004
 # Everybody who writes waits for the request under way, so that it may have half of the time.
 DECIDING_SHARE: Final = 0.5
@@ -122,17 +122,24 @@ class Deciding:
             self._task.add_done_callback(self._over)
 
     def _decide_at_once(self) -> None:
-        waiting = self._at_once
-        now_s, now_ms = self._host.work_s(), self._host.monotonic_ms()
+        """All of them together may take as long as one request, and then the rest waits."""
+        waiting, cpu_s = self._at_once, self._host.cpu_s
+        now_s, now_ms, begun_s = self._host.work_s(), self._host.monotonic_ms(), cpu_s()
+        until_s, is_over = begun_s + AT_ONCE_S, False
         # A controller that loses leadership meanwhile stops, and then none waits.
-        while waiting and self._under_way is None:
+        while waiting and not is_over and not self._is_far_ahead:
+            client = waiting[0]
             begun = self._begin(waiting.popleft(), now_s, now_ms)
             self._work_on(begun)
-            if self._under_way is not None:
-                until_s = self._host.cpu_s() + AT_ONCE_S
-                while self._under_way is begun and self._host.cpu_s() < until_s:
-                    self._work_on(begun)
+            while self._under_way is begun and cpu_s() < until_s:
+                self._work_on(begun)
+            is_over = self._under_way is not None or cpu_s() >= until_s
             now_s = self._host.work_s()
+        # It is one client's turn. Where all was decided none waited for it.
+        if self._under_way is not None:
+            self._under_way.used_s = cpu_s() - begun_s
+        elif waiting and is_over:
+            self.queue.charge(client, cpu_s() - begun_s)
 
     def committed(self, high_watermark: Offset) -> None:
         """Everything below is committed: go on, if that was waited for."""

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus import deciding
+from quorate.consensus.host import Host
 from quorate.controller.authorizer import Caller
 from quorate.controller.topics.creating import SLICE_PARTITIONS
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
@@ -132,6 +133,65 @@ async def test_decisions_wait_for_commits_when_they_are_far_ahead(
         assert isinstance(reply, CreateTopicsReply)
         assert reply.topics[0].error is ErrorCode.NONE
     assert len(set(ends)) == 5
+
+
+async def test_what_comes_together_has_one_turn_and_its_client_is_charged_for_it(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    part = stack.application._writing.deciding
+    clock_s = 0.0
+
+    def cpu_s(_: Host) -> float:
+        nonlocal clock_s
+        clock_s += deciding.AT_ONCE_S / 8
+        return clock_s
+
+    charged: list[float] = []
+    monkeypatch.setattr(Host, "cpu_s", cpu_s)
+    monkeypatch.setattr(part.queue, "charge", lambda _, seconds: charged.append(seconds))
+    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(20)]
+    futures = stack.application._writing.write(small, CALLER)
+    assert 10 <= part.queue_size < 20
+    assert len(charged) == 1
+    assert charged[0] >= deciding.AT_ONCE_S
+    for reply in await asyncio.gather(*futures):
+        assert isinstance(reply, CreateTopicsReply)
+        assert reply.topics[0].error is ErrorCode.NONE
+
+
+async def test_what_comes_together_is_not_decided_far_ahead(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
+    futures = stack.application._writing.write(small, CALLER)
+    assert stack.application._writing.deciding.queue_size == 4
+    await asyncio.gather(*futures)
+
+
+async def test_a_decision_that_goes_on_is_charged_for_its_first_part(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    part = stack.application._writing.deciding
+    clock_s = 0.0
+
+    def cpu_s(_: Host) -> float:
+        nonlocal clock_s
+        clock_s += 1
+        return clock_s
+
+    monkeypatch.setattr(Host, "cpu_s", cpu_s)
+    future = stack.application.write(LARGE, CALLER)
+    assert part._under_way is not None
+    assert part._under_way.used_s >= 1
+    future.cancel()
 
 
 async def test_one_request_too_many_is_refused_for_now(
