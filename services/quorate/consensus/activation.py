@@ -59,6 +59,7 @@ class Activation:
         end = controller.end_offset
         decision = controller.activate(epoch, end, self._driver.host.monotonic_ms())
         writing.begin(epoch)
+        writing.deciding.begin(end, decision.end_offset)
         log.info("the controller is active", extra={"epoch": epoch, "offset": end})
         self._tell_brokers_support()
         writing.accept(decision)

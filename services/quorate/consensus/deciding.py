@@ -141,6 +141,10 @@ class Deciding:
         elif waiting and is_over:
             self.queue.charge(client, cpu_s() - begun_s)
 
+    def begin(self, committed: Offset, end: Offset) -> None:
+        """The controller has become active, and has decided up to `end`."""
+        self._committed, self._end = committed, end
+
     def committed(self, high_watermark: Offset) -> None:
         """Everything below is committed: go on, if that was waited for."""
         self._committed = high_watermark

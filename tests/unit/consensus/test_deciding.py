@@ -194,6 +194,31 @@ async def test_a_decision_that_goes_on_is_charged_for_its_first_part(
     future.cancel()
 
 
+async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    application = stack.application
+    application._activation.step_down(None)
+    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    commit = application._activation.commit
+    monkeypatch.setattr(application._activation, "commit", lambda _: None)
+    application.advance()
+    assert application.controller.is_active
+    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
+    futures = [application.write(each, CALLER) for each in small]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    waiting = application._writing.deciding.queue_size
+    monkeypatch.setattr(application._activation, "commit", commit)
+    high_watermark = stack.driver.high_watermark
+    assert high_watermark is not None
+    commit(high_watermark)
+    await asyncio.gather(*futures)
+    assert waiting == 4
+
+
 async def test_one_request_too_many_is_refused_for_now(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
