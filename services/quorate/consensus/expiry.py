@@ -145,7 +145,7 @@ class Expiry:
         now_ms = self._driver.host.monotonic_ms()
         try:
             for asked in self._waiting.signs():
-                self._controller.hear(asked.request, now_ms)
+                self._controller.hear(asked.request, asked.caller, now_ms)
             decision = self._controller.expire(now_ms)
         except Exception as error:
             self._undecided(now_ms, error)

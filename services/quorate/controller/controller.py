@@ -231,15 +231,20 @@ class Controller:
         finally:
             active.is_deciding = False
 
-    def hear(self, request: WriteRequest, now_ms: int) -> bool:
+    def hear(self, request: WriteRequest, caller: Caller, now_ms: int) -> bool:
         """A request has come; whether that alone is a sign of life of its sender, which is noted.
 
-        Its decision may wait, and another may be under way. Raises NotActiveError.
+        What will be refused to its caller is none. The decision may wait, and another may be under
+        way. Raises NotActiveError.
         """
         arrived = _ARRIVALS.get(type(request))
         if arrived is None:
             return False
-        active = self._required()
+        active, authorizer = self._required(), self._settings.authorizer
+        if authorizer is not None:
+            permission, rights = request.permission, authorizer.rights(active.overlay.view, caller)
+            if not any(rights.may(permission.operation, on) for on in permission.on):
+                return False
         arrived(active.soft, active.overlay.view, request, now_ms)
         return True
 

@@ -51,7 +51,7 @@ class Decider:
     def renew(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
 
-    def hear(self, request: object, now_ms: int) -> bool:
+    def hear(self, request: object, _caller: Caller, now_ms: int) -> bool:
         self.heard.append((request, now_ms))
         return True
 

@@ -197,6 +197,15 @@ def test_topics_that_may_not_be_described_are_not_listed() -> None:
     assert reply.topics[0] == DescribedTopic("b1", ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
 
 
+def test_a_heartbeat_that_is_refused_is_no_sign_of_life() -> None:
+    cluster = guarded((Operation.CREATE, "a"))
+    heartbeat = cluster.heartbeat(1)
+    assert not cluster.controller.hear(heartbeat, ALICE, 8000)
+    assert cluster.controller.wake_at_ms == 9000
+    assert cluster.controller.hear(heartbeat, CALLER, 8000)
+    assert cluster.controller.wake_at_ms == 17_000
+
+
 def test_what_has_no_items_is_refused_as_a_whole() -> None:
     cluster = guarded((Operation.ALTER, "a"))
     with pytest.raises(RefusedError, match="needs Alter on Cluster:kafka-cluster") as refused:

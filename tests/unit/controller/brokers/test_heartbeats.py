@@ -13,6 +13,7 @@ from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
+from tests.unit.controller.conftest import CALLER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -275,7 +276,7 @@ def test_renewed_sessions_still_know_what_a_broker_that_shuts_down_waits_for(
 
 def test_a_broker_is_heard_when_its_heartbeat_comes(cluster: Cluster) -> None:
     cluster.now_ms = 8000
-    assert cluster.controller.hear(cluster.heartbeat(1), cluster.now_ms)
+    assert cluster.controller.hear(cluster.heartbeat(1), CALLER, cluster.now_ms)
     cluster.now_ms = 9000
     decision = cluster.controller.expire(cluster.now_ms)
     assert decision is not None
@@ -290,7 +291,7 @@ def test_a_heartbeat_of_another_incarnation_is_no_sign_of_life(cluster: Cluster)
         other = type(heartbeat)(
             broker_id=broker_id, broker_epoch=broker_epoch, current_metadata_offset=Offset(0)
         )
-        assert cluster.controller.hear(other, cluster.now_ms)
+        assert cluster.controller.hear(other, CALLER, cluster.now_ms)
     cluster.now_ms = 9000
     decision = cluster.controller.expire(cluster.now_ms)
     assert decision is not None
@@ -299,4 +300,4 @@ def test_a_heartbeat_of_another_incarnation_is_no_sign_of_life(cluster: Cluster)
 
 
 def test_no_other_request_is_a_sign_of_life(cluster: Cluster) -> None:
-    assert not cluster.controller.hear(DeleteTopics(("a",)), 8000)
+    assert not cluster.controller.hear(DeleteTopics(("a",)), CALLER, 8000)
