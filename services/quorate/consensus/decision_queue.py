@@ -29,6 +29,8 @@ CLIENT_WAITING_MAX: Final = WAITING_MAX // 2
 _DEBT_MAX_S: Final = 1.0
 # So many clients are remembered that used time of late and have nothing that waits.
 _REMEMBERED_MAX: Final = 4096
+# Clients whose callers all gave up leave when they are half of those that take turns, or fewer.
+_EMPTY_MAX: Final = 1024
 
 _Key: TypeAlias = "tuple[str, bool]"
 
@@ -61,12 +63,15 @@ class _Lane:
 
 
 class DecisionQueue:
-    """What waits for one leader's decisions. A caller that gives up takes its request along."""
+    """Requests that wait for one leader's decisions. A caller that gives up takes its request along."""
 
     def __init__(self) -> None:
         self._turns: Turns[_Lane] = Turns()
+        # Those that take turns; some are empty since their callers gave up, and so many are.
+        self._lanes: dict[_Key, _Lane] = {}
+        self._empty = 0
         # Those with nothing that waits are remembered for what they used, the oldest first.
-        self._lanes: OrderedDict[_Key, _Lane] = OrderedDict()
+        self._resting: OrderedDict[_Key, _Lane] = OrderedDict()
         # By what its caller waits for, the lane of each request.
         self._waiting: dict[asyncio.Future[WriteReply], _Lane] = {}
 
@@ -77,40 +82,57 @@ class DecisionQueue:
         """Have it wait; False where there is no place for it."""
         lane = self._lane_of(asked)
         if len(self._waiting) >= WAITING_MAX or len(lane.asked) >= CLIENT_WAITING_MAX:
-            self._rest(lane)
             return False
+        if lane.is_waiting and not lane.asked:
+            self._empty -= 1
         lane.asked[asked.future] = asked
         self._waiting[asked.future] = lane
         asked.future.add_done_callback(self._leave)
         if not lane.is_waiting:
             lane.is_waiting = True
+            self._resting.pop(lane.key, None)
+            self._lanes[lane.key] = lane
             self._turns.add(lane)
         return True
 
     def _lane_of(self, asked: Undecided) -> _Lane:
         key = asked.caller.client, asked.is_sign
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(key)
-        return lane
+        return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
     def _leave(self, future: asyncio.Future[WriteReply]) -> None:
         """Somebody gave up, whose request may have been taken in the same turn of the loop."""
         lane = self._waiting.pop(future, None)
         if lane is not None:
             del lane.asked[future]
+            if not lane.asked:
+                self._empty += 1
+                if self._empty > max(_EMPTY_MAX, len(self._lanes) // 2):
+                    self._drop_empty()
+
+    def _drop_empty(self) -> None:
+        lanes, self._lanes, self._empty = self._lanes, {}, 0
+        self._turns.clear()
+        for lane in lanes.values():
+            if lane.asked:
+                self._lanes[lane.key] = lane
+                self._turns.add(lane)
+            else:
+                lane.is_waiting = False
+                self._rest(lane)
 
     def take(self) -> Undecided | None:
         """The request whose turn it is, which waits no more; None where none does."""
         while self._turns:
             lane = self._turns.first()
             self._turns.take(lane)
-            lane.is_waiting = False
+            if not lane.asked:
+                self._empty -= 1
             asked = self._first_of(lane)
             if lane.asked:
-                lane.is_waiting = True
                 self._turns.add(lane)
             else:
+                lane.is_waiting = False
+                del self._lanes[lane.key]
                 self._rest(lane)
             if asked is not None:
                 return asked
@@ -130,7 +152,8 @@ class DecisionQueue:
         """Count the time that a decision took."""
         lane = self._lane_of(asked)
         self._turns.charge(lane, seconds, _DEBT_MAX_S)
-        self._rest(lane)
+        if not lane.is_waiting:
+            self._rest(lane)
 
     def signs(self) -> Iterator[Undecided]:
         """The heartbeats that wait, whose callers do."""
@@ -144,20 +167,16 @@ class DecisionQueue:
         for asked in left:
             asked.future.remove_done_callback(self._leave)
         self._lanes.clear()
+        self._resting.clear()
+        self._empty = 0
         self._waiting.clear()
         self._turns = Turns()
         return left
 
     def _rest(self, lane: _Lane) -> None:
         """Remember a client with nothing that waits, for as long as that tells anything."""
-        if lane.is_waiting:
-            return
-        if lane.used_s <= self._turns.now_s:
-            self._lanes.pop(lane.key, None)
-            return
-        self._lanes.move_to_end(lane.key)
-        while len(self._lanes) > _REMEMBERED_MAX:
-            oldest = next(iter(self._lanes.values()))
-            if oldest.is_waiting:
-                return
-            del self._lanes[oldest.key]
+        self._resting.pop(lane.key, None)
+        if lane.used_s > self._turns.now_s:
+            self._resting[lane.key] = lane
+            while len(self._resting) > _REMEMBERED_MAX:
+                self._resting.popitem(last=False)

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Share(Protocol):
-    """What one of those has used; its turns own the number."""
+    """One of those, and the time that it has used; its turns own the number."""
 
     used_s: float
 
@@ -33,6 +33,10 @@ class Turns(Generic[S]):
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def clear(self) -> None:
+        """None of them has work; what each has used still counts."""
+        self._heap.clear()
 
     def add(self, one: S) -> None:
         """It has work from now on."""

@@ -130,7 +130,39 @@ async def test_clients_with_nothing_that_waits_are_forgotten_when_they_are_many(
     for name in ("a1", "b1", "c1", "d1"):
         waiting.add(name)
     waiting.take_all()
-    assert len(waiting.queue._lanes) == 2
+    assert len(waiting.queue._resting) == 2
+
+
+async def test_clients_are_forgotten_while_one_always_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_REMEMBERED_MAX", 2)
+    waiting = Waiting()
+    for number in range(100):
+        waiting.add(f"a{number}")
+    for name in "bcdefghij":
+        waiting.add(name)
+        while waiting.take() != name:
+            pass
+        waiting.queue.charge(waiting.by_name[name], 0.05)
+    assert len(waiting.queue._lanes) == 1
+    assert len(waiting.queue._resting) <= 2
+
+
+async def test_clients_that_gave_up_are_forgotten_though_nothing_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_EMPTY_MAX", 3)
+    waiting = Waiting()
+    waiting.add("a1")
+    for name in "bcdefghij":
+        waiting.add(name)
+        waiting.by_name[name].future.cancel()
+        await asyncio.sleep(0)
+    assert len(waiting.queue._lanes) <= 4
+    assert len(waiting.queue._turns) <= 4
+    waiting.add("j2")
+    assert waiting.take_all() == ["a1", "j2"]
 
 
 async def test_what_waits_when_leadership_ends_is_given_back() -> None:
