@@ -69,17 +69,19 @@ def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
     return progress.is_leader and start is not None and start < self._controller.end_offset
 
 
-# Leaders come and go while much is written, so that each has something left to replay.
-_REPLACED_WHILE_WRITING: Final = {
+# An only voter leads on when its disk has hung for too long while the log was cleaned, and is active
+# again before it has replayed what it wrote last.
+_HANGS_WHILE_CLEANING: Final = {
     **SHORT_TIMEOUTS,
-    "voters": 3,
+    "voters": 1,
+    "observers": 0,
     "duration_ms": 20_000,
     "write_every_ms": 20,
-    "records_max": 10,
-    "fsync_us": 5000,
-    "kill_every_ms": 1500,
-    "pause_every_ms": 0,
-    "hand_over_every_ms": 1500,
+    "hang_every_ms": 1500,
+    "hang_ms": 1500,
+    "segment_bytes": 1024,
+    "snapshot_every_records": 10,
+    "retention_bytes": 500,
 }
 
 BUGS: Final = (
@@ -134,9 +136,9 @@ BUGS: Final = (
     Bug(
         "active-before-replayed",
         "a controller decides before it has replayed all of its log",
-        (1795522677199,),
+        (1, 4),
         (Patch(Activation, "is_due", _is_due_behind),),
-        world=_REPLACED_WHILE_WRITING,
+        world=_HANGS_WHILE_CLEANING,
     ),
     Bug(
         "standby-ahead-of-commit",

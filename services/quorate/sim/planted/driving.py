@@ -71,7 +71,7 @@ BUGS: Final = (
     Bug(
         "flush-told-at-its-beginning",
         "the driver tells of a flush when it has begun",
-        (1, 2),
+        (1,),
         (Patch(LogFlushing, "_await", _tell_at_once),),
     ),
     Bug(

@@ -12,7 +12,7 @@ from quorate.raft.elections import Elections
 from quorate.raft.leading import Leading
 from quorate.raft.readiness import Readiness
 from quorate.raft.roles import Leader, Resigned
-from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
     import asyncio
@@ -74,6 +74,23 @@ def _keep_the_later(self: Alarm) -> None:
         _set(self)
 
 
+# Of three voters some are often away, or behind the log's start, and long busy with a snapshot.
+_LONG_DOWNLOADS: Final = {
+    **SHORT_TIMEOUTS,
+    "voters": 3,
+    "observers": 0,
+    "duration_ms": 20_000,
+    "delay_us": 10_000,
+    "kill_every_ms": 1200,
+    "restart_ms": 2500,
+    "write_every_ms": 20,
+    "record_bytes": 300,
+    "chunk_bytes": 64,
+    "segment_bytes": 1024,
+    "snapshot_every_records": 10,
+    "retention_bytes": 500,
+}
+
 BUGS: Final = (
     Bug(
         "leads-without-a-quorum",
@@ -114,13 +131,14 @@ BUGS: Final = (
     Bug(
         "downloads-count-for-nothing",
         "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
-        (1,),
+        (10, 1),
         (Patch(Leading, "handle_fetch_snapshot", _hear_no_download),),
+        world=_LONG_DOWNLOADS,
     ),
     Bug(
         "unready-for-ever",
         "a voter whose state machine is behind leaves all elections to others (rule 11)",
-        (1,),
+        (4,),
         (Patch(Readiness, "waits", _wait_on),),
     ),
 )

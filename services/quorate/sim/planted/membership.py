@@ -176,7 +176,7 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (13,),
+        (17,),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
@@ -209,7 +209,7 @@ BUGS: Final = (
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (3,),
+        (14,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
         world={**_DISKS_LOST, "voters_every_ms": 1000, "auto_join": False},
     ),
@@ -251,7 +251,7 @@ BUGS: Final = (
     Bug(
         "scaled-away-is-decommissioned",
         "a voter whose pod was scaled away may not join when it comes back (rule 7)",
-        (1, 3),
+        (1,),
         (Patch(VoterSet, "without", _decommission),),
         world=_SCALED_AWAY,
     ),
@@ -276,7 +276,7 @@ BUGS: Final = (
     Bug(
         "leave-not-counted",
         "a voter that was given leave to stop is forgotten when the next one asks (decision 0005)",
-        (3,),
+        (8,),
         (Patch(Leaving, "_is_here", _forget_leaves),),
         world=_STOPPED_TOGETHER,
     ),
@@ -332,7 +332,7 @@ BUGS: Final = (
     Bug(
         "majority-of-the-living-before",
         "whether most voters live is looked up in the set before an unforced change (rule 5)",
-        (1,),
+        (14,),
         (Patch(Changes, "why_no_live_majority", _of_set_before),),
         within=300,
     ),

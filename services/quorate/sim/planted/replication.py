@@ -192,7 +192,7 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (57,),
+        (13,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
@@ -216,7 +216,7 @@ BUGS: Final = (
     Bug(
         "version-not-rolled-back",
         "kraft.version stays 1 although the upgrade was cut",
-        (1,),
+        (27,),
         (Patch(LogState, "truncate", _keep_version),),
         world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
     ),

@@ -108,7 +108,7 @@ BUGS: Final = (
     Bug(
         "snapshot-with-later-voters",
         "a snapshot holds the latest voters instead of those in force at its end",
-        (8,),
+        (13,),
         (Patch(MetadataLog, "voters_below", _latest_voters),),
     ),
     Bug(
