@@ -69,8 +69,8 @@ def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
     return progress.is_leader and start is not None and start < self._controller.end_offset
 
 
-# An only voter leads on when its disk has hung for too long while the log was cleaned, and is active
-# again before it has replayed what it wrote last.
+# An only voter leads on when its disk has hung for too long while the log was cleaned, and would be
+# active again before it has replayed what it wrote last.
 _HANGS_WHILE_CLEANING: Final = {
     **SHORT_TIMEOUTS,
     "voters": 1,

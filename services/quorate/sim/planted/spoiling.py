@@ -74,7 +74,7 @@ BUGS: Final = (
     Bug(
         "older-vote-is-believed",
         "a quorum-state of an earlier epoch than that of the log is taken as it is (rule 18)",
-        (1795580026,),
+        (20,),
         (Patch(Refusing, "older_election", always(answer=None)),),
     ),
     Bug(
