@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from quorate.sim.seen import SeenNode, SeenWorld
 
 SLACK_MS: Final = 100
+# What is flushed is noted at one in so many looks.
+LOOKS: Final = 3
 # That of the flushed end comes behind the calls to the disk that wait already.
 CALLS: Final = 4
 
@@ -38,6 +40,7 @@ class FlushedEndsAreYoung(Invariant):
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._flushed: dict[NodeId, _Flushed] = {}
+        self._looks = 0
         calls_ms = CALLS * slowest_call_us(world.options) // 1000
         self._age_ms = int((SYNC_AFTER_MS + calls_ms) * clock_factor(world.options)) + SLACK_MS
 
@@ -45,6 +48,9 @@ class FlushedEndsAreYoung(Invariant):
         self._flushed.pop(node.node_id, None)
 
     def looked(self) -> None:
+        self._looks += 1
+        if self._looks % LOOKS:
+            return
         for node in self.world.running():
             known = self._flushed.get(node.node_id)
             if known is None or known.troubles != node.troubles:

@@ -35,7 +35,7 @@ BUGS: Final = (
     Bug(
         "wiped-voter-votes-with-any-record",
         "a wiped voter that has fetched a batch votes after its next start (rule 8)",
-        (1, 4),
+        (4,),
         (Patch(_Recovery, "_state", _abstain_while_empty),),
         world={
             **SHORT_TIMEOUTS,
