@@ -80,7 +80,7 @@ BUGS: Final = (
     Bug(
         "unreadable-log-counts-as-damaged",
         "a log that cannot be read just now is taken for a damaged one (rule 31)",
-        (1795590087,),
+        (35,),
         (Patch(LogStore, "read_range", _read_anyhow),),
     ),
     Bug(
