@@ -63,7 +63,10 @@ class _Lane:
 
 
 class DecisionQueue:
-    """Requests that wait for one leader's decisions. A caller that gives up takes its request along."""
+    """Requests that wait for one leader's decisions.
+
+    A caller that gives up takes its request along.
+    """
 
     def __init__(self) -> None:
         self._turns: Turns[_Lane] = Turns()

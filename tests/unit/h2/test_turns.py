@@ -54,3 +54,16 @@ def test_a_debt_has_a_bound() -> None:
     one = One("a")
     turns.charge(one, 50, 2)
     assert one.used_s == 2
+
+
+def test_used_time_counts_after_none_has_work() -> None:
+    turns: Turns[One] = Turns()
+    much, little = One("a"), One("b")
+    for one in (much, little):
+        turns.add(one)
+        turns.charge(one, 5.0 if one is much else 1.0, 100)
+    turns.clear()
+    assert len(turns) == 0
+    turns.add(much)
+    turns.add(little)
+    assert turns.first() is little
