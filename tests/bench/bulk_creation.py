@@ -49,7 +49,7 @@ _FENCED: Final = re.compile(r"^\S*timed_out_broker_heartbeats_total\S* (\S+)$", 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much is created, and how many look on."""
+    """The sizes of a run: of the creation, and of those who look on."""
 
     requests: int = 192
     in_flight: int = 64
@@ -112,7 +112,7 @@ class Beside:
         self._poll = _polled(self._brokers)
 
     def is_over(self) -> bool:
-        """Whether all is created; until then everybody has a turn."""
+        """True once all is created; until then everybody has a turn."""
         for broker in self._brokers.values():
             broker.beat_if_due()
         for number, _ in self._poll.poll(0):
@@ -151,7 +151,7 @@ def creations(shape: Shape) -> Callable[[], bytes]:
 
 
 def fenced(metrics: tuple[str, int]) -> int:
-    """How many brokers this leader has fenced for their silence."""
+    """The number of brokers that this leader has fenced for their silence."""
     with urllib.request.urlopen(f"http://{metrics[0]}:{metrics[1]}/metrics") as answer:
         found = _FENCED.search(answer.read().decode())
     assert found is not None, "the leader tells of it"

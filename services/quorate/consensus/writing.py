@@ -91,7 +91,10 @@ class Writing:
     def write(
         self, requests: Sequence[WriteRequest], caller: Caller
     ) -> list[asyncio.Future[WriteReply]]:
-        """Decide on requests in their order; each future is a reply, or ControllerApiError."""
+        """Decide on requests in their order, heartbeats perhaps sooner.
+
+        Each future is a reply, or ControllerApiError.
+        """
         make = self._loop.create_future
         futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
         if not self.decides:

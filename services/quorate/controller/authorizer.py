@@ -25,7 +25,7 @@ EVERY_NAME: Final = "*"
 
 @value
 class Caller:
-    """Who asks: a principal such as `User:alice`, and from where.
+    """Somebody who asks: a principal such as `User:alice`, and from where.
 
     `client` is an address (h2/peers.py), by which turns go; no right depends on it.
     """

@@ -91,7 +91,7 @@ def _circle(count: int, turn: int) -> Iterator[int]:
 def place_many_in_slices(
     striped: Sequence[RackedBroker], *, partitions: int, replication_factor: int, placed: int
 ) -> Slices[Rows]:
-    """What `place` answers, for many at once: a row of replicas for each partition."""
+    """The answers of `place`, for many at once: a row of replicas for each partition."""
     circles = _Circles(striped, partitions, replication_factor, placed)
     steps = 0
     while circles.take_step():

@@ -50,12 +50,12 @@ _NONE: Final = PartitionRows.made(())
 
 
 def rows_max(replicas: int) -> int:
-    """How many partitions with so many replicas are taken at once."""
+    """The number of partitions with so many replicas that are taken at once."""
     return max(1, _CELLS_SLICE // (FIXED + 2 * replicas))
 
 
 def size_max(replicas: int) -> int:
-    """How many bytes the record of a partition with so many replicas has at most."""
+    """The most bytes that the record of a partition with so many replicas has."""
     return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
 
 
@@ -107,7 +107,7 @@ class NewRows:
         return Created(rows, partition_values(rows, self._level))
 
     def _directories(self, replicas: Rows) -> tuple[Places, tuple[DirectoryId, ...]]:
-        """Where each replica is among the directories of its brokers."""
+        """The place of each replica among the directories of its brokers."""
         broker_ids, at = np.unique(replicas, return_inverse=True)
         known: dict[DirectoryId, int] = {}
         places = [
@@ -119,7 +119,7 @@ class NewRows:
 
 
 def directory_for(brokers: Brokers, broker_id: int) -> DirectoryId:
-    """Where a replica will lie: its broker's only disk, or wherever the broker chooses."""
+    """The directory of a new replica: its broker's only disk, or wherever the broker chooses."""
     log_dirs = brokers.by_id[broker_id].registration.log_dirs
     if not log_dirs:
         return MIGRATING_DIR

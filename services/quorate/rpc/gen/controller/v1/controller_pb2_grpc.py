@@ -133,7 +133,8 @@ class ControllerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WriteStream(self, request_iterator, context):
-        """Many changes on one stream: decided in order, acknowledged together as they commit.
+        """Many changes on one stream: decided in order, but for heartbeats, which may be decided before
+        others that were sent first; acknowledged in order, together as they commit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,7 +52,9 @@ class ControllerStub:
     Write: _grpc.UnaryUnaryMultiCallable[_controller_pb2.WriteRequest, _controller_pb2.WriteResponse]
     """One change. Answered when it is committed."""
     WriteStream: _grpc.StreamStreamMultiCallable[_controller_pb2.WriteRequest, _controller_pb2.WriteResponse]
-    """Many changes on one stream: decided in order, acknowledged together as they commit."""
+    """Many changes on one stream: decided in order, but for heartbeats, which may be decided before
+    others that were sent first; acknowledged in order, together as they commit.
+    """
     Read: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ReadRequest, _controller_pb2.ReadResponse]
     """A read, from the committed image of whichever controller is asked."""
     CreateTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.CreateTopics, _controller_pb2.CreateTopicsReply]
@@ -83,7 +85,9 @@ class ControllerAsyncStub(ControllerStub):
     Write: _aio.UnaryUnaryMultiCallable[_controller_pb2.WriteRequest, _controller_pb2.WriteResponse]  # type: ignore[assignment]
     """One change. Answered when it is committed."""
     WriteStream: _aio.StreamStreamMultiCallable[_controller_pb2.WriteRequest, _controller_pb2.WriteResponse]  # type: ignore[assignment]
-    """Many changes on one stream: decided in order, acknowledged together as they commit."""
+    """Many changes on one stream: decided in order, but for heartbeats, which may be decided before
+    others that were sent first; acknowledged in order, together as they commit.
+    """
     Read: _aio.UnaryUnaryMultiCallable[_controller_pb2.ReadRequest, _controller_pb2.ReadResponse]  # type: ignore[assignment]
     """A read, from the committed image of whichever controller is asked."""
     CreateTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.CreateTopics, _controller_pb2.CreateTopicsReply]  # type: ignore[assignment]
@@ -123,7 +127,9 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_controller_pb2.WriteRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_controller_pb2.WriteResponse], _abc.AsyncIterator[_controller_pb2.WriteResponse]]:
-        """Many changes on one stream: decided in order, acknowledged together as they commit."""
+        """Many changes on one stream: decided in order, but for heartbeats, which may be decided before
+        others that were sent first; acknowledged in order, together as they commit.
+        """
 
     @_abc_1.abstractmethod
     def Read(
