@@ -25,9 +25,9 @@ EVERY_NAME: Final = "*"
 
 @value
 class Caller:
-    """Somebody who asks: a principal such as `User:alice`, and from where.
+    """The sender of a request: a principal such as `User:alice`, and its address.
 
-    `client` is an address (h2/peers.py), by which turns go; no right depends on it.
+    Turns go by `client` (h2/peers.py); no right depends on it.
     """
 
     principal: str

@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 from quorate.storage import layout
 from quorate.storage.errors import DamagedSnapshotError
 from quorate.storage.flushed_end import FlushedEndFile
+from quorate.storage.meta import lacks_directory_id
 
 if TYPE_CHECKING:
     from quorate.records.ids import DirectoryId, NodeId
+    from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
     from quorate.storage.snapshots import SnapshotStore
 
 
-def told_directory_id(
+def missing_directory_id(
+    fs: FileSystem, directory: str, snapshots: SnapshotStore, config: StorageConfig
+) -> DirectoryId | None:
+    """The id that a directory without one is to have; None where it has one, or none is drawn."""
+    if not lacks_directory_id(fs, f"{directory}/{layout.META_PROPERTIES}"):
+        return None
+    told = _told_directory_id(fs, directory, snapshots, config.node_id)
+    return told or config.new_directory_id
+
+
+def _told_directory_id(
     fs: FileSystem, directory: str, snapshots: SnapshotStore, node_id: NodeId
 ) -> DirectoryId | None:
     """The id under which the log in `directory` was written; None where no file tells it.

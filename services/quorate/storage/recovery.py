@@ -24,9 +24,8 @@ from quorate.records.ids import (
     OffsetAndEpoch,
 )
 from quorate.records.value import value
-from quorate.records.voters import VoterSet
 from quorate.storage import layout
-from quorate.storage.directory_ids import told_directory_id
+from quorate.storage.directory_ids import missing_directory_id
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
@@ -37,21 +36,19 @@ from quorate.storage.log_scan import Witnesses, scan_log
 from quorate.storage.meta import (
     MetaProperties,
     check_partition_metadata,
-    lacks_directory_id,
     read_meta,
 )
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.refusing import Refusing
 from quorate.storage.repair import Repair
 from quorate.storage.rescue_record import refuse_unfinished
-from quorate.storage.rival import read_rival
+from quorate.storage.rival import rival_of
 from quorate.storage.segment import Segment
 from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.raft.rival import Rival
     from quorate.records.ids import ReplicaKey
     from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
@@ -189,11 +186,8 @@ class _Recovery:
 
     def _identity(self) -> MetaProperties:
         path = f"{self.directory}/{layout.META_PROPERTIES}"
-        self.lacks_id = lacks_directory_id(self.fs, path)
-        new = None
-        if self.lacks_id:
-            told = told_directory_id(self.fs, self.directory, self.snapshots, self.config.node_id)
-            new = told or self.config.new_directory_id
+        new = missing_directory_id(self.fs, self.directory, self.snapshots, self.config)
+        self.lacks_id = new is not None
         meta = read_meta(self.fs, path, new_directory_id=new)
         if meta is None:
             raise StorageError(
@@ -318,6 +312,10 @@ class _Recovery:
         abstains = found.healing.abstains
         if is_new and kraft_version == 0 and self.config.static_voters.voters and not marked:
             abstains = True
+        rival = None
+        if not self.is_rescue:
+            rival, finding = rival_of(self.fs, self.directory, found.meta, voters)
+            self.findings += finding
         return RecoveredState(
             log_start=min(starts, default=first),
             end=end,
@@ -328,20 +326,8 @@ class _Recovery:
             election=self._election(found, end),
             remembered_end=verdict.remembered_end,
             abstains=abstains,
-            rival=self._rival(found.meta, voters),
+            rival=rival,
         )
-
-    def _rival(self, meta: MetaProperties, voters: Sequence[VotersAt]) -> Rival | None:
-        """The leader of another quorum that this only voter has found (rule 34)."""
-        path = f"{self.directory}/{layout.RIVAL}"
-        remembered = None if self.is_rescue else read_rival(self.fs, path)
-        if remembered is None:
-            return None
-        reason = remembered.reason_to_ignore(meta, voters[-1].voters if voters else VoterSet())
-        if reason is None:
-            return remembered.rival
-        self.findings.append(f"{path}: {reason}: ignored")
-        return None
 
     def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
         """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.

@@ -21,12 +21,16 @@ from quorate.records.ids import (
     parse_directory_id,
 )
 from quorate.records.value import value
+from quorate.records.voters import VoterSet
+from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.meta import MetaProperties
 
 if TYPE_CHECKING:
-    from quorate.records.voters import VoterSet
+    from collections.abc import Sequence
+
+    from quorate.raft.messages import VotersAt
     from quorate.storage.files import FileSystem
 
 _VERSION: Final = 1
@@ -64,6 +68,21 @@ def read_rival(fs: FileSystem, path: str) -> RememberedRival | None:
             "cluster: restore it from a backup, or, once the other quorum is gone, run `quorate "
             "storage recover` on this directory"
         ) from error
+
+
+def rival_of(
+    fs: FileSystem, directory: str, meta: MetaProperties, voters: Sequence[VotersAt]
+) -> tuple[Rival | None, tuple[str, ...]]:
+    """The rival of the replica with these voter sets, and what a file says that is ignored.
+
+    Raises StorageError as `read_rival` does.
+    """
+    path = f"{directory}/{layout.RIVAL}"
+    remembered = read_rival(fs, path)
+    if remembered is None:
+        return None, ()
+    reason = remembered.reason_to_ignore(meta, voters[-1].voters if voters else VoterSet())
+    return (remembered.rival, ()) if reason is None else (None, (f"{path}: {reason}: ignored",))
 
 
 def write_rival(fs: FileSystem, path: str, remembered: RememberedRival) -> None:
