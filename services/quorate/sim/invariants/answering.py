@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import FetchRequest
 from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.processes import VoterProcesses
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
@@ -33,14 +34,19 @@ class EverybodyIsAnswered(Invariant):
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
-        # Of each leader, how many Fetches of which voter it has had in this life.
+        # Of each leader, how many Fetches of which voter have counted in this life.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
+        self._processes: dict[tuple[NodeId, int], VoterProcesses] = {}
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         if isinstance(request, FetchRequest) and request.replica is not None:
-            key = request.replica
-            counts = self._fetches.setdefault((node.node_id, node.incarnation), {})
+            key, life = request.replica, (node.node_id, node.incarnation)
+            processes = self._processes.setdefault(life, VoterProcesses())
+            fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
+            if processes.may_be_two(request, node.local_ms, fetch_timeout_ms):
+                return
+            counts = self._fetches.setdefault(life, {})
             counts[key] = counts.get(key, 0) + 1
 
     def looked(self) -> None:

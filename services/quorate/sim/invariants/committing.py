@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from quorate.raft.clones import SILENCE_SHARE
 from quorate.raft.messages import FetchRequest
 from quorate.records.ids import Epoch, Offset
 from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.processes import SLACK_MS, VoterProcesses
 from quorate.sim.invariants.voter_sets import ids
 from quorate.sim.oracle import Violation
 from quorate.sim.patience import slowest_call_us
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import Millis, NodeId, ReplicaKey
     from quorate.sim.seen import SeenNode, SeenWorld
 
-SLACK_MS: Final = 200
-
 
 @dataclass(slots=True)
 class _Told:
@@ -28,8 +26,7 @@ class _Told:
     incarnation: int
     epoch: Epoch
     ends: dict[ReplicaKey, Offset] = field(default_factory=dict)
-    processes: dict[ReplicaKey, tuple[int, Millis]] = field(default_factory=dict)
-    others_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
+    processes: VoterProcesses = field(default_factory=VoterProcesses)
     late: tuple[Offset, Millis] | None = None
 
     def forget(self, node_id: NodeId) -> None:
@@ -63,25 +60,14 @@ class WhatAMajorityHasIsCommitted(Invariant):
         if voter is not None and voter.key.directory_id is None:
             # Without directory ids a new disk speaks for the voter, and the old one no more.
             told.forget(voter.key.node_id)
-        if self._may_be_two(node, told, request):
+        fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
+        if told.processes.may_be_two(request, node.local_ms, fetch_timeout_ms):
             return
         is_of_this_log = node.log.epoch_before(request.fetch_offset) == request.last_fetched_epoch
         if is_of_this_log:
             told.ends[request.replica] = request.fetch_offset
         else:
             told.ends.pop(request.replica, None)
-
-    def _may_be_two(self, node: SeenNode, told: _Told, request: FetchRequest) -> bool:
-        """Whether the process before may still be this voter: then its disk counts (rule 33)."""
-        key, number = request.replica, request.incarnation
-        assert key is not None
-        before = told.processes.get(key)
-        if before is not None and before[0] != number:
-            told.others_ms[key] = before[1]
-        told.processes[key] = (number, node.local_ms)
-        other_ms = told.others_ms.get(key)
-        silence_ms = self.world.options.timeouts.fetch_timeout_ms // SILENCE_SHARE
-        return other_ms is not None and node.local_ms - other_ms < silence_ms + SLACK_MS
 
     def _of(self, node: SeenNode, epoch: Epoch) -> _Told:
         told = self._told.get(node.node_id)
