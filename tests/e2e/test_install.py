@@ -12,7 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.cluster import CHART, READY_WITHIN_S, wait_for
-from tests.e2e.commands import run
+from tests.e2e.commands import CommandFailedError, run
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
@@ -55,7 +55,17 @@ def test_what_alerts_and_the_dashboard_name_is_on_a_running_pod(cluster: Cluster
     release.install()
     release.await_voters(0, 1, 2)
 
-    texts = [release.metrics(pod, port) for pod in range(3) for port in (9464, 9465)]
+    texts: list[str] = []
+
+    def all_tell() -> bool | str:
+        # A pod is ready without its sidecar.
+        try:
+            texts[:] = [release.metrics(pod, port) for pod in range(3) for port in (9464, 9465)]
+        except CommandFailedError as error:
+            return str(error)
+        return True
+
+    wait_for("metrics of controllers and sidecars", READY_WITHIN_S, all_tell)
     there = {
         sample.name
         for text in texts
