@@ -42,7 +42,7 @@ BUGS: Final = (
     Bug(
         "image-beyond-its-batch",
         "the image of a batch holds the decision that did not fit into it",
-        (12,),
+        (50,),
         (Patch(Overlay, "freeze", _freeze_all),),
     ),
 )

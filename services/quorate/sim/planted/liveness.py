@@ -107,7 +107,7 @@ BUGS: Final = (
     Bug(
         "pre-vote-asked-once",
         "a voter that has lost a pre-vote asks for no other one",
-        (37,),
+        (42,),
         (Patch(Elections, "_draw_retry", _ask_once),),
     ),
     Bug(

@@ -203,7 +203,7 @@ BUGS: Final = (
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (26,),
+        (24,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
@@ -228,7 +228,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (89,),
+        (29,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
@@ -307,7 +307,7 @@ BUGS: Final = (
     Bug(
         "change-during-hand-over",
         "the voters are changed while leadership is handed over",
-        (193,),
+        (71,),
         (Patch(Changes, "why_pending", _overlook_hand_over),),
         within=300,
     ),

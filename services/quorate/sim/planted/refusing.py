@@ -48,7 +48,7 @@ BUGS: Final = (
     Bug(
         "serves-another-cluster",
         "a leader answers fetches of another cluster (rule 27)",
-        (13,),
+        (18,),
         (Patch(Leading, "_reason_to_refuse", _serve_any_cluster),),
     ),
     Bug(

@@ -198,7 +198,7 @@ BUGS: Final = (
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (20,),
+        (8,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
@@ -216,7 +216,7 @@ BUGS: Final = (
     Bug(
         "version-not-rolled-back",
         "kraft.version stays 1 although the upgrade was cut",
-        (27,),
+        (7,),
         (Patch(LogState, "truncate", _keep_version),),
         world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
     ),
