@@ -47,7 +47,7 @@ class Noted:
 
 
 def look(name: str, *, limit_s: float, is_searched: bool) -> Noted:
-    """Which noted seeds still catch this bug; else one that does, if it `is_searched`."""
+    """The noted seeds that still catch this bug; else one that does, if it `is_searched`."""
     held = tuple(seed for seed in BUGS[name].seeds if catches(name, seed))
     if held or not is_searched:
         return Noted(name, held)
@@ -56,7 +56,7 @@ def look(name: str, *, limit_s: float, is_searched: bool) -> Noted:
 
 
 def catches(name: str, seed: int) -> bool:
-    """Whether this seed fails with the bug, and in a world of its own only with it."""
+    """True when this seed fails with the bug, and in a world of its own only with it."""
     if run_seed(seed, bug=name, lines=0).failure is None:
         return False
     return not BUGS[name].world or run_seed(seed, world_of=name, lines=0).failure is None
@@ -94,7 +94,7 @@ def write(noted: Noted, folder: Path = PLANTED) -> None:
 
 
 def _place(text: str, bug: str) -> tuple[int, int] | None:
-    """Where the seeds of that bug begin and end in a file."""
+    """The places in a file at which the seeds of that bug begin and end."""
     for node in ast.walk(ast.parse(text)):
         is_bug = isinstance(node, ast.Call) and ast.unparse(node.func) == "Bug"
         if not is_bug or not isinstance(node, ast.Call) or len(node.args) <= _SEEDS:

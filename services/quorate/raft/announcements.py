@@ -189,7 +189,7 @@ class Announcements:
 
     @staticmethod
     def _next_in_turn(role: Resigned) -> ReplicaKey | None:
-        """Who should campaign in the place of the first one; None where that one has heard."""
+        """The voter to campaign in the place of the first one; None where that one has heard."""
         if not role.preferred or role.preferred[0].node_id in role.heard:
             return None
         return next((key for key in role.preferred if key.node_id in role.heard), None)

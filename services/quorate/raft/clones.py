@@ -141,7 +141,7 @@ class Clones:
         return Admission.COUNTED if is_alone else Admission.UNCOUNTED
 
     def _is_gone(self, process: Process) -> bool:
-        """Whether a process has ended, as far as its connection and its silence tell."""
+        """True when a process has ended, as far as its connection and its silence tell."""
         return process.has_ended or not _was_heard_lately(self.r, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
@@ -155,7 +155,7 @@ class Clones:
 
 
 def _ran_together(one: Process, other: Process) -> bool:
-    """Whether both ran when the later one of them was first heard."""
+    """True when both ran at the moment at which the later one was first heard."""
     first_round = max(one.first_round, other.first_round)
     return min(one.echoed, other.echoed) >= first_round
 
@@ -168,7 +168,7 @@ def _was_heard_lately(replica: Replica, process: Process) -> bool:
 def is_contested(
     replica: Replica, role: Leader, key: ReplicaKey, listeners: tuple[Endpoint, ...]
 ) -> bool:
-    """Whether these listeners may be those of a second process of that voter.
+    """True when these listeners may be those of a second process of that voter.
 
     Until it has turned out which process the voter is, its entry stays as it is.
     """
@@ -184,7 +184,7 @@ def is_contested(
 
 
 def is_told(replica: Replica, process: Process) -> bool:
-    """Whether a process was heard so lately that it may still run."""
+    """True when a process was heard so lately that it may still run."""
     oldest = replica.timers.now - replica.config.fetch_timeout_ms * TOLD_FACTOR
     return process.heard_ms >= oldest
 
@@ -216,12 +216,12 @@ def remarks(replica: Replica) -> Iterator[str]:
         yield (
             f"two processes are voter {state.key}: the one at {_words(endpoints)} counts, the one "
             f"at {_words(state.endpoints)} is refused. Each runs on a copy of one directory: stop "
-            "the copy, and format its directory anew"
+            "the copy, empty its directory, and format it"
         )
     if replica.is_refused:
         yield (
             f"the leader refuses this process, since another one is voter {replica.key}: one of "
-            "both runs on a copy of a directory. Stop the copy, and format its directory anew"
+            "both runs on a copy of a directory. Stop the copy, empty its directory, and format it"
         )
 
 

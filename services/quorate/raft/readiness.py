@@ -1,4 +1,4 @@
-"""Whether a replica could lead now: its state machine keeps up (rule 11), its disk answers (24).
+"""A replica's readiness to lead: its state machine keeps up (rule 11), its disk answers (24).
 
 It could not where a leader hears another process as this voter (33), or where there is another
 quorum of its cluster (34).
@@ -45,7 +45,7 @@ class Readiness:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a leader takes another process for this voter (rule 33); it says so anew."""
+        """True while a leader takes another process for this voter (rule 33)."""
         return self.refused_until is not None and self._timers.now < self.refused_until
 
     @property

@@ -107,7 +107,7 @@ class Replica:
 
     @property
     def is_bound(self) -> bool:
-        """Whether something keeps this replica from asking for votes that is no matter of sets."""
+        """True when something else than its voter sets keeps this replica from asking for votes."""
         is_away = self.is_stopping or self.is_refused or self.rival is not None
         return is_away or self.abstains or self.log.is_healing
 

@@ -209,7 +209,7 @@ def remark(replica: Replica) -> str | None:
     return (
         f"this is the only voter of its quorum, and {rival}, leads another quorum of cluster "
         f"{replica.config.cluster_id}: neither leads nor follows. If that one is right, stop this "
-        "process, and format its directory anew with --no-initial-controllers, so that it joins "
-        "the other; if this one is right, stop the other, format that directory anew, and run "
-        "`quorate storage recover` on this one"
+        "process, empty its directory, and format it with --no-initial-controllers, so that it "
+        "joins the other; if this one is right, stop the other, empty and format that directory, "
+        "and run `quorate storage recover` on this one"
     )

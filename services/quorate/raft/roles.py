@@ -223,7 +223,7 @@ class Doubles:
         return next((process for process in self.processes if process.number == number), None)
 
     def is_before_current(self, process: Process) -> bool:
-        """Whether this one comes before the current one."""
+        """True when this one comes before the current one."""
         numbers = [each.number for each in self.processes]
         return numbers.index(process.number) < numbers.index(self.current)
 

@@ -89,7 +89,7 @@ class Tracking:
         is_voter: bool,
         is_counted: bool = True,
     ) -> None:
-        """What the replica has flushed, and when it last had everything that it could have.
+        """Note the flushed end of the replica, and the time at which it last had all it could have.
 
         Where another process may still be this voter, what that one has flushed counts (rule 33).
         """

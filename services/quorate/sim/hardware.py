@@ -117,7 +117,7 @@ class Hardware:
 
     @property
     def flushed_end_on_platter(self) -> Offset | None:
-        """What a power cut leaves of flushed-end; None where the file is not what it was."""
+        """The flushed end that a power cut leaves; None where the file is not as it was."""
         if self.spoiling.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
             return None
         newest = newest_slot(self.disk.on_platter(f"{DATA_DIR}/{FLUSHED_END}"))

@@ -108,7 +108,7 @@ class ProcessOptions:
 
 @named_value
 class MembershipOptions:
-    """How often operators change the quorum.
+    """The rates at which operators change the quorum.
 
     `bold_voters_every_ms` is for changes without force that nobody looked at before.
     """

@@ -49,12 +49,12 @@ class WatchedDriver(RaftDriver):
 
     @property
     def wake_at_ms(self) -> Millis | None:
-        """When the core wants to be woken, as far as it has told."""
+        """The time at which the core wants to be woken, as far as it has told."""
         return self._alarm.wanted_ms
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether all that the core has told is done, and nothing came that it has not heard of."""
+        """True when all that the core has told is done, and it has heard of all that came."""
         is_busy = self._barriers.is_under_way or self._is_pumping
         return not (is_busy or self._effects or self._inbox or self.ending)
 

@@ -79,7 +79,7 @@ class SeenNode(Protocol):
 
     @property
     def flushed_end_on_platter(self) -> Offset | None:
-        """What a power cut leaves of the flushed end; None where the file is not what it was."""
+        """The flushed end that a power cut leaves; None where the file is not as it was."""
         ...
 
     @property
@@ -104,12 +104,12 @@ class SeenNode(Protocol):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether its core hears of what happens, and all that it has told is done."""
+        """True when its core hears of what happens, and all that it has told is done."""
         ...
 
     @property
     def wake_at_ms(self) -> Millis | None:
-        """When its core wants to be woken, as far as it has told; of a core at rest."""
+        """The time at which its core, at rest, wants to be woken, as far as it has told."""
         ...
 
     @property

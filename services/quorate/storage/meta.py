@@ -109,7 +109,7 @@ def read_meta(
 
 
 def lacks_directory_id(fs: FileSystem, path: str) -> bool:
-    """Whether meta.properties is there without a directory.id, as Kafka before 3.7 wrote it.
+    """True when meta.properties is there without a directory.id, as Kafka before 3.7 wrote it.
 
     False where another line is malformed: whoever reads the file then says what is wrong with it.
     """

@@ -44,7 +44,7 @@ class RememberedRival:
     rival: Rival
 
     def reason_to_ignore(self, meta: MetaProperties, voters: VoterSet) -> str | None:
-        """Why it is no matter of a directory with these latest voters; None where it is one."""
+        """The reason why it is no matter of a directory with these voters; None where it is one."""
         if self.finder != meta:
             return f"found by {self.finder}, and this is {meta}"
         key = ReplicaKey(meta.node_id, meta.directory_id)

@@ -14,7 +14,7 @@ class One:
 
 
 def taken(turns: Turns[One], count: int, *, costs: dict[str, float]) -> str:
-    """Whose turns those are, when everybody has work again behind each."""
+    """The order of turns, where each client has work again after its own."""
     names = ""
     for _ in range(count):
         one = turns.first()

@@ -1,4 +1,4 @@
-"""When a replica was heard, as a value."""
+"""The times at which a replica was heard, as a value."""
 
 from __future__ import annotations
 

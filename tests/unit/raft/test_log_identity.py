@@ -1,4 +1,4 @@
-"""Whose log it is, told by the place and the content of its newest voter set (rule 34)."""
+"""The quorum of a log, told by the place and the content of its newest voter set (rule 34)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def alone(
 
 
 def questions(update: api.Update) -> dict[int, CallId]:
-    """Who is asked in this step whether it leads."""
+    """The peers that are asked in this step whether they lead."""
     return {
         to: call
         for to, (call, request) in cores.calls(update).items()

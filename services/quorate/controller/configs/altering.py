@@ -71,7 +71,7 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
 
 
 def _may_elect(record: MetadataRecord) -> bool:
-    """Whether replicas out of sync may lead that could not before.
+    """True when replicas out of sync may lead that could not before.
 
     A topic's own value that is removed may have hidden that of all brokers.
     """

@@ -109,11 +109,11 @@ class _Creation:
         )
 
     def _is_small(self, topic: NewTopic) -> bool:
-        """Whether its partitions are made together with those of its neighbours."""
+        """True when its partitions are made together with those of its neighbours."""
         return not topic.assignments and self._wanted(topic)[0] < COLUMNS_MIN
 
     def _joins_small(self, topic: NewTopic) -> bool:
-        """Whether it may go into the same columns as the small ones that were kept."""
+        """True when it may go into the same columns as the small ones that were kept."""
         if not self._is_small(topic):
             return False
         partitions, factor = self._wanted(topic)
@@ -221,7 +221,7 @@ class _Creation:
                 return topic_id
 
     def _wanted(self, topic: NewTopic) -> tuple[int, int]:
-        """How many partitions and replicas are asked for."""
+        """The numbers of partitions and of replicas that are asked for."""
         settings = self._settings
         partitions, factor = topic.partitions, topic.replication_factor
         if partitions == USE_DEFAULT:
@@ -231,7 +231,7 @@ class _Creation:
         return partitions, factor
 
     def _size(self, topic: NewTopic) -> tuple[int, int]:
-        """How many partitions and replicas. Raises RefusedError where they cannot be placed."""
+        """Count partitions and replicas. Raises RefusedError where they cannot be placed."""
         partitions, factor = self._wanted(topic)
         if partitions < 1:
             message = (

@@ -24,7 +24,7 @@ CALLS: Final = 4
 
 @dataclass(slots=True)
 class _Flushed:
-    """What one process had flushed when, since nothing but time can tell how old it is."""
+    """Ends that one process had flushed, with their times: only time tells how old one is."""
 
     troubles: int
     ends: deque[tuple[Millis, Offset]] = field(default_factory=deque)

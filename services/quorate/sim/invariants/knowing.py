@@ -1,4 +1,4 @@
-"""What cores know of their logs."""
+"""The cores' knowledge of their logs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Decided(NamedTuple):
-    """What a leader knew when it decided on another set, and who may have forced it."""
+    """A leader's knowledge when it decided on another set, and those who may have forced it."""
 
     incarnation: int
     at_ms: Millis

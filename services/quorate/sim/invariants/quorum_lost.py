@@ -171,7 +171,7 @@ class LeadersResignForWant(Invariant):
 
 
 def _is_served(request: RequestReceived, update: Update) -> bool:
-    """Whether a leader took it for a word of a replica that follows it."""
+    """True when a leader took it for a word of a replica that follows it."""
     answer: Response | None = None
     for effect in update.effects:
         if isinstance(effect, SendReply) and effect.token == request.token:
