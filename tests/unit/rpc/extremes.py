@@ -43,6 +43,7 @@ NUMBERS: Final = (
     -(2**31),
 )
 WIDE_NUMBERS: Final = (*NUMBERS, 2**31, 2**32, 2**62, 2**63 - 1, -(2**63))
+UNSIGNED_NUMBERS: Final = (0, 1, 2**31, 2**32 - 1)
 FRACTIONS: Final = (0.0, -0.0, 0.5, 1e-320, 1e300, math.inf, -math.inf, math.nan)
 TEXTS: Final = (
     "",
@@ -92,6 +93,8 @@ def values(field: Any) -> tuple[Any, ...]:
         return (False, True)
     if name == "double":
         return FRACTIONS
+    if name == "fixed32":
+        return UNSIGNED_NUMBERS
     return WIDE_NUMBERS if name in _WIDE else NUMBERS
 
 
