@@ -103,7 +103,7 @@ class Broker:
 
 
 class Beside:
-    """Everybody but the neighbour, who has them take their turns."""
+    """All clients but the neighbour, which has them take their turns."""
 
     def __init__(self, load: UnaryLoad, brokers: Sequence[Broker], requests: int) -> None:
         self._load = load
@@ -112,7 +112,7 @@ class Beside:
         self._poll = _polled(self._brokers)
 
     def is_over(self) -> bool:
-        """True once all is created; until then everybody has a turn."""
+        """True once all is created; until then each client has a turn."""
         for broker in self._brokers.values():
             broker.beat_if_due()
         for number, _ in self._poll.poll(0):

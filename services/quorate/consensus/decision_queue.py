@@ -3,7 +3,7 @@
 A client is an address (h2/peers.py). Of those that wait, the one whose decisions used the least
 time is next (h2/turns.py), so that one who creates topics by the million delays another by one
 decision. The requests of one client stay in their order, but for heartbeats: these are a client of
-their own, since brokers may share an address with whoever creates topics.
+their own, since brokers may share an address with a client that creates topics.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class DecisionQueue:
         return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
     def _leave(self, future: asyncio.Future[WriteReply]) -> None:
-        """Somebody gave up, whose request may have been taken in the same turn of the loop."""
+        """A caller gave up, whose request may have been taken in the same turn of the loop."""
         lane = self._waiting.pop(future, None)
         if lane is not None:
             del lane.asked[future]

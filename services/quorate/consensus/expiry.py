@@ -6,7 +6,7 @@ is never behind by more than one, and what clients write goes in between.
 
 That a broker was not heard may be this process's own doing. A loop that stood reads what had come
 in the turns that follow, so that what is due waits for a last call. After a long pause times begin
-anew, and a broker whose heartbeat waits for its decision is not silent.
+again, and a broker whose heartbeat waits for its decision is not silent.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Settling:
 
     `brokers` are those for whom the pass under way was begun, `later` those for whom another one
     has to follow; `again` that one has to follow although no broker came or went. A sweep is the
-    first pass of an active controller, and concerns everybody.
+    first pass of an active controller, and concerns all brokers.
     """
 
     cursor: PassCursor | None = None

@@ -1,7 +1,7 @@
 """Turns by used time: of those that have work, the one that used the least is first.
 
-This is start-time fair queueing. Nothing here tells what a turn is or how long it takes: whoever
-hands them out charges for them afterwards.
+This is start-time fair queueing. Nothing here tells what a turn is or how long it takes: the
+caller charges for each turn afterwards.
 """
 
 from __future__ import annotations

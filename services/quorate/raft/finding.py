@@ -90,7 +90,7 @@ class Finding:
         """Whether this replica has no leader that answers it.
 
         An election comes first: a voter that just missed its leader asks for pre-votes, and only
-        when that has led nowhere for somebody who knows more. No successor announces itself to a
+        when that has led nowhere who leads. No successor announces itself to a
         leader that left the voters, once it has told them all of its end.
         """
         match self.r.role:

@@ -1,12 +1,12 @@
-"""The only voter of a quorum that finds another quorum of the same cluster (rule 34).
+"""The single voter of a quorum that finds another quorum of the same cluster (rule 34).
 
 A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
 vote of its only voter. A leader that leads without it leads another quorum: one of the two
 directories was formatted by mistake, and their logs agree in offsets and epochs but not in what
-they hold. The only voter then neither leads nor follows, and says so, until a person decides.
+they hold. The single voter then neither leads nor follows, and says so, until a person decides.
 
 What others say of such a leader is not enough to give up on: it is asked itself, where it is said
-to be. And since no replica calls one that is in no voter set but its own, an only voter that leads
+to be. And since no replica calls one that is in no voter set but its own, a single voter that leads
 asks its bootstrap servers now and then who leads.
 """
 
@@ -83,7 +83,7 @@ class Rivalry:
         return True
 
     def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
-        """True when it leads without the vote of this only voter.
+        """True when it leads without the vote of this single voter.
 
         One that was followed before it removed all other voters needed no vote of this one.
         """
@@ -99,7 +99,7 @@ class Rivalry:
     # --- asking -----------------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Ask whoever is said to lead; an only voter that leads asks around as well."""
+        """Ask the replica that is said to lead; a single voter that leads asks its servers."""
         r = self.r
         if r.rival is not None or not self.is_alone():
             self._alleged = None
@@ -142,7 +142,7 @@ class Rivalry:
         self.r.send(CallKind.LOOK_AROUND, peer, question)
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Only its own word tells that somebody leads; what another one says is looked into."""
+        """Only a leader's own answer proves that it leads; others' answers are followed up."""
         if self._alleged is not None and call.to == self._alleged.node_id:
             self._alleged = None
         if isinstance(response, CallFailure) or call.at is None:
@@ -170,7 +170,7 @@ class Rivalry:
         r = self.r
         r.readiness.rival = rival
         r.out.emit(SaveRival(rival))
-        text = f"{rival} has not asked this only voter for its vote: there are two quorums"
+        text = f"{rival} has not asked this single voter for its vote: there are two quorums"
         r.out.note(NoteKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
         if isinstance(r.role, Leader):
             self.becoming.resigned((), Cause.RIVAL, text)

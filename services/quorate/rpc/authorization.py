@@ -64,8 +64,8 @@ FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 # A refusal names the caller, the method and the rights that it needs.
 _REFUSAL_SHOWN_MAX: Final = 500
 _NOBODY: Final = Caller(ANONYMOUS)
-# Who calls, for the services behind the interceptor; without one everybody is anonymous. Peers that
-# show no names call for nobody else, and are not told apart.
+# The caller, for the services behind the interceptor; without one all are anonymous. Peers that
+# show no names call for themselves, and are not told apart.
 CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
 
 

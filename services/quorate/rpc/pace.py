@@ -4,7 +4,7 @@ A slice that only steps aside for one turn of the loop makes whatever takes a do
 an election) wait for a dozen slices. A pause lasts until others have used their share of the
 thread's time, however fast the machine is and however large a unit of the work was; it ends early
 once the others leave the loop idle. Time is that of the CPU: on a machine that is busy with other
-processes work takes longer by the clock on the wall, and pauses would grow with it.
+processes work takes longer in wall-clock time, and pauses would grow with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP_S: Final = 0.001
 _BUSY_SHARE: Final = 0.5
 # No pause is as short.
 _NOTHING_S: Final = 0.0001
-# A turn of the loop in which nobody did anything takes less. What comes in one turn may be done in
+# A turn of the loop in which no other task ran takes less. What comes in one turn may be done in
 # the next.
 _EMPTY_TURN_S: Final = 0.00005
 _EMPTY_TURNS: Final = 2
@@ -57,8 +57,8 @@ class Pace:
     ) -> None:
         """`share` is the part of the time that the work may take, above 0, at most 1.
 
-        Work that `steps_aside` only lets others have their turns: where clients wait for it, and
-        it for nobody. `clock` tells the time that the thread has used.
+        Work that `steps_aside` only lets others have their turns: clients wait for it, and it does
+        not wait for them. `clock` tells the time that the thread has used.
         """
         self._pause_factor = 1 / share - 1
         self._slice_s = slice_s

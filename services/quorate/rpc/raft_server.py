@@ -73,7 +73,7 @@ class Fetchers:
         return self._of_voters if is_voter else self._places
 
     def prefer(self, replica: ReplicaKey | None, peer: str) -> None:
-        """Serve the connection of this call before all clients', if a voter calls (rule 33).
+        """Serve the connection of this call before all clients', if a voter calls.
 
         Some connections are kept for its address.
         """

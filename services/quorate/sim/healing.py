@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TIMEOUTS_TO_HEAL: Final = 60
 WRITES_MAX: Final = 3
-# In so many worlds nobody would rather lead at the last election.
+# In so many worlds every replica leaves the last election to others at first.
 ALL_BEHIND: Final = 0.3
 
 

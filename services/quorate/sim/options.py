@@ -110,7 +110,7 @@ class ProcessOptions:
 class MembershipOptions:
     """The rates at which operators change the quorum.
 
-    `bold_voters_every_ms` is for changes without force that nobody looked at before.
+    `bold_voters_every_ms` is for changes without force that were not checked before.
     """
 
     voters_every_ms: int = 0

@@ -69,7 +69,7 @@ def format_directory(
         write_atomically(fs, mark, b"")
     else:
         remove_durably(fs, mark)
-    # Another quorum that was found by whoever had this directory before (rule 34).
+    # Another quorum that an earlier replica in this directory found (rule 34).
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
     ensure_partition_metadata(fs, f"{log_dir}/{layout.PARTITION_METADATA}")
     write_meta(fs, path, formatting.meta)

@@ -111,7 +111,7 @@ def read_meta(
 def lacks_directory_id(fs: FileSystem, path: str) -> bool:
     """True when meta.properties is there without a directory.id, as Kafka before 3.7 wrote it.
 
-    False where another line is malformed: whoever reads the file then says what is wrong with it.
+    False if another line is malformed: `read_meta` then says what is wrong with it.
     """
     try:
         return fs.exists(path) and "directory.id" not in _properties(fs.read(path))

@@ -207,6 +207,6 @@ def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
     remove_durably(fs, f"{directory}/{layout.LOG_DIR}/{bootstrap}")
     # Records that are not there any more cannot be fetched again from anybody.
     remove_durably(fs, f"{directory}/{layout.HEALING}")
-    # Whoever recovers a quorum has decided which one is right.
+    # An operator who recovers a quorum has decided which one is right.
     remove_durably(fs, f"{directory}/{layout.RIVAL}")
     write_meta(fs, f"{directory}/{layout.META_PROPERTIES}", after)

@@ -1,8 +1,8 @@
-"""The leader of the other quorum that an only voter has found (rule 34): durable before all else.
+"""The leader of the other quorum that a single voter has found (rule 34): durable before all else.
 
 Kafka's `quorum-state` could name a leader, but not one that this replica does not follow, nor one
 of an epoch that it has led itself. So it has a file of its own, which goes when a person has
-decided (`quorate storage recover`, or a directory that is formatted anew). It names the directory
+decided (`quorate storage recover`, or a directory that is formatted again). It names the directory
 that it was written in, and says nothing to any other one, nor to a replica of a quorum of several.
 """
 
@@ -49,7 +49,7 @@ class RememberedRival:
             return f"found by {self.finder}, and this is {meta}"
         key = ReplicaKey(meta.node_id, meta.directory_id)
         if len(voters) != 1 or key not in voters:
-            return f"found by an only voter, and the voters are {voters.ids}"
+            return f"found by a single voter, and the voters are {voters.ids}"
         return None
 
 

@@ -69,7 +69,7 @@ async def test_a_second_quorum_stands_down_and_the_first_goes_on(tmp_path: Path)
             await members.bring_up(4)
             await stands_down(members, 4)
             await load.goes_on()
-            # Whoever leads next, and whatever the rival says: it takes no part.
+            # Whichever voter leads next, the other quorum's replica takes no part.
             await members.kill(await members.leader_id())
             await load.goes_on()
             await members.kill(4)

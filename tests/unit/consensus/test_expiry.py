@@ -96,7 +96,7 @@ async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
     expiry.arm()
     expiry._due()
     assert (timers.delays, decider.asked_ms) == ([0, LAST_CALL_MS / 1000], [])
-    # Everybody was heard meanwhile.
+    # All brokers were heard meanwhile.
     decider.wake_at_ms = 9000
     clock(1000 + LAST_CALL_MS)
     expiry._due()

@@ -1,4 +1,4 @@
-"""Turns of whoever has work, by what each has used."""
+"""Turns of clients that have work, by the time that each has used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Brokers' sessions: who was heard when, and how far each has replayed the metadata log.
 
-Sessions are the one state that is not in the log. Only the active controller has them, they begin
-anew when it becomes active, and they change when a heartbeat comes and with what is decided on it.
+Sessions are the one state that is not in the log. Only the active controller has them, they
+begin when it becomes active, and they change when a heartbeat arrives and when it is decided.
 """
 
 from __future__ import annotations

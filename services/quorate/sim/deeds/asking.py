@@ -51,8 +51,8 @@ class Question(ABC):
 class Add(Question):
     """Add a node, with the disk that it has, to the voters.
 
-    Where the set has it with another disk, somebody forgot that this must go first. Who `is_bold`
-    has not looked whether the voters run.
+    Where the set has it with another disk, the operator forgot that this must go first. One that
+    `is_bold` has not looked whether the voters run.
     """
 
     whom: int

@@ -33,8 +33,8 @@ class _Flushed:
 class FlushedEndsAreYoung(Invariant):
     """A power cut leaves a flushed end that says what was flushed a second ago, or more.
 
-    Rot below what it says is damage, above it a torn tail that nobody misses. Looked at when a
-    process ends, on the platter of its disk. Source: rule 12.
+    Rot below what it says is damage, above it a torn tail that is cut off. Looked at when a process
+    ends, on the platter of its disk. Source: rule 12.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -116,7 +116,7 @@ class Invariant:
         """A core has handled a request; `is_due` is whether a timer acted in the same step."""
 
     def noted(self, node: SeenNode, note: Note) -> None:
-        """A core has said something; what it has just handled nobody else has heard of yet."""
+        """A core has said something; no other node has heard yet of what it has just handled."""
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response

@@ -1,4 +1,4 @@
-"""Changes of the voters that nobody forced."""
+"""Changes of the voters without force."""
 
 from __future__ import annotations
 
