@@ -22,7 +22,7 @@ from quorate.controller.decision import Bulk, Context, Decision, Outcome, Propos
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.judging import NOT_JUDGED, judge_write_in_slices
+from quorate.controller.judging import NOT_JUDGED, judge_write_in_slices, may_whole
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
@@ -242,8 +242,8 @@ class Controller:
             return False
         active, authorizer = self._required(), self._settings.authorizer
         if authorizer is not None:
-            permission, rights = request.permission, authorizer.rights(active.overlay.view, caller)
-            if not any(rights.may(permission.operation, on) for on in permission.on):
+            rights = authorizer.rights(active.overlay.view, caller)
+            if not may_whole(rights, request.permission):
                 return False
         arrived(active.soft, active.overlay.view, request, now_ms)
         return True

@@ -85,9 +85,14 @@ def judge_read(rights: Rights, request: ReadRequest) -> None:
         require_whole(rights, request.permission)
 
 
+def may_whole(rights: Rights, permission: Permission) -> bool:
+    """True when the caller may have it done to one of its resources."""
+    return any(rights.may(permission.operation, resource) for resource in permission.on)
+
+
 def require_whole(rights: Rights, permission: Permission) -> None:
     """Raises RefusedError where the caller may not have it done to any of its resources."""
-    if not any(rights.may(permission.operation, resource) for resource in permission.on):
+    if not may_whole(rights, permission):
         raise refusal_of(rights, permission.operation, permission.on[0])
 
 

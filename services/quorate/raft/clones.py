@@ -61,6 +61,12 @@ class Clones:
             if len(role.doubles) >= len(self.r.voters) + 1:
                 self._forget_others(role)
             found = role.doubles[key] = Doubles(number)
+        processes = found.processes
+        if len(processes) == 1 and processes[0].number == number:
+            # Nearly always; the rest of this would come to the same.
+            found.is_clone = False
+            self._note(role, processes[0], request)
+            return Admission.COUNTED
         self._forget_silent(found)
         process = found.process(number) or self._add(role, found, number)
         if process is None:
@@ -68,11 +74,14 @@ class Clones:
         current = found.process(found.current)
         if process is not current and (current is None or self._is_gone(current)):
             self._take_over(found, process)
+        self._note(role, process, request)
+        self._find_clones(found, process, key)
+        return self._judge(found, process)
+
+    def _note(self, role: Leader, process: Process, request: FetchRequest) -> None:
         process.heard_ms, process.has_ended = self.r.timers.now, False
         process.endpoints = request.replica_endpoints
         process.echoed = max(process.echoed, min(request.read_round, role.read_round))
-        self._find_clones(found, process, key)
-        return self._judge(found, process)
 
     def _forget_others(self, role: Leader) -> None:
         """Those that are voters no more need no memory."""

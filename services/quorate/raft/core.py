@@ -270,7 +270,8 @@ class RaftCore:
     def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
         """Handle what an answer says, as far as it is believed (rules 27 and 28)."""
         if self.replica.rival is not None:
-            return  # It was asked before this replica found another quorum (rule 34).
+            # What was asked before it found another quorum is of no concern any more (rule 34).
+            return
         believing = self.believing
         answer = believing.screened(call, response)
         if not isinstance(answer, CallFailure) and not believing.teaches_nothing(answer.error):

@@ -27,8 +27,6 @@ class Learning:
     def learn(self, info: LeaderInfo, why: str) -> None:
         """Another replica names an epoch, and maybe its leader (seed: maybeTransition)."""
         r, becoming = self.r, self.becoming
-        if r.rival is not None:
-            return  # It follows no leader any more, whoever answers late (rule 34).
         if info.epoch < r.epoch or info.leader_id == r.node_id or self.rivalry.doubts(info):
             return
         endpoints, leader_id = info.endpoints, info.leader_id

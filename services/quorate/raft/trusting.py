@@ -29,7 +29,8 @@ class Trusting:
             return f"it names {info.leader_id} as leader of its epoch"
         if 0 <= response.high_watermark < r.high_watermark:
             return f"its high watermark is {response.high_watermark}, {self._committed()}"
-        if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
+        marks = response.voters_known
+        if marks and any(is_of_another_quorum(r.log, mark) for mark in marks):
             return "its log is of another quorum: both have the same epoch where others vote"
         if response.diverging is not None:
             return self._why_not_cut(response.diverging)
