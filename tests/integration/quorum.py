@@ -15,6 +15,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from quorate.cli.local_quorum import (
     METRICS_PORT_STEP,
     NodePlan,
@@ -38,6 +41,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
+from quorate.rpc.health import READINESS
 from quorate.settings.transport import TRANSPORT
 from quorate.storage.identities import draw_uuid
 from quorate.storage.meta import MetaProperties
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import DescribeQuorumResponse
 
 DEADLINE_S: Final = 120.0
+SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 POLL_S: Final = 0.05
 # A controller that stands still is passed over after this; a slow one has answered.
 DESCRIBE_S: Final = 2.0
@@ -141,6 +147,20 @@ class Controllers:
     def signal(self, node_id: int, number: signal.Signals) -> None:
         """Send a signal to one node's process, which stays one of ours."""
         self.processes[node_id].send_signal(number)
+
+    async def is_ready(self, node_id: int) -> bool | None:
+        """True when a node says that it is ready, None when it does not answer."""
+        node = self.nodes[node_id]
+        async with grpc.aio.insecure_channel(f"{node.host}:{node.health_port}") as channel:
+            request = health_pb2.HealthCheckRequest(service=READINESS)
+            try:
+                answer = await health_pb2_grpc.HealthStub(channel).Check(
+                    request, timeout=DEADLINE_S
+                )
+            except grpc.aio.AioRpcError:
+                return None
+        assert answer.status in (SERVING, NOT_SERVING)
+        return bool(answer.status == SERVING)
 
     async def kill(self, *node_ids: int) -> None:
         """kill -9, and wait until they are gone."""

@@ -8,12 +8,9 @@ import sys
 import urllib.request
 from typing import TYPE_CHECKING
 
-import grpc.aio
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from quorate.controller.topics.messages import NewTopic
-from quorate.rpc.health import READINESS
 from tests.integration.hanging_controller import HANG
 from tests.integration.quorum import DEADLINE_S, Quorum
 
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
 
 FLUSHES = "fdatasync sync_dir"
 EVERYTHING = "fdatasync sync_dir open read read_at truncate rename remove list_dir"
-SERVING = health_pb2.HealthCheckResponse.SERVING
-NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class HangingQuorum(Quorum):
@@ -50,22 +45,11 @@ class HangingQuorum(Quorum):
     def environment(self, node: NodePlan) -> dict[str, str]:
         return super().environment(node) | {HANG: str(self.gate(node.node_id))}
 
-    async def is_ready(self, node_id: int) -> bool:
-        node = self.nodes[node_id]
-        async with grpc.aio.insecure_channel(f"{node.host}:{node.health_port}") as channel:
-            request = health_pb2.HealthCheckRequest(service=READINESS)
-            answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=DEADLINE_S)
-        assert answer.status in (SERVING, NOT_SERVING)
-        return bool(answer.status == SERVING)
-
     async def hears_signals(self, node_id: int) -> None:
         """Wait until the process answers a probe."""
 
         async def check() -> bool:
-            try:
-                return not await self.is_ready(node_id)
-            except grpc.aio.AioRpcError:
-                return False
+            return await self.is_ready(node_id) is False
 
         await self.eventually(f"node {node_id} answers a probe", check)
 
@@ -115,12 +99,16 @@ async def test_a_leader_whose_disk_hangs_makes_room_and_comes_back(
     after = await hanging.leader(above_epoch=before.epoch)
     assert after.leader.leader_id != old
     await hanging.said(old, "the disk hangs, this controller is not ready")
-    assert not await hanging.is_ready(old)
+    assert await hanging.is_ready(old) is False
     assert await hanging.metric(old, "disk_call_age_seconds") > 1.0
     await hanging.create(NewTopic("after"))
     hanging.release(old)
     await hanging.said(old, "the disk answers again")
-    await hanging.eventually("it is ready again", lambda: hanging.is_ready(old))
+
+    async def is_ready_again() -> bool:
+        return await hanging.is_ready(old) is True
+
+    await hanging.eventually("it is ready again", is_ready_again)
     await hanging.assert_logs_agree()
 
 

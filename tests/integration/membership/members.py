@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
@@ -31,7 +32,7 @@ from tests.integration.disks import committed_batches
 from tests.integration.quorum import DEADLINE_S, FAST, POLL_S, Controllers, free_quorum
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
 CHANGE_MS: Final = Millis(5000)
@@ -244,6 +245,17 @@ class Load:
         assert isinstance(reply, ListTopicsReply)
         assert set(self.acknowledged) <= {topic.name for topic in reply.topics}
         assert self.acknowledged
+
+
+@asynccontextmanager
+async def under_load(root: Path) -> AsyncIterator[tuple[Members, Load]]:
+    """Three voters that take writes; at the end all that was acknowledged is there."""
+    async with Members(root, voters=3) as members:
+        await members.register_brokers()
+        async with Load(members) as load:
+            await load.goes_on()
+            yield members, load
+        await load.nothing_is_lost()
 
 
 def directory_of(node: NodePlan) -> DirectoryId:

@@ -6,19 +6,17 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-import grpc.aio
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-
 from quorate.cli.local_quorum import format_node
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
-from quorate.rpc.health import READINESS
 from quorate.storage.meta import MetaProperties
-from tests.integration.membership.members import Load, Members
+from tests.integration.membership.members import under_load
 from tests.integration.quorum import DEADLINE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.integration.membership.members import Members
 
 
 def found_a_quorum(members: Members, node_id: int) -> None:
@@ -33,17 +31,6 @@ def found_a_quorum(members: Members, node_id: int) -> None:
     format_node(node.metadata_dir, meta, voters)
 
 
-async def is_ready(members: Members, node_id: int) -> bool:
-    node = members.all_nodes[node_id]
-    async with grpc.aio.insecure_channel(f"{node.host}:{node.health_port}") as channel:
-        request = health_pb2.HealthCheckRequest(service=READINESS)
-        try:
-            answer = await health_pb2_grpc.HealthStub(channel).Check(request, timeout=DEADLINE_S)
-        except grpc.aio.AioRpcError:
-            return False
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
-
-
 async def stands_down(members: Members, node_id: int) -> None:
     """Wait until that controller is not ready, and says why."""
     node = members.all_nodes[node_id]
@@ -53,7 +40,7 @@ async def stands_down(members: Members, node_id: int) -> None:
         is_told = not isinstance(answer, str) and any(
             "leads another quorum" in line for line in answer.remarks
         )
-        return is_told and not await is_ready(members, node_id)
+        return is_told and await members.is_ready(node_id) is False
 
     await members.eventually(f"node {node_id} stands down", says_why)
     rival = json.loads((node.metadata_dir / "rival").read_bytes())
@@ -61,34 +48,26 @@ async def stands_down(members: Members, node_id: int) -> None:
 
 
 async def test_a_second_quorum_stands_down_and_the_first_goes_on(tmp_path: Path) -> None:
-    async with Members(tmp_path, voters=3) as members:
-        await members.register_brokers()
-        async with Load(members) as load:
-            await load.goes_on()
-            found_a_quorum(members, 4)
-            await members.bring_up(4)
-            await stands_down(members, 4)
-            await load.goes_on()
-            # Whichever voter leads next, the other quorum's replica takes no part.
-            await members.kill(await members.leader_id())
-            await load.goes_on()
-            await members.kill(4)
-            await members.bring_up(4)
-            await stands_down(members, 4)
-            await load.goes_on()
-        await load.nothing_is_lost()
+    async with under_load(tmp_path) as (members, load):
+        found_a_quorum(members, 4)
+        await members.bring_up(4)
+        await stands_down(members, 4)
+        await load.goes_on()
+        # Whichever voter leads next, the other quorum's replica takes no part.
+        await members.kill(await members.leader_id())
+        await load.goes_on()
+        await members.kill(4)
+        await members.bring_up(4)
+        await stands_down(members, 4)
+        await load.goes_on()
 
 
 async def test_a_voters_place_that_is_formatted_as_a_quorum_stands_down(tmp_path: Path) -> None:
     """The leader calls it where the voter was."""
-    async with Members(tmp_path, voters=3) as members:
-        await members.register_brokers()
-        async with Load(members) as load:
-            await load.goes_on()
-            victim = await members.follower_id()
-            await members.kill(victim)
-            found_a_quorum(members, victim)
-            await members.bring_up(victim)
-            await stands_down(members, victim)
-            await load.goes_on()
-        await load.nothing_is_lost()
+    async with under_load(tmp_path) as (members, load):
+        victim = await members.follower_id()
+        await members.kill(victim)
+        found_a_quorum(members, victim)
+        await members.bring_up(victim)
+        await stands_down(members, victim)
+        await load.goes_on()
