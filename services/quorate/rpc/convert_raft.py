@@ -266,18 +266,20 @@ def fetch_request(value: pb.FetchRequest) -> m.FetchRequest:
         replica_endpoints=endpoints_of(value.replica_endpoints, "replica_endpoints"),
         read_round=value.read_round,
         incarnation=value.incarnation,
-        voters_at=_voters_mark(value),
+        voters_at=_mark(value.voters_at, "voters_at") if value.HasField("voters_at") else None,
     )
 
 
-def _voters_mark(value: pb.FetchRequest) -> VotersMark | None:
-    if not value.HasField("voters_checksum"):
-        return None
+def _mark(value: pb.VotersMark, field: str) -> VotersMark:
     return VotersMark(
-        offset=Offset(at_least_0(value.voters_offset, "voters_offset")),
-        epoch=Epoch(at_least_0(value.voters_epoch, "voters_epoch")),
-        checksum=value.voters_checksum,
+        offset=Offset(at_least_0(value.offset, f"{field}.offset")),
+        epoch=Epoch(at_least_0(value.epoch, f"{field}.epoch")),
+        checksum=value.checksum,
     )
+
+
+def _pb_mark(value: VotersMark) -> pb.VotersMark:
+    return pb.VotersMark(offset=value.offset, epoch=value.epoch, checksum=value.checksum)
 
 
 def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
@@ -295,9 +297,7 @@ def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
         replica_endpoints=pb_endpoints(value.replica_endpoints),
         read_round=value.read_round,
         incarnation=value.incarnation,
-        voters_offset=0 if mark is None else mark.offset,
-        voters_epoch=0 if mark is None else mark.epoch,
-        voters_checksum=None if mark is None else mark.checksum,
+        voters_at=None if mark is None else _pb_mark(mark),
     )
 
 
@@ -379,14 +379,7 @@ def fetch_response(
         snapshot_id=_end(value.snapshot_id) if value.HasField("snapshot_id") else None,
         records=parse_batches(data) if data else None,
         read_round=value.read_round,
-        voters_known=tuple(
-            VotersMark(
-                offset=Offset(at_least_0(mark.offset, "voters_known.offset")),
-                epoch=Epoch(at_least_0(mark.epoch, "voters_known.epoch")),
-                checksum=mark.checksum,
-            )
-            for mark in value.voters_known[:MARKS_MAX]
-        ),
+        voters_known=tuple(_mark(mark, "voters_known") for mark in value.voters_known[:MARKS_MAX]),
     )
 
 
@@ -403,10 +396,7 @@ def pb_fetch_response(value: m.FetchResponse) -> pb.FetchResponse:
         snapshot_id=_pb_end(value.snapshot_id),
         records=records.data if records is not None else b"",
         read_round=value.read_round,
-        voters_known=[
-            pb.VotersMark(offset=mark.offset, epoch=mark.epoch, checksum=mark.checksum)
-            for mark in value.voters_known
-        ],
+        voters_known=[_pb_mark(mark) for mark in value.voters_known],
     )
 
 

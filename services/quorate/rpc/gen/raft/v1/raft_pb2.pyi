@@ -157,7 +157,7 @@ class EndQuorumEpochResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "high_watermark", "replica_endpoints", "read_round", "incarnation", "voters_offset", "voters_epoch", "voters_checksum")
+    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "high_watermark", "replica_endpoints", "read_round", "incarnation", "voters_at")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -170,9 +170,7 @@ class FetchRequest(_message.Message):
     REPLICA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     READ_ROUND_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
-    VOTERS_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    VOTERS_EPOCH_FIELD_NUMBER: _ClassVar[int]
-    VOTERS_CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_AT_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     replica_id: int
     replica_directory_id: bytes
@@ -185,10 +183,8 @@ class FetchRequest(_message.Message):
     replica_endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
     read_round: int
     incarnation: int
-    voters_offset: int
-    voters_epoch: int
-    voters_checksum: int
-    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., high_watermark: _Optional[int] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., read_round: _Optional[int] = ..., incarnation: _Optional[int] = ..., voters_offset: _Optional[int] = ..., voters_epoch: _Optional[int] = ..., voters_checksum: _Optional[int] = ...) -> None: ...
+    voters_at: VotersMark
+    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., high_watermark: _Optional[int] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., read_round: _Optional[int] = ..., incarnation: _Optional[int] = ..., voters_at: _Optional[_Union[VotersMark, _Mapping]] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging_epoch", "snapshot_id", "records", "read_round", "voters_known")
