@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from quorate.records.ids import Epoch
 from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from quorate.controller.replies import WriteReply
     from quorate.records.ids import Offset
@@ -28,15 +29,45 @@ if TYPE_CHECKING:
 LARGE = CreateTopics((NewTopic("large", 10 * SLICE_PARTITIONS, 1),))
 
 
+def small(count: int) -> list[CreateTopics]:
+    """Requests that are decided at once, if nothing else waits."""
+    return [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(count)]
+
+
+@pytest.fixture
+async def stack(open_stack: Open) -> Stack:
+    """A controller that leads, with a broker."""
+    opened = await open_stack()
+    await opened.register()
+    return opened
+
+
+@pytest.fixture
+def no_time_at_once(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each decision of that controller goes on in the queue's task after its first slice."""
+    assert not stack.application.controller.is_deciding
+    monkeypatch.setattr(deciding, "AT_ONCE_S", 0)
+
+
+def ticking(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
+    """Each look at the clock of the CPU tells that so much time was used."""
+    ticks = itertools.count(1)
+    monkeypatch.setattr(Host, "cpu_s", lambda _: next(ticks) * step_s)
+
+
+async def all_created(futures: Sequence[Awaitable[WriteReply]]) -> None:
+    for reply in await asyncio.gather(*futures):
+        assert isinstance(reply, CreateTopicsReply)
+        assert reply.topics[0].error is ErrorCode.NONE
+
+
+@pytest.mark.usefixtures("no_time_at_once")
 async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(deciding, "SLICE_S", 0.0)
     monkeypatch.setattr("quorate.controller.topics.new_rows._CELLS_SLICE", 8 * SLICE_PARTITIONS)
-    stack = await open_stack()
-    await stack.register()
     large = stack.application.write(LARGE, CALLER)
     again = stack.application.write(LARGE, CALLER)
     turns = 0
@@ -52,12 +83,8 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
     assert stack.application.controller.image.topics.partition_count == 10 * SLICE_PARTITIONS
 
 
-async def test_what_is_not_decided_when_leadership_ends_has_not_happened(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
-    stack = await open_stack()
-    await stack.register()
+@pytest.mark.usefixtures("no_time_at_once")
+async def test_what_is_not_decided_when_leadership_ends_has_not_happened(stack: Stack) -> None:
     waiting = [stack.application.write(LARGE, CALLER) for _ in range(2)]
     before = stack.driver.progress
     assert before is not None
@@ -69,12 +96,8 @@ async def test_what_is_not_decided_when_leadership_ends_has_not_happened(
         assert not refused.value.outcome_unknown
 
 
-async def test_who_waited_and_how_long_each_decision_took_is_counted(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
-    stack = await open_stack()
-    await stack.register()
+@pytest.mark.usefixtures("no_time_at_once")
+async def test_who_waited_and_how_long_each_decision_took_is_counted(stack: Stack) -> None:
     deciding = stack.application._writing.deciding
     decided, waited = deciding.durations.count, deciding.waits.count
     writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
@@ -86,12 +109,8 @@ async def test_who_waited_and_how_long_each_decision_took_is_counted(
     assert deciding.queue_size == 0
 
 
-async def test_clients_take_turns_while_large_requests_wait(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
-    stack = await open_stack()
-    await stack.register()
+@pytest.mark.usefixtures("no_time_at_once")
+async def test_clients_take_turns_while_large_requests_wait(stack: Stack) -> None:
     bulk, other = (Caller("User:test", client=name) for name in ("ipv4:10.0.0.1", "ipv4:10.0.0.2"))
     answered: list[str] = []
 
@@ -109,10 +128,8 @@ async def test_clients_take_turns_while_large_requests_wait(
 
 
 async def test_decisions_wait_for_commits_when_they_are_far_ahead(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack = await open_stack()
-    await stack.register()
     monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
     part = stack.application._writing.deciding
     ends: list[Offset] = []
@@ -126,68 +143,41 @@ async def test_decisions_wait_for_commits_when_they_are_far_ahead(
         return begin(*asked)
 
     monkeypatch.setattr(part, "_begin", noting)
-    names = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
-    futures = [stack.application.write(name, CALLER) for name in names]
+    futures = [stack.application.write(each, CALLER) for each in small(5)]
     assert part.queue_size == 4
-    for reply in await asyncio.gather(*futures):
-        assert isinstance(reply, CreateTopicsReply)
-        assert reply.topics[0].error is ErrorCode.NONE
+    await all_created(futures)
     assert len(set(ends)) == 5
 
 
 async def test_what_comes_together_has_one_turn_and_its_client_is_charged_for_it(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack = await open_stack()
-    await stack.register()
     part = stack.application._writing.deciding
-    clock_s = 0.0
-
-    def cpu_s(_: Host) -> float:
-        nonlocal clock_s
-        clock_s += deciding.AT_ONCE_S / 8
-        return clock_s
-
     charged: list[float] = []
-    monkeypatch.setattr(Host, "cpu_s", cpu_s)
+    ticking(monkeypatch, deciding.AT_ONCE_S / 8)
     monkeypatch.setattr(part.queue, "charge", lambda _, seconds: charged.append(seconds))
-    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(20)]
-    futures = stack.application._writing.write(small, CALLER)
+    futures = stack.application._writing.write(small(20), CALLER)
     assert 10 <= part.queue_size < 20
     assert len(charged) == 1
     assert charged[0] >= deciding.AT_ONCE_S
-    for reply in await asyncio.gather(*futures):
-        assert isinstance(reply, CreateTopicsReply)
-        assert reply.topics[0].error is ErrorCode.NONE
+    await all_created(futures)
 
 
 async def test_what_comes_together_is_not_decided_far_ahead(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack = await open_stack()
-    await stack.register()
     monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
-    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
-    futures = stack.application._writing.write(small, CALLER)
+    futures = stack.application._writing.write(small(5), CALLER)
     assert stack.application._writing.deciding.queue_size == 4
     await asyncio.gather(*futures)
 
 
+@pytest.mark.usefixtures("no_time_at_once")
 async def test_a_decision_that_goes_on_is_charged_for_its_first_part(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
-    stack = await open_stack()
-    await stack.register()
     part = stack.application._writing.deciding
-    clock_s = 0.0
-
-    def cpu_s(_: Host) -> float:
-        nonlocal clock_s
-        clock_s += 1
-        return clock_s
-
-    monkeypatch.setattr(Host, "cpu_s", cpu_s)
+    ticking(monkeypatch, 1)
     future = stack.application.write(LARGE, CALLER)
     assert part._under_way is not None
     assert part._under_way.used_s >= 1
@@ -195,10 +185,8 @@ async def test_a_decision_that_goes_on_is_charged_for_its_first_part(
 
 
 async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack = await open_stack()
-    await stack.register()
     application = stack.application
     application._activation.step_down(None)
     monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
@@ -206,8 +194,7 @@ async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
     monkeypatch.setattr(application._activation, "commit", lambda _: None)
     application.advance()
     assert application.controller.is_active
-    small = [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(5)]
-    futures = [application.write(each, CALLER) for each in small]
+    futures = [application.write(each, CALLER) for each in small(5)]
     for _ in range(100):
         await asyncio.sleep(0)
     waiting = application._writing.deciding.queue_size
@@ -219,13 +206,11 @@ async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
     assert waiting == 4
 
 
+@pytest.mark.usefixtures("no_time_at_once")
 async def test_one_request_too_many_is_refused_for_now(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
     monkeypatch.setattr("quorate.consensus.decision_queue.CLIENT_WAITING_MAX", 1)
-    stack = await open_stack()
-    await stack.register()
     writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
     with pytest.raises(ControllerApiError, match="try again") as refused:
         await writes[2]
@@ -234,12 +219,10 @@ async def test_one_request_too_many_is_refused_for_now(
     await asyncio.gather(*writes[:2])
 
 
+@pytest.mark.usefixtures("no_time_at_once")
 async def test_what_is_due_has_its_turn_between_two_decisions(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
-    stack = await open_stack()
-    await stack.register()
     waiting: list[int] = []
     part = stack.application._writing
     monkeypatch.setattr(part.expiry, "catch_up", lambda: waiting.append(part.deciding.queue_size))

@@ -75,6 +75,15 @@ def expiry_of(
     return Expiry(decider, decider, waiting or DecisionQueue(), accept, pause_ms=3000)
 
 
+def due_now() -> tuple[Decider, Timers, Expiry]:
+    """An expiry that is armed for the time that it reads, by hand."""
+    decider, timers = Decider(wake_at_ms=1000), Timers([])
+    expiry = expiry_of(decider)
+    expiry._loop = timers  # type: ignore[assignment]
+    expiry.arm()
+    return decider, timers, expiry
+
+
 @pytest.mark.parametrize(("late_ms", "renewed"), [(3000, []), (3001, [4001])])
 async def test_sessions_begin_anew_after_a_pause_in_which_nobody_was_heard(
     clock: Callable[[int], None], late_ms: int, renewed: list[int]
@@ -90,10 +99,7 @@ async def test_sessions_begin_anew_after_a_pause_in_which_nobody_was_heard(
 async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
     clock: Callable[[int], None],
 ) -> None:
-    decider, timers = Decider(wake_at_ms=1000), Timers([])
-    expiry = expiry_of(decider)
-    expiry._loop = timers  # type: ignore[assignment]
-    expiry.arm()
+    decider, timers, expiry = due_now()
     expiry._due()
     assert (timers.delays, decider.asked_ms) == ([0, LAST_CALL_MS / 1000], [])
     # All brokers were heard meanwhile.
@@ -111,10 +117,7 @@ async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
 async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
     clock: Callable[[int], None],
 ) -> None:
-    decider, timers = Decider(wake_at_ms=1000), Timers([])
-    expiry = expiry_of(decider)
-    expiry._loop = timers  # type: ignore[assignment]
-    expiry.arm()
+    decider, timers, expiry = due_now()
     clock(1000 + 700)
     expiry._due()
     assert (timers.delays, decider.asked_ms) == ([0, 0.7], [])
@@ -126,10 +129,7 @@ async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
 async def test_a_last_call_lasts_to_its_end_whatever_is_decided_meanwhile(
     clock: Callable[[int], None],
 ) -> None:
-    decider, timers = Decider(wake_at_ms=1000), Timers([])
-    expiry = expiry_of(decider)
-    expiry._loop = timers  # type: ignore[assignment]
-    expiry.arm()
+    decider, timers, expiry = due_now()
     clock(1000 + 700)
     expiry._due()
     for decided in (expiry.arm, expiry.catch_up):
