@@ -28,8 +28,11 @@ VARIABLE_OF_TRANSPORT = environment_name(TRANSPORT)
 for name in [name for name in os.environ if name.startswith("OTEL_")]:
     del os.environ[name]
 
-# A run under nohup ignores it, and so would all processes that the tests start.
+# A run under nohup ignores the one, and a run in the background of a script the other; so would all
+# processes that the tests start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_of_this_test(record: logging.LogRecord) -> bool:
