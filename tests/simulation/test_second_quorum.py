@@ -15,10 +15,16 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft import api
-from quorate.raft.messages import FetchRequest, FetchResponse, LeaderInfo
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    LeaderInfo,
+    RemoveRaftVoterRequest,
+)
 from quorate.raft.rivalry import Rivalry
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
+from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.healing import is_caught_up
 from quorate.sim.options import DiskOptions, WorldOptions
 from quorate.sim.quorum import build
@@ -35,10 +41,15 @@ LIMIT_MS = 60_000
 
 
 class TwoQuorums(World):
-    """A world in which node 2 leads another quorum, when it is asked who leads."""
+    """A world in which node 2 leads another quorum, when it is asked who leads.
+
+    Where it `leads` no more, it goes on naming itself, as one does that has resigned.
+    """
 
     epochs_ahead: int | None = None
+    leads = True
     asked = 0
+    asked_in: Epoch | None = None
 
     def send_response(
         self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
@@ -49,11 +60,15 @@ class TwoQuorums(World):
             progress = self.nodes[caller.node_id].progress
             epoch = 0 if progress is None else progress.epoch
             leader = LeaderInfo(source.node_id, Epoch(epoch + self.epochs_ahead), source.endpoints)
-            response = replace(response, error=ErrorCode.FENCED_LEADER_EPOCH, leader=leader)
+            is_its_epoch = self.leads and self.asked_in == leader.epoch
+            error = ErrorCode.NONE if is_its_epoch else ErrorCode.FENCED_LEADER_EPOCH
+            response = replace(response, error=error, leader=leader)
         super().send_response(source, caller, response)
 
     def send_request(self, source: SeenNode, effect: SendRequest) -> None:
-        self.asked += isinstance(effect.request, FetchRequest) and source.node_id == 1
+        if isinstance(effect.request, FetchRequest) and source.node_id == 1:
+            self.asked += 1
+            self.asked_in = effect.request.current_leader_epoch
         super().send_request(source, effect)
 
 
@@ -76,11 +91,11 @@ def stands_down(node: SimulatedNode) -> bool:
     return told and not node.core.hears_leader and not node.core.is_new
 
 
-@pytest.mark.parametrize("epochs_ahead", [0, 1, 9])
+@pytest.mark.parametrize("epochs_ahead", [-1, 0, 1, 9])
 def test_an_only_voter_stands_down_and_a_restart_keeps_it_so(epochs_ahead: int) -> None:
     world, only = make()
     world.epochs_ahead = epochs_ahead
-    assert world.run(world.now_ms + 15_000, stop=lambda: stands_down(only)), world.seed
+    assert world.run(world.now_ms + 30_000, stop=lambda: stands_down(only)), world.seed
     end, asked = only.log.end, world.asked
     world.run(world.now_ms + 10_000)
     assert (only.log.end, world.asked) == (end, asked), f"{world.seed}: it does nothing any more"
@@ -93,12 +108,75 @@ def test_an_only_voter_stands_down_and_a_restart_keeps_it_so(epochs_ahead: int) 
     assert only.log.end == end, world.seed
 
 
-def test_an_only_voter_of_a_later_epoch_leads_on() -> None:
+def test_an_only_voter_leads_on_beside_one_that_has_led_an_earlier_epoch() -> None:
     world, only = make()
-    world.epochs_ahead = -1
+    world.epochs_ahead, world.leads = -1, False
     world.run(world.now_ms + 25_000)
     assert world.leader() is only, world.seed
     assert not stands_down(only), world.seed
+
+
+class OneWay(World):
+    """A world in which one node answers and is not heard otherwise."""
+
+    mute: SimulatedNode | None = None
+    answered = 0
+
+    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+        if source is not self.mute:
+            super().send_request(source, effect)
+
+    def send_response(
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+    ) -> None:
+        self.answered += source is self.mute and isinstance(response, FetchResponse)
+        super().send_response(source, caller, response)
+
+
+def is_leader(node: SimulatedNode) -> bool:
+    return node.progress is not None and node.progress.role == "leader"
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_an_only_voter_leads_on_beside_the_leader_that_it_removed(is_frozen: bool) -> None:  # noqa: FBT001
+    """That one hears nothing of it, and can be asked: cut off, or stopped for as long."""
+    world = OneWay(time.time_ns(), WorldOptions(voters=3, disks=DiskOptions(fsync_us=100)))
+    build(world)
+    assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
+    old = world.leader()
+    assert old is not None
+    world.mute = old
+    others = [node.node_id for node in world.running() if node is not old]
+    world.network.isolate(old.node_id, others)
+    if is_frozen:
+        old.pause()
+
+    def successor() -> SimulatedNode | None:
+        found = [n for n in world.running() if n is not old and is_leader(n)]
+        return found[0] if found else None
+
+    assert world.run(LIMIT_MS, stop=lambda: successor() is not None), world.seed
+    node = successor()
+    assert node is not None
+    # A leader changes its voters when it has led for a fetch timeout.
+    world.run(world.now_ms + 2 * world.options.timeouts.fetch_timeout_ms)
+    third = next(n for n in world.running() if n not in (old, node))
+    for away in (old, third):
+        remove = RemoveRaftVoterRequest(
+            cluster_id=CLUSTER_ID, voter=away.key, timeout_ms=Millis(10_000)
+        )
+        token = node.ask(remove)
+        assert world.run(world.now_ms + 10_000, stop=lambda: token in world.answers)  # noqa: B023
+        assert world.answers[token].error is ErrorCode.NONE, world.seed
+    if is_frozen:
+        old.resume()
+    for way in ((old.node_id, node.node_id), (node.node_id, old.node_id)):
+        del world.network.blocked[way]
+    before = world.answered
+    world.run(world.now_ms + 60_000)
+    assert world.answered > before, f"{world.seed}: it was asked"
+    assert world.leader() is node, world.seed
+    assert not stands_down(node), world.seed
 
 
 def test_a_process_that_dies_at_that_moment_stands_down_before_or_after() -> None:

@@ -89,7 +89,8 @@ class Believing:
             text = f"{call.to} answers {call.kind.value} with epoch {epoch}: not believed"
             r.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to, claimed_epoch=epoch)
             return CallFailure.IGNORED
-        if epoch < r.epoch and not isinstance(response, MembershipResponse):
+        is_asked_for = call.kind is CallKind.LOOK_AROUND or isinstance(response, MembershipResponse)
+        if epoch < r.epoch and not is_asked_for:
             return CallFailure.IGNORED
         return response
 

@@ -8,6 +8,9 @@ they hold. The single voter then neither leads nor follows, and says so, until a
 What others say of such a leader is not enough to give up on: it is asked itself, where it is said
 to be. And since no replica calls one that is in no voter set but its own, a single voter that leads
 asks its bootstrap servers now and then who leads.
+
+A leader of an earlier epoch may be one that this quorum had: it notices within two check-quorum
+intervals that no majority follows it any more. One that leads on for longer has voters of its own.
 """
 
 from __future__ import annotations
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
 # timeouts.
 BACKOFF_FACTOR: Final = 5
 ROUND_FACTOR: Final = 5
+# In fetch timeouts: so long a leader of an earlier epoch has to lead on, asked once in each, before
+# it is none that this quorum had. Such a one may hold one change of its voters, and so leads for
+# two check-quorum intervals at most, which are three fetch timeouts.
+LEADS_ON_FACTOR: Final = 5
 
 
 class Rivalry:
@@ -55,8 +62,10 @@ class Rivalry:
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
         self.becoming = becoming
-        # Where the leader is said to be that this replica has yet to ask.
-        self._alleged: Peer | None = None
+        # The leader that this replica has yet to ask, by what others say.
+        self._alleged: Rival | None = None
+        # A leader of an earlier epoch, and since when each answer has shown that it leads.
+        self._earlier: tuple[Rival, Millis] | None = None
         self._asked_in: Epoch | None = None
         self._turn = 0
         self._next_ms = Millis(0)
@@ -72,25 +81,25 @@ class Rivalry:
         return r.is_only_voter and not (r.log.is_healing or r.abstains)
 
     def doubts(self, named: LeaderInfo) -> bool:
-        """True when a leader that is named cannot be this quorum's: then it is to be asked."""
+        """True when a leader that is named is perhaps not this quorum's: then it is to be asked."""
         leader_id = named.leader_id
         if leader_id is None or not self._is_strange(leader_id, named.epoch):
             return False
         name = self.r.config.listener_name
         for endpoint in named.endpoints:
             if endpoint.name == name and self._alleged is None:
-                self._alleged = Peer(leader_id, endpoint.host, endpoint.port)
+                self._alleged = Rival(
+                    leader_id=leader_id, epoch=named.epoch, host=endpoint.host, port=endpoint.port
+                )
         return True
 
     def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
-        """True when it leads without the vote of this single voter.
+        """True when it leads without the vote of this single voter, or did so before this epoch.
 
         One that was followed before it removed all other voters needed no vote of this one.
         """
         r = self.r
-        if r.rival is not None or not self.is_alone():
-            return False
-        if leader_id == r.node_id or epoch < r.epoch:
+        if r.rival is not None or not self.is_alone() or leader_id == r.node_id:
             return False
         voted = r.election.voted
         has_vote = voted is not None and voted.node_id == leader_id
@@ -101,14 +110,17 @@ class Rivalry:
     def drive(self) -> None:
         """Ask the replica that is said to lead; a single voter that leads asks its servers."""
         r = self.r
-        if r.rival is not None or not self.is_alone():
-            self._alleged = None
-            return
+        is_alone = r.rival is None and self.is_alone()
+        is_leading = isinstance(r.role, Leader) and not r.is_stopping
+        if not (is_alone and is_leading):
+            self._earlier = None
         alleged = self._alleged
-        if alleged is not None:
-            if r.calls.may_call(CallKind.LOOK_AROUND, alleged.node_id, r.timers.now):
-                self._ask(alleged)
-        elif isinstance(r.role, Leader) and not r.is_stopping:
+        if not is_alone:
+            self._alleged = None
+        elif alleged is not None:
+            if r.calls.may_call(CallKind.LOOK_AROUND, alleged.leader_id, r.timers.now):
+                self._ask_whether_it_leads(alleged)
+        elif is_leading:
             self._look_around()
 
     def _look_around(self) -> None:
@@ -118,6 +130,10 @@ class Rivalry:
             self._asked_in, self._turn, self._next_ms = r.epoch, 0, r.timers.now
         if not servers or self._next_ms > r.timers.now or r.calls.in_flight(CallKind.LOOK_AROUND):
             return
+        if self._earlier is not None:
+            self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
+            self._ask_whether_it_leads(self._earlier[0])
+            return
         self._turn += 1
         is_round = self._turn % len(servers) == 0
         wait_ms = (
@@ -126,14 +142,18 @@ class Rivalry:
             else r.config.retry_backoff_ms * BACKOFF_FACTOR
         )
         self._next_ms = r.timers.after(wait_ms)
-        self._ask(servers[(self._turn - 1) % len(servers)])
+        self._ask(servers[(self._turn - 1) % len(servers)], Epoch(0))
 
-    def _ask(self, peer: Peer) -> None:
-        """A Fetch of no epoch and in no name: its answer says who leads, and nothing is counted."""
+    def _ask_whether_it_leads(self, named: Rival) -> None:
+        """A Fetch of its own epoch, which a leader alone answers without an error."""
+        self._ask(Peer(named.leader_id, named.host, named.port), named.epoch)
+
+    def _ask(self, peer: Peer, epoch: Epoch) -> None:
+        """A Fetch in no name: its answer says who leads, and nothing is counted."""
         question = FetchRequest(
             cluster_id=self.r.config.cluster_id,
             replica=None,
-            current_leader_epoch=Epoch(0),
+            current_leader_epoch=epoch,
             fetch_offset=Offset(0),
             last_fetched_epoch=Epoch(0),
             max_wait_ms=Millis(0),
@@ -143,17 +163,36 @@ class Rivalry:
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
         """Only a leader's own answer proves that it leads; others' answers are followed up."""
-        if self._alleged is not None and call.to == self._alleged.node_id:
+        if self._alleged is not None and call.to == self._alleged.leader_id:
             self._alleged = None
+        earlier, self._earlier = self._earlier, None
         if isinstance(response, CallFailure) or call.at is None:
             return
         named = response.leader
-        if named.leader_id == call.to and self._is_strange(call.to, named.epoch):
-            self._stand_down(
-                Rival(leader_id=call.to, epoch=named.epoch, host=call.at.host, port=call.at.port)
-            )
-        else:
-            self.doubts(named)
+        if named.leader_id != call.to or not self._is_strange(call.to, named.epoch):
+            # Of an earlier epoch replicas may name one another in a circle.
+            if named.epoch >= self.r.epoch or call.to < 0:
+                self.doubts(named)
+            return
+        found = Rival(leader_id=call.to, epoch=named.epoch, host=call.at.host, port=call.at.port)
+        if named.epoch >= self.r.epoch:
+            self._stand_down(found)
+        elif response.error is ErrorCode.NONE:
+            self._see_earlier(found, call, earlier)
+
+    def _see_earlier(self, found: Rival, call: Call, before: tuple[Rival, Millis] | None) -> None:
+        """A leader of an earlier epoch leads: stand down once it has done so for too long.
+
+        One that is about to notice its end answers in the same way, and one that has noticed it
+        goes on naming itself, but with an error.
+        """
+        r = self.r
+        since_ms = before[1] if before is not None and before[0] == found else r.timers.now
+        if call.sent_ms - since_ms >= r.config.fetch_timeout_ms * LEADS_ON_FACTOR:
+            self._stand_down(found)
+        elif isinstance(r.role, Leader):
+            self._earlier = found, since_ms
+            self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Step again when the next bootstrap server is to be asked."""

@@ -7,9 +7,13 @@ import shutil
 from typing import TYPE_CHECKING
 
 from quorate.cli.local_quorum import format_node
-from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
+from quorate.raft.messages import ElectionState
+from quorate.records.ids import DirectoryId, Epoch, NodeId, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
+from quorate.storage import layout
+from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import MetaProperties
+from quorate.storage.quorum_state import write_quorum_state
 from tests.integration.membership.members import under_load
 from tests.integration.quorum import DEADLINE_S
 
@@ -19,8 +23,11 @@ if TYPE_CHECKING:
     from tests.integration.membership.members import Members
 
 
-def found_a_quorum(members: Members, node_id: int) -> None:
-    """Format that node as the only voter of a quorum, as `--standalone` does."""
+def found_a_quorum(members: Members, node_id: int, *, epoch: int = 0) -> None:
+    """Format that node as the only voter of a quorum, as `--standalone` does.
+
+    With an epoch it has led as many as that, as after so many starts.
+    """
     node = members.all_nodes[node_id]
     endpoints = members.voter(node_id).endpoints
     shutil.rmtree(node.metadata_dir)
@@ -29,6 +36,14 @@ def found_a_quorum(members: Members, node_id: int) -> None:
     voters = VoterSet.of([Voter(key, endpoints)])
     meta = MetaProperties(NodeId(node_id), members.plan.cluster_id, key.directory_id)
     format_node(node.metadata_dir, meta, voters)
+    if epoch:
+        write_quorum_state(
+            OsFileSystem(),
+            f"{node.metadata_dir}/{layout.LOG_DIR}/{layout.QUORUM_STATE}",
+            ElectionState(Epoch(epoch), key.node_id, key),
+            kraft_version=1,
+            voters=voters,
+        )
 
 
 async def stands_down(members: Members, node_id: int) -> None:
@@ -60,6 +75,16 @@ async def test_a_second_quorum_stands_down_and_the_first_goes_on(tmp_path: Path)
         await members.bring_up(4)
         await stands_down(members, 4)
         await load.goes_on()
+
+
+async def test_a_second_quorum_of_a_later_epoch_stands_down(tmp_path: Path) -> None:
+    """Its process was started often, or the quorum that it finds is young."""
+    async with under_load(tmp_path) as (members, load):
+        found_a_quorum(members, 4, epoch=1000)
+        await members.bring_up(4)
+        await stands_down(members, 4)
+        await load.goes_on()
+        assert (await members.leader()).leader.epoch < 1000
 
 
 async def test_a_voters_place_that_is_formatted_as_a_quorum_stands_down(tmp_path: Path) -> None:

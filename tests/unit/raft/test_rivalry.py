@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -190,6 +191,64 @@ def test_rule_34_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
     update = cores.answer(core, questions(update)[5], says(5, 1), now_ms=4)
     assert role(core) == "resigned"
     assert any(isinstance(effect, api.SaveRival) for effect in update.effects)
+
+
+# --- leaders of an earlier epoch ------------------------------------------------------------------
+
+
+def later() -> RaftCore:
+    """Node 1, the only voter, leads epoch 7."""
+    return alone(cores.recovered(1, election=m.ElectionState(Epoch(6))), servers=SERVERS)
+
+
+def leads(leader_id: int, epoch: int) -> m.FetchResponse:
+    return replace(says(leader_id, epoch), error=ErrorCode.NONE)
+
+
+def node_5_says(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> list[int]:
+    """Each server names node 5, leader of epoch 3, which gives these answers: when it was asked."""
+    asked: list[int] = []
+    for now_ms in range(2, 200_000, 50):
+        core.step(api.TimerFired(), Millis(now_ms))
+        for sent in core_sent(core):
+            if sent.to.node_id != 5:
+                cores.answer(core, sent.call, says(5, 3), now_ms=now_ms)
+            elif len(asked) < len(answers):
+                assert isinstance(sent.request, m.FetchRequest)
+                assert sent.request.current_leader_epoch == 3
+                cores.answer(core, sent.call, answers[len(asked)], now_ms=now_ms)
+                asked.append(now_ms)
+    return asked
+
+
+def test_rule_34_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
+    core = later()
+    asked = node_5_says(core, *[leads(5, 3)] * 9)
+    assert role(core) == "resigned"
+    fetch_timeout_ms = cores.config().fetch_timeout_ms
+    assert asked[-1] - asked[0] >= 5 * fetch_timeout_ms
+    assert all(b - a <= 1.1 * fetch_timeout_ms for a, b in pairwise(asked))
+    (remark,) = core.remarks()
+    assert "node 5 at node-5:9094, leader of epoch 3" in remark
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        replace(says(5, 3), error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        says(5, 4),
+        says(1, 7),
+        api.CallFailure.TIMED_OUT,
+    ],
+)
+def test_rule_34_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
+    end: m.FetchResponse | api.CallFailure,
+) -> None:
+    """It led for two check-quorum intervals, and goes on naming itself after it resigned."""
+    core = later()
+    led_until_then = [leads(5, 3)] * 5 + [end]
+    assert len(node_5_says(core, *led_until_then * 3)) == 18
+    assert role(core) == "leader"
 
 
 # --- leaders of this very quorum ------------------------------------------------------------------
