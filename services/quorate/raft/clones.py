@@ -154,13 +154,23 @@ class Clones:
         return process.has_ended or not _was_heard_lately(self.r, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
-        """The connection has ended on which this process waited: nothing of it is to come."""
+        """The connection has ended on which this process waited: nothing of it is to come.
+
+        That may have been reset alone. While another process may run that would count in its place,
+        only its silence tells.
+        """
         found = None if fetch is None or fetch.key is None else role.doubles.get(fetch.key)
         if fetch is None or found is None:
             return
         process = found.process(fetch.request.incarnation)
-        if process is not None:
+        others = (other for other in found.processes if other is not process)
+        if process is not None and not any(self._is_waiting(found, other) for other in others):
             process.has_ended = True
+
+    def _is_waiting(self, found: Doubles, process: Process) -> bool:
+        """True for one that runs, or that is refused and may ask again."""
+        may_ask = found.is_clone and not process.has_ended and is_told(self.r, process)
+        return may_ask or not self._is_gone(process)
 
 
 def _ran_together(one: Process, other: Process) -> bool:

@@ -112,6 +112,38 @@ def test_rule_33_a_restarted_process_counts_at_once_when_the_connection_before_i
     assert core.replica.high_watermark == core.replica.log.end.offset
 
 
+def test_rule_33_a_process_that_restarts_twice_counts_at_once_each_time() -> None:
+    core = leader()
+    waiting = 4600
+    for now_ms, process in ((4700, SECOND), (4800, THIRD)):
+        core.step(api.CallerGone(ReplyToken(waiting)), Millis(waiting + 1))
+        cores.propose(core, now_ms=now_ms - 20)
+        cores.flush(core, now_ms=now_ms - 10)
+        fetches(core, process, now_ms=now_ms)
+        assert core.replica.high_watermark == core.replica.log.end.offset
+        waiting = now_ms + 50
+        fetches(core, process, now_ms=waiting)
+
+
+def test_rule_33_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
+    core = leader()
+    waiting = 4600 + FETCH_TIMEOUT_MS // 2
+    fetches(core, SECOND, now_ms=waiting)
+    core.step(api.CallerGone(ReplyToken(waiting)), Millis(waiting + 1))
+    cores.propose(core, now_ms=waiting + 10)
+    cores.flush(core, now_ms=waiting + 20)
+    fetches(core, THIRD, now_ms=waiting + 30)
+    assert core.replica.high_watermark == core.replica.log.end.offset
+
+
+def test_rule_33_a_reset_connection_does_not_let_the_refused_process_count() -> None:
+    core = cloned()
+    core.step(api.CallerGone(ReplyToken(4730)), Millis(4731))
+    assert refusals(fetches(core, SECOND, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
+    assert not refusals(fetches(core, FIRST, now_ms=4750))
+    assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
+
+
 def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent() -> None:
     core = leader()
     cores.propose(core, now_ms=4650)
