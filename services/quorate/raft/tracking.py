@@ -45,6 +45,8 @@ class Tracking:
                 role.progress[voter.key] = progress
                 if (leave := role.leaves.pop(key, None)) is not None:
                     role.leaves[voter.key] = leave
+                if (doubles := role.doubles.pop(key, None)) is not None:
+                    role.doubles[voter.key] = doubles
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:

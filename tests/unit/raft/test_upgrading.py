@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.roles import Leader
 from quorate.records.control import KRaftVersion, KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
@@ -68,6 +69,31 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=8)
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=4502, token=9)
+    assert told(core).high_watermark == 3
+
+
+def test_rule_33_a_second_process_is_refused_under_the_new_keys_as_well() -> None:
+    core = static_leader()
+
+    def fetched(process: int, *, offset: int, now_ms: int) -> ErrorCode | None:
+        """What that process of voter 2 is answered; None where it waits."""
+        role = core.replica.role
+        assert isinstance(role, Leader)
+        asked = cores.fetch(2, offset, 1, read_round=role.read_round)
+        asked = replace(asked, incarnation=process)
+        update = cores.ask(core, asked, now_ms=now_ms, token=now_ms)
+        answers = [e for e in update.effects if isinstance(e, api.SendReply)]
+        told = [e.response for e in answers if e.token == now_ms]
+        return told[0].error if told and isinstance(told[0], m.FetchResponse) else None
+
+    for now_ms, process in ((4460, 11), (4470, 22), (4480, 11)):
+        assert fetched(process, offset=1, now_ms=now_ms) is None
+    assert fetched(22, offset=1, now_ms=4490) is ErrorCode.DUPLICATE_VOTER
+    cores.ask(core, UPGRADE, now_ms=4500, token=7)
+    cores.flush(core, now_ms=4501)
+    assert fetched(22, offset=3, now_ms=4510) is ErrorCode.DUPLICATE_VOTER
+    assert (told(core).high_watermark or 0) < 3
+    assert fetched(11, offset=3, now_ms=4520) in (None, ErrorCode.NONE)
     assert told(core).high_watermark == 3
 
 
