@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.messages import ReplicaState
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Doubles, Leader, Process
+from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +150,19 @@ class Clones:
         is_alone = all(self._is_gone(rival) for rival in rivals)
         return Admission.COUNTED if is_alone else Admission.UNCOUNTED
 
+    def counts_from(self, role: Leader, key: ReplicaKey, number: int) -> Millis | None:
+        """The moment at which the others have been silent for long enough; None without any."""
+        found = role.doubles.get(key)
+        others = () if found is None else found.processes
+        return max(
+            (
+                Millis(other.heard_ms + _silence_ms(self.r))
+                for other in others
+                if other.number != number and not self._is_gone(other)
+            ),
+            default=None,
+        )
+
     def _is_gone(self, process: Process) -> bool:
         """True when a process has ended, as far as its connection and its silence tell."""
         return process.has_ended or not _was_heard_lately(self.r, process)
@@ -180,8 +194,11 @@ def _ran_together(one: Process, other: Process) -> bool:
 
 
 def _was_heard_lately(replica: Replica, process: Process) -> bool:
-    silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
-    return replica.timers.now - process.heard_ms < silence_ms
+    return replica.timers.now - process.heard_ms < _silence_ms(replica)
+
+
+def _silence_ms(replica: Replica) -> int:
+    return replica.config.fetch_timeout_ms // SILENCE_SHARE
 
 
 def is_contested(

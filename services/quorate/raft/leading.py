@@ -121,12 +121,14 @@ class Leading:
             return
         key = self.tracking.known_key(request.replica)
         is_voter = key is not None and key in r.voters
-        admission = Admission.COUNTED
+        admission, counts_from = Admission.COUNTED, None
         if is_voter and key is not None:
             admission = self.clones.admit(role, key, request)
             if admission is Admission.REFUSED:
                 self._refuse(token, ErrorCode.DUPLICATE_VOTER)
                 return
+            if admission is Admission.UNCOUNTED:
+                counts_from = self.clones.counts_from(role, key, request.incarnation)
         is_counted = admission is Admission.COUNTED
         self.serving.release_older(role, key)
         if is_voter and key is not None:
@@ -152,7 +154,7 @@ class Leading:
                 # Committing its own removal ends leadership within this very step.
                 if r.role is role:
                     fetch = ParkedFetch(token, key, request, r.timers.now)
-                    self.serving.serve_or_park(role, fetch)
+                    self.serving.serve_or_park(role, fetch, by=counts_from)
                 else:
                     info = r.leader_info
                     r.out.reply(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.raft.parking import ParkedFetch
     from quorate.raft.reads import Reads
     from quorate.raft.replica import Replica
-    from quorate.records.ids import Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+    from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
 
 
 class Serving:
@@ -37,8 +37,11 @@ class Serving:
             role.parked.remove(older.token)
             self.reply(role, older.token)
 
-    def serve_or_park(self, role: Leader, fetch: ParkedFetch) -> None:
-        """Send what there is, or wait for more as long as the replica lets it."""
+    def serve_or_park(self, role: Leader, fetch: ParkedFetch, *, by: Millis | None = None) -> None:
+        """Send what there is, or wait for more as long as the replica lets it.
+
+        `by` is when its next Fetch tells more than this one, if that is before.
+        """
         r = self.r
         request = fetch.request
         if self._serve(role, fetch):
@@ -56,6 +59,8 @@ class Serving:
         if self._wants_high_watermark(role, fetch):
             wait = min(wait, r.config.high_watermark_linger_ms)
         fetch.deadline = r.timers.after(wait)
+        if by is not None:
+            fetch.deadline = min(fetch.deadline, by)
         role.parked.add(fetch)
 
     def _known_high_watermark(self, role: Leader) -> Offset:

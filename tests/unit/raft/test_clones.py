@@ -156,6 +156,22 @@ def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent(
     assert not core.remarks()
 
 
+def test_rule_33_a_restarted_process_is_answered_when_it_counts() -> None:
+    """Where nothing is appended, its Fetch would wait for as long as it may."""
+    core = leader()
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    silent_from = 4600 + FETCH_TIMEOUT_MS // 2
+    now_ms = silent_from - 5
+    fetches(core, SECOND, now_ms=now_ms)
+    update = fetches(core, SECOND, now_ms=now_ms + 1)
+    assert update.wake_at_ms == silent_from
+    update = core.step(api.TimerFired(), Millis(silent_from))
+    assert [type(each) for each in cores.replies(update)] == [m.FetchResponse]
+    fetches(core, SECOND, now_ms=silent_from + 1)
+    assert core.replica.high_watermark == core.replica.log.end.offset
+
+
 def test_rule_33_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
     core = leader()
     assert not refusals(fetches(core, SECOND, now_ms=4700))
