@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.messages import ReplicaState
+from quorate.raft.messages import FetchRequest, ReplicaState
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Doubles, Leader, Process
 from quorate.records.ids import Millis
@@ -23,7 +23,7 @@ from quorate.records.ids import Millis
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.raft.messages import FetchRequest
+    from quorate.raft.messages import FetchSnapshotRequest
     from quorate.raft.parking import ParkedFetch
     from quorate.raft.replica import Replica
     from quorate.records.ids import ReplicaKey
@@ -38,7 +38,7 @@ PROCESSES_MAX: Final = 4
 
 
 class Admission(Enum):
-    """The treatment of a voter's Fetch."""
+    """The treatment of a voter's Fetch or FetchSnapshot."""
 
     COUNTED = "counted"
     # Served, but a process before it may still run, and the disk of that one counts.
@@ -52,7 +52,9 @@ class Clones:
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
-    def admit(self, role: Leader, key: ReplicaKey, request: FetchRequest) -> Admission:
+    def admit(
+        self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
+    ) -> Admission:
         """Judge whether this process is the voter. Releases before drew no number: 0 is anybody."""
         number = request.incarnation
         if number == 0:
@@ -79,10 +81,13 @@ class Clones:
         self._find_clones(found, process, key)
         return self._judge(found, process)
 
-    def _note(self, role: Leader, process: Process, request: FetchRequest) -> None:
+    def _note(
+        self, role: Leader, process: Process, request: FetchRequest | FetchSnapshotRequest
+    ) -> None:
         process.heard_ms, process.has_ended = self.r.timers.now, False
-        process.endpoints = request.replica_endpoints
-        process.echoed = max(process.echoed, min(request.read_round, role.read_round))
+        if isinstance(request, FetchRequest):
+            process.endpoints = request.replica_endpoints
+            process.echoed = max(process.echoed, min(request.read_round, role.read_round))
 
     def _forget_others(self, role: Leader) -> None:
         """Those that are voters no more need no memory."""

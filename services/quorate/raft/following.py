@@ -41,7 +41,7 @@ class Following:
         self.contact = contact
         self.incarnation = incarnation
         self.trusting = Trusting(replica)
-        self.installing = Installing(replica, contact)
+        self.installing = Installing(replica, contact, incarnation)
         self.abstaining = Abstaining(replica)
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.

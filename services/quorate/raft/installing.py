@@ -27,9 +27,10 @@ _GONE: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 class Installing:
     """The snapshots that one replica fetches."""
 
-    def __init__(self, replica: Replica, contact: Contact) -> None:
+    def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
         self.r = replica
         self.contact = contact
+        self.incarnation = incarnation
         self.downloads = Downloads(replica)
 
     def begin(self, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
@@ -50,6 +51,7 @@ class Installing:
             snapshot_id=download.snapshot_id,
             position=download.position,
             max_bytes=r.config.fetch_snapshot_max_bytes,
+            incarnation=self.incarnation,
         )
         r.send(CallKind.FETCH_SNAPSHOT, peer, request)
 

@@ -194,7 +194,14 @@ class Leading:
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
             return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
         key = self.tracking.known_key(request.replica)
-        self.tracking.heard(role, key, is_voter=key is not None and key in self.r.voters)
+        is_voter = key is not None and key in self.r.voters
+        if is_voter and key is not None:
+            # Rule 33: a process that is refused keeps no quorum.
+            admission = self.clones.admit(role, key, request)
+            if admission is Admission.REFUSED:
+                error = ErrorCode.DUPLICATE_VOTER
+                return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
+        self.tracking.heard(role, key, is_voter=is_voter)
         return self.offering.answer(request, None if key is None else role.progress[key])
 
     def _reason_to_refuse(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode | None:

@@ -216,6 +216,7 @@ class FetchSnapshotRequest:
     snapshot_id: OffsetAndEpoch
     position: int
     max_bytes: int
+    incarnation: int = 0
 
 
 @named_value
@@ -300,8 +301,7 @@ class DescribeQuorumRequest:
 class ReplicaState:
     """What the leader knows of one replica; times are the core's monotonic milliseconds.
 
-    `obstacle` and `obstacle_text` tell of an observer why it may not be added to the voters now;
-    None and empty when it may.
+    `obstacle` and `obstacle_text` say why an observer may not be added to the voters now, if so.
     """
 
     key: ReplicaKey

@@ -309,6 +309,7 @@ def fetch_snapshot_request(value: pb.FetchSnapshotRequest) -> m.FetchSnapshotReq
         snapshot_id=_end(value.snapshot_id),
         position=at_least_0(value.position, "position"),
         max_bytes=at_least_0(value.max_bytes, "max_bytes"),
+        incarnation=value.incarnation,
     )
 
 
@@ -322,6 +323,7 @@ def pb_fetch_snapshot_request(value: m.FetchSnapshotRequest) -> pb.FetchSnapshot
         snapshot_id=_pb_end(value.snapshot_id),
         position=value.position,
         max_bytes=value.max_bytes,
+        incarnation=value.incarnation,
     )
 
 

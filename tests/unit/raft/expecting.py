@@ -42,9 +42,13 @@ class WatchedCore(RaftCore):
     """
 
     def __init__(
-        self, config: api.RaftConfig, recovered: api.RecoveredState, random: api.Random
+        self,
+        config: api.RaftConfig,
+        recovered: api.RecoveredState,
+        random: api.Random,
+        incarnation: int = 0,
     ) -> None:
-        super().__init__(config, recovered, random)
+        super().__init__(config, recovered, random, incarnation)
         self.config = config
         self.told: api.PublishProgress | None = None
         self.saved = recovered.election or m.ElectionState(Epoch(0))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.core import RaftCore
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 FIRST, SECOND, THIRD = 11, 22, 33
 FETCH_TIMEOUT_MS = cores.config().fetch_timeout_ms
@@ -280,6 +284,44 @@ def test_rule_33_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
     assert "two processes may be voter" in answer.message
 
 
+def downloads(core: RaftCore, process: int, *, now_ms: int) -> ErrorCode:
+    """The answer to that process of voter 2, which asks for a slice of a snapshot."""
+    request = m.FetchSnapshotRequest(
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(2),
+        current_leader_epoch=Epoch(1),
+        snapshot_id=cores.end(2, 1),
+        position=0,
+        max_bytes=1024,
+        incarnation=process,
+    )
+    replies = cores.replies(cores.ask(core, request, now_ms=now_ms, token=now_ms))
+    (answer,) = [each for each in replies if isinstance(each, m.FetchSnapshotResponse)]
+    return answer.error
+
+
+def test_rule_33_the_second_process_is_served_no_snapshot() -> None:
+    core = cloned()
+    assert downloads(core, FIRST, now_ms=4740) is ErrorCode.SNAPSHOT_NOT_FOUND
+    assert downloads(core, SECOND, now_ms=4750) is ErrorCode.DUPLICATE_VOTER
+    # It is taken when the first one fetches neither records nor a snapshot any more.
+    last_ms = 4740 + FETCH_TIMEOUT_MS // 2
+    assert downloads(core, SECOND, now_ms=last_ms - 1) is ErrorCode.DUPLICATE_VOTER
+    assert downloads(core, SECOND, now_ms=last_ms) is ErrorCode.SNAPSHOT_NOT_FOUND
+
+
+def test_rule_33_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
+    core = leader()
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    end = core.replica.log.end.offset
+    step_ms = FETCH_TIMEOUT_MS // 4
+    for now_ms in range(4700, 4700 + 4 * step_ms, step_ms):
+        downloads(core, FIRST, now_ms=now_ms)
+        fetches(core, SECOND, now_ms=now_ms + 1)
+        assert core.replica.high_watermark < end
+
+
 # --- the process that is refused ------------------------------------------------------------------
 
 
@@ -321,9 +363,14 @@ def test_rule_33_a_process_that_is_taken_again_votes_again() -> None:
     assert not core.remarks()
 
 
-def test_each_fetch_names_its_process() -> None:
-    core = RaftCore(cores.config(2), cores.recovered(1, 2, 3), cores.Midway(), 7)
+def test_each_request_for_the_log_names_its_process() -> None:
+    core = WatchedCore(cores.config(2), cores.recovered(1, 2, 3), cores.Midway(), 7)
     core.start(Millis(0))
-    request = core.following.fetch_request(Millis(0))
-    assert request.incarnation == 7
+    ((call, request),) = cores.calls(cores.begin(core, 1, 1, now_ms=1)).values()
+    assert isinstance(request, m.FetchRequest)
     assert (request.replica, request.fetch_offset) == (cores.key(2), Offset(0))
+    assert request.incarnation == 7
+    answer = cores.fetch_answer(snapshot_id=cores.end(9, 1))
+    ((_, request),) = cores.calls(cores.answer(core, call, answer, now_ms=2)).values()
+    assert isinstance(request, m.FetchSnapshotRequest)
+    assert request.incarnation == 7

@@ -61,6 +61,7 @@ def test_requests_survive(replica: ReplicaKey) -> None:
         snapshot_id=cores.end(7, 2),
         position=40,
         max_bytes=1024,
+        incarnation=2**63 - 1,
     )
     assert convert.fetch_snapshot_request(convert.pb_fetch_snapshot_request(part)) == part
 

@@ -40,12 +40,13 @@ class EverybodyIsAnswered(Invariant):
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
-        if isinstance(request, FetchRequest) and request.replica is not None:
-            key, life = request.replica, (node.node_id, node.incarnation)
-            processes = self._processes.setdefault(life, VoterProcesses())
-            fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
-            if processes.may_be_two(request, node.local_ms, fetch_timeout_ms):
-                return
+        if request.replica is None:
+            return
+        key, life = request.replica, (node.node_id, node.incarnation)
+        processes = self._processes.setdefault(life, VoterProcesses())
+        fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
+        may_be_two = processes.may_be_two(request, node.local_ms, fetch_timeout_ms)
+        if isinstance(request, FetchRequest) and not may_be_two:
             counts = self._fetches.setdefault(life, {})
             counts[key] = counts.get(key, 0) + 1
 

@@ -51,17 +51,20 @@ class WhatAMajorityHasIsCommitted(Invariant):
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         progress = node.progress
-        if not isinstance(request, FetchRequest) or request.replica is None or progress is None:
+        if request.replica is None or progress is None:
             return
         if not progress.is_leader or request.current_leader_epoch != progress.epoch:
             return
         told = self._of(node, progress.epoch)
+        fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
+        may_be_two = told.processes.may_be_two(request, node.local_ms, fetch_timeout_ms)
+        if not isinstance(request, FetchRequest):
+            return
         voter = node.log.voters.voter(request.replica)
         if voter is not None and voter.key.directory_id is None:
             # Without directory ids a new disk speaks for the voter, and the old one no more.
             told.forget(voter.key.node_id)
-        fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
-        if told.processes.may_be_two(request, node.local_ms, fetch_timeout_ms):
+        if may_be_two:
             return
         is_of_this_log = node.log.epoch_before(request.fetch_offset) == request.last_fetched_epoch
         if is_of_this_log:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.clones import SILENCE_SHARE
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import FetchRequest
+    from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
     from quorate.records.ids import Millis, ReplicaKey
 
 # Between what a leader and its judge take for the moment of a Fetch.
@@ -22,8 +22,13 @@ class VoterProcesses:
     newest: dict[ReplicaKey, tuple[int, Millis]] = field(default_factory=dict)
     others_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
 
-    def may_be_two(self, request: FetchRequest, now_ms: Millis, fetch_timeout_ms: int) -> bool:
-        """Note a Fetch; True while the process before may still be this voter.
+    def may_be_two(
+        self,
+        request: FetchRequest | FetchSnapshotRequest,
+        now_ms: Millis,
+        fetch_timeout_ms: int,
+    ) -> bool:
+        """Note a Fetch or FetchSnapshot; True while the process before may still be this voter.
 
         The disk of that one counts then, and nothing that the new one tells.
         """

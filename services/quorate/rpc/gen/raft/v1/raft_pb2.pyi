@@ -219,7 +219,7 @@ class VotersMark(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class FetchSnapshotRequest(_message.Message):
-    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "snapshot_id", "position", "max_bytes")
+    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "current_leader_epoch", "snapshot_id", "position", "max_bytes", "incarnation")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -227,6 +227,7 @@ class FetchSnapshotRequest(_message.Message):
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     replica_id: int
     replica_directory_id: bytes
@@ -234,7 +235,8 @@ class FetchSnapshotRequest(_message.Message):
     snapshot_id: EpochEndOffset
     position: int
     max_bytes: int
-    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., snapshot_id: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., position: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    incarnation: int
+    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., current_leader_epoch: _Optional[int] = ..., snapshot_id: _Optional[_Union[EpochEndOffset, _Mapping]] = ..., position: _Optional[int] = ..., max_bytes: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class FetchSnapshotResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "snapshot_id", "size", "position", "unaligned_records")
