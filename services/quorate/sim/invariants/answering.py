@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SLACK_MS: Final = 500
 # A read without a time of its own is given up after that (consensus/reading.py).
 READ_TIMEOUT_MS: Final = 30_000
-# So many Fetches of a voter after a question, the newest carries the word that was asked for,
-# however many were under way or came twice.
+# After so many Fetches of a voter since a question, each with another answer heard since the one
+# before, the newest carries the word that was asked for, however many were under way or came twice.
 FETCHES: Final = 8
 
 
@@ -37,6 +37,9 @@ class EverybodyIsAnswered(Invariant):
         # Of each leader, how many Fetches of which voter have counted in this life.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
         self._processes: dict[tuple[NodeId, int], VoterProcesses] = {}
+        # Voters that have heard an answer since their last Fetch that counted: one whose answers are
+        # held back asks again and again, and has no newer word to tell.
+        self._has_heard: set[NodeId] = set()
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
@@ -46,9 +49,14 @@ class EverybodyIsAnswered(Invariant):
         processes = self._processes.setdefault(life, VoterProcesses())
         fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
         may_be_two = processes.may_be_two(request, node.local_ms, fetch_timeout_ms)
-        if isinstance(request, FetchRequest) and not may_be_two:
+        is_counted = isinstance(request, FetchRequest) and not may_be_two
+        if is_counted and key.node_id in self._has_heard:
+            self._has_heard.remove(key.node_id)
             counts = self._fetches.setdefault(life, {})
             counts[key] = counts.get(key, 0) + 1
+
+    def heard_leader(self, node: SeenNode) -> None:
+        self._has_heard.add(node.node_id)
 
     def looked(self) -> None:
         for node in self.world.running():
@@ -95,7 +103,7 @@ class EverybodyIsAnswered(Invariant):
         if waiting.is_written:
             return f"all below {waiting.end} is committed"
         if self._has_word(node, waiting):
-            return f"a majority has fetched {FETCHES} times since"
+            return f"a majority has heard and fetched {FETCHES} times since"
         return None
 
     def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
