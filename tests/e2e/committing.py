@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PROGRAM: Final = Path(__file__).with_name("load.py")
 STARTS_WITHIN_S: Final = 180
 LONGEST_GAP_S: Final = 10.0
+ACKNOWLEDGED: Final = re.compile(r"^(e2e\S+) (\d+) ([\d.]+)$", re.MULTILINE)
 # One of each key: whatever was in flight at an event has ended.
 MORE: Final = 50
 
@@ -95,11 +96,8 @@ class Committing:
 
     def acknowledged(self) -> list[tuple[str, int, float]]:
         """What was acknowledged, in order: key, value, when."""
-        text = self._release.cluster.logs(self._name)
-        return [
-            (found[1], int(found[2]), float(found[3]))
-            for found in re.finditer(r"^(e2e\S+) (\d+) ([\d.]+)$", text, re.MULTILINE)
-        ]
+        found = ACKNOWLEDGED.finditer(self._release.cluster.logs(self._name))
+        return [(each[1], int(each[2]), float(each[3])) for each in found]
 
     def await_more(self, within_s: float = STARTS_WITHIN_S) -> float:
         """Until further values are acknowledged; the seconds that it took."""
@@ -118,17 +116,22 @@ class Committing:
         that a gap could be seen by.
         """
         self.await_more(max(STARTS_WITHIN_S, longest_gap_s))
-        acknowledged = self.acknowledged()
+        log = self._release.cluster.logs(self._name)
         self._release.cluster.kubectl("delete", "pod", self._name, "--now")
         committed = str(self._release.status()["HighWatermark"])
         entity = ("--entity-type", "brokers", "--entity-default", "--min-offset", committed)
         text = self._release.quorate("configs", "describe", *entity)
         kept = dict(re.findall(r"^ *(e2e\.load\.\d+)=(\d+)", text, re.MULTILINE))
-        for key, value in {key: value for key, value, _ in acknowledged}.items():
+        acknowledged = list(ACKNOWLEDGED.finditer(log))
+        for key, value in {each[1]: int(each[2]) for each in acknowledged}.items():
             found = int(kept.get(key, 0))
             assert found >= value, f"{key}={value} was acknowledged, kept is {found}"
-        gap_s = max(after - before for (_, _, before), (_, _, after) in pairwise(acknowledged))
-        assert gap_s <= longest_gap_s, f"no commit for {gap_s:.1f} s"
+        before, after = max(
+            pairwise(acknowledged), key=lambda pair: float(pair[1][3]) - float(pair[0][3])
+        )
+        gap_s = float(after[3]) - float(before[3])
+        said = log[before.end() : after.start()].strip()
+        assert gap_s <= longest_gap_s, f"no commit for {gap_s:.1f} s; the client says: {said}"
         return gap_s
 
 
