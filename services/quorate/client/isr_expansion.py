@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate.controller.elections import is_among
+from quorate.controller.broker_sets import is_among
 from quorate.controller.partition_rows import PARTITION_ID_MAX, RECOVERY
 from quorate.controller.partitions import RECOVERED
 from quorate.controller.replication.messages import IsrMember, PartitionAlteration

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from quorate.controller.broker_sets import is_among
 from quorate.controller.decision import Bulk
-from quorate.controller.elections import is_among
 from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
 from quorate.controller.partition_columns import PartitionChanges
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE

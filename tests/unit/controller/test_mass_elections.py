@@ -11,7 +11,7 @@ import pytest
 from immutables import Map
 
 from quorate.controller.configs.image import Configs
-from quorate.controller.elections import change_of, is_among, needs_look
+from quorate.controller.elections import change_of, needs_look
 from quorate.controller.image import MetadataDelta, MetadataImage
 from quorate.controller.mass_elections import COMPARED_MAX, elect, rows_max
 from quorate.controller.partition_records import changed
@@ -156,10 +156,3 @@ def test_wide_rows_are_few_at_a_time() -> None:
         1,
         1,
     ]
-
-
-@pytest.mark.parametrize("ids", [(), (0,), (3, 5), (5, 1 << 20), (2**31 - 1,)])
-def test_ids_are_found_whatever_they_are(ids: tuple[int, ...]) -> None:
-    asked = np.array([[-1, 0, 3], [5, 1 << 20, 2**31 - 1]], np.int32)
-    expected = [[number in ids for number in row] for row in asked.tolist()]
-    assert is_among(frozenset(ids))(asked).tolist() == expected

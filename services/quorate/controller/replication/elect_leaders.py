@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quorate.controller.broker_sets import is_among
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.elections import (
     choose_preferred,
     choose_unclean,
-    is_among,
     make_record,
 )
 from quorate.controller.errors import RefusedError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from quorate.controller.broker_sets import is_among
 from quorate.controller.decision import Bulk
 from quorate.controller.directory_places import place_type
-from quorate.controller.elections import is_among
 from quorate.controller.mass_elections import closed_up
 from quorate.controller.partition_rows import (
     FIXED,
