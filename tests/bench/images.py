@@ -258,7 +258,7 @@ def _write(image: MetadataImage, folder: Path, measured: dict[str, float], recor
 
 
 def _fence(image: MetadataImage, measured: dict[str, float]) -> None:
-    heartbeat, caller = _named("BrokerHeartbeat"), _named("Caller")("User:broker", "host")
+    heartbeat, caller = _named("BrokerHeartbeat"), _named("Caller")("User:broker")
     settings = ControllerSettings(
         cluster_id=ClusterId("cluster"), new_topic_id=lambda: TopicId(b"t" * 16)
     )
@@ -298,7 +298,13 @@ def _fence(image: MetadataImage, measured: dict[str, float]) -> None:
 
 def _named(name: str) -> Any:  # noqa: ANN401 - a class of either checkout
     """A class, wherever that checkout has it."""
-    places = ("controller.requests", "controller.brokers.messages", "api.caller", "api.callers")
+    places = (
+        "controller.authorizer",
+        "controller.requests",
+        "controller.brokers.messages",
+        "api.caller",
+        "api.callers",
+    )
     for place in places:
         with suppress(ModuleNotFoundError, AttributeError):
             return getattr(import_module(f"quorate.{place}"), name)
