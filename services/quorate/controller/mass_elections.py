@@ -1,7 +1,7 @@
 """Leaders and ISRs of many partitions at once, when a broker that has very many of them goes.
 
 What `elections` chooses for one partition is chosen here for all rows that have nothing out of the
-ordinary: that have somebody in sync who may lead, or nobody at all. For others it depends on more
+ordinary: where a replica in sync may lead, or none at all. For others it depends on more
 than their columns, such as whether a topic allows data to be lost, and they are looked at alone.
 """
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from quorate.controller.broker_sets import is_among
 from quorate.controller.decision import Bulk
 from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
+from quorate.controller.leader_acceptor import online
 from quorate.controller.partition_columns import PartitionChanges
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partition_values import change_values
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.controller.image import MetadataDelta
+    from quorate.controller.leader_acceptor import LeaderAcceptor
     from quorate.controller.partition_rows import Bits, Index, PartitionRows, Rows
 
 # Each replica is compared with each that is in sync: so many comparisons take a millisecond.
@@ -62,12 +63,14 @@ def rows_max(width: int) -> int:
     return max(1, COMPARED_MAX // max(1, width * width))
 
 
-def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elected | None, Index]:
-    """Give rows the leaders and ISRs that they should have when these brokers may lead.
+def elect(
+    rows: PartitionRows, acceptor: LeaderAcceptor, level: int
+) -> tuple[Elected | None, Index]:
+    """Give rows the leaders and ISRs that they should have.
 
     `rows` are no more than `rows_max` says. Rows to be looked at alone come second.
     """
-    choices = _choose(rows, active)
+    choices = _choose(rows, acceptor)
     sizes = np.count_nonzero(choices.stays, axis=1).astype(np.int32)
     shrinks = (sizes > 0) & (sizes != rows.isr_sizes) & ~choices.is_alone
     elects = (choices.leaders != rows.leaders) & ~choices.is_alone
@@ -90,13 +93,13 @@ def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elec
 
 
 def elect_preferred(
-    rows: PartitionRows, active: frozenset[int], level: int, records_max: int
+    rows: PartitionRows, acceptor: LeaderAcceptor, level: int, records_max: int
 ) -> tuple[Elected | None, int]:
     """Have the first replicas lead if they are in sync and another replica leads.
 
     Second comes how many rows were looked at: those after so many changes are left.
     """
-    changing = np.flatnonzero(lacks_preferred(rows, active) & ~rows.has_last_epoch)
+    changing = np.flatnonzero(lacks_preferred(rows, acceptor) & ~rows.has_last_epoch)
     if not len(changing):
         return None, len(rows)
     count = len(rows) if len(changing) <= records_max else int(changing[records_max])
@@ -112,31 +115,37 @@ def elect_preferred(
     return Elected(old, changes.applied(old), change_values(changes, level)), count
 
 
-def lacks_preferred(rows: PartitionRows, active: frozenset[int]) -> Bits:
+def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """The rows that another replica leads than the first one, which may."""
     if not rows.width:
         return np.zeros(len(rows), np.bool_)
     first, leaders = rows.replicas[:, 0], rows.leaders
     is_in_sync = (rows.isr == first[:, None]).any(axis=1)
-    lacks: Bits = (leaders != first) & (leaders != NO_LEADER) & is_among(active)(first) & is_in_sync
+    may_lead = acceptor.may_lead(rows, first)
+    lacks: Bits = (leaders != first) & (leaders != NO_LEADER) & may_lead & is_in_sync
     return lacks
 
 
-def _choose(rows: PartitionRows, active: frozenset[int]) -> Choices:
+def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
     isr, replicas, leaders = rows.isr, rows.replicas, rows.leaders
-    may_lead = is_among(active)
-    stays = may_lead(isr)
-    has_any = stays.any(axis=1)
+    offline = acceptor.offline(rows)
+    stays = acceptor.is_active(isr)
+    may_lead = online(stays.T, isr.T, offline).T
+    has_any: Bits = np.logical_or.reduce(may_lead, axis=1)
+    if offline is not None:
+        # The ISR stays as it is where none of it may lead.
+        stays = np.logical_and(stays, has_any[:, None])
+    candidates = online(acceptor.is_active(replicas.T), replicas.T, offline)
     # An eligible replica may lead, or any where data may be lost.
-    is_alone: Bits = np.logical_and(~has_any, may_lead(replicas).any(axis=1))
+    is_alone: Bits = np.logical_and(~has_any, candidates.any(axis=0))
     is_alone |= rows.has_last_epoch
     if rows.seldom:
         is_alone = np.logical_or(is_alone, rows.has_eligible)
-    leads_on = (stays & (isr == leaders[:, None])).any(axis=1)
-    # The first replica of those that stay, or else the first of those in the ISR.
-    in_isr = ((replicas[:, :, None] == isr[:, None, :]) & stays[:, None, :]).any(axis=2)
+    leads_on = (may_lead & (isr == leaders[:, None])).any(axis=1)
+    # The first replica of those in the ISR that may lead, or else the first of these there.
+    in_isr = ((replicas[:, :, None] == isr[:, None, :]) & may_lead[:, None, :]).any(axis=2)
     first_replica = _first(replicas, in_isr)
-    elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, stays))
+    elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, may_lead))
     found = np.where(leads_on, leaders, np.where(has_any, elected, NO_LEADER))
     return Choices(found.astype(np.int32), stays, is_alone)
 

@@ -42,6 +42,13 @@ class Partition:
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
 
+    def directory_of(self, broker_id: int) -> DirectoryId | None:
+        """The log directory of the broker's replica, None where it has none."""
+        for replica, directory in zip(self.replicas, self.directories, strict=True):
+            if replica == broker_id:
+                return directory
+        return None
+
     @property
     def is_offline(self) -> bool:
         return self.leader == NO_LEADER

@@ -20,6 +20,7 @@ import numpy as np
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.mass_elections import elect, rows_max
 from quorate.controller.partition_rows import key_of
 from quorate.controller.timed import Timed
@@ -89,6 +90,10 @@ class Settling:
         """This is what is left now. A `SoftChange`."""
         soft.put(self)
 
+    def with_later(self, broker_ids: Iterable[int]) -> Settling:
+        """The same, and a pass for those brokers that follows."""
+        return replace(self, later=self.later.union(broker_ids))
+
     def begun(self, image: MetadataImage) -> Settling:
         """The next pass begins."""
         # A key alone: the partitions of now would all be kept until the pass is over, and those
@@ -116,16 +121,16 @@ def settle(
     """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
 
     The records about the brokers come first: what is left to do follows from them, whichever is the
-    active controller then. `active` are the brokers that may lead once they are replayed. What is
+    active controller then. `active` are the brokers that are so once they are replayed. What is
     left to look at afterwards comes with the records.
     """
     proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))
-    settling = context.soft.of(Settling)
-    settling = replace(settling, later=settling.later.union(broker_ids))
+    settling = context.soft.of(Settling).with_later(broker_ids)
     if settling.cursor is None and not settling.is_sweep:
         image = context.freeze()
-        settling = _go_on(settling.begun(image), image, active, proposal)
+        acceptor = LeaderAcceptor(image.brokers, active)
+        settling = _go_on(settling.begun(image), image, acceptor, proposal)
     return proposal, settling
 
 
@@ -141,8 +146,8 @@ def decide_rest(context: Context) -> Outcome | None:
         return Outcome(proposal, None, (replace(settling, again=False),))
     if settling.cursor is None:
         settling = settling.begun(image)
-    active = image.brokers.active
-    return Outcome(proposal, None, (_go_on(settling, image, active, proposal),))
+    acceptor = LeaderAcceptor.of(image.brokers)
+    return Outcome(proposal, None, (_go_on(settling, image, acceptor, proposal),))
 
 
 def _begin(image: MetadataImage, _settings: ControllerSettings, _now_ms: int) -> Settling:
@@ -158,27 +163,27 @@ SETTLING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_rest
 
 
 def _go_on(
-    settling: Settling, image: MetadataImage, active: frozenset[int], proposal: Proposal
+    settling: Settling, image: MetadataImage, acceptor: LeaderAcceptor, proposal: Proposal
 ) -> Settling:
     """One slice of the pass under way."""
     cursor = settling.cursor
     assert cursor is not None, "a pass is under way"
     if cursor.taken == len(cursor.found):
-        cursor = _compare(cursor, image, active)
+        cursor = _compare(cursor, image, acceptor)
     level, topics = metadata_version(image.features), image.topics
     keys = np.array(cursor.found[cursor.taken : cursor.taken + RECORDS_SLICE], np.int64)
     all_rows = rows = topics.partitions.rows.rows_at(keys)
     rows = rows.view(0, min(len(rows), rows_max(rows.width)))
-    elected, alone = elect(rows, active, level)
+    elected, alone = elect(rows, acceptor, level)
     if len(alone) > EXAMINED_SLICE:
         rows = rows.view(0, int(alone[EXAMINED_SLICE]))
-        elected, alone = elect(rows, active, level)
+        elected, alone = elect(rows, acceptor, level)
     if elected is not None and not proposal.add_bulk(elected):
         # Beside what is in the batch already; the next slice begins here.
         return settling
     partition_ids = rows.partition_ids[alone].tolist()
     for topic_id, partition_id in zip(rows.topics_at(alone), partition_ids, strict=True):
-        record = change_of(image, topics.by_id[topic_id], partition_id, active)
+        record = change_of(image, topics.by_id[topic_id], partition_id, acceptor)
         if record is not None:
             proposal.add((record,))
     taken = len(keys)
@@ -190,7 +195,7 @@ def _go_on(
     return replace(settling, cursor=cursor)
 
 
-def _compare(cursor: PassCursor, image: MetadataImage, active: frozenset[int]) -> PassCursor:
+def _compare(cursor: PassCursor, image: MetadataImage, acceptor: LeaderAcceptor) -> PassCursor:
     """Find what may have to change among the next so many."""
     rows = image.topics.partitions.rows.rows_from(cursor.key, CELLS_SLICE)
     if rows is None or rows.keys[0] >= cursor.end:
@@ -199,6 +204,6 @@ def _compare(cursor: PassCursor, image: MetadataImage, active: frozenset[int]) -
     return PassCursor(
         end=cursor.end,
         key=key,
-        found=tuple(rows.keys[needs_look(active)(rows)].tolist()),
+        found=tuple(rows.keys[needs_look(rows, acceptor)].tolist()),
         is_last=key >= min(cursor.end, image.topics.partitions.rows.end),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.elections import change_of
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.settling import RECORDS_SLICE
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
@@ -199,10 +200,10 @@ def _unsettled(world: World, fleet: Fleet) -> str | None:
         is_fenced = known is None or known.registration.fenced
         if is_fenced is not broker.is_silent:
             return f"broker {broker.broker_id} is {'fenced' if is_fenced else 'not fenced'}"
-    active = image.brokers.active
+    acceptor = LeaderAcceptor.of(image.brokers)
     for topic in image.topics.by_id.values():
         for partition_id, _ in image.topics.partitions_of(topic.topic_id):
-            if change_of(image, topic, partition_id, active) is not None:
+            if change_of(image, topic, partition_id, acceptor) is not None:
                 return f"partition {partition_id} of {topic.name} is not settled"
     return None
 

@@ -6,16 +6,31 @@ import numpy as np
 import pytest
 from immutables import Map
 
+from quorate.controller.brokers.image import Brokers
 from quorate.controller.configs.image import Configs
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.image import MetadataImage
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.partition_rows import PartitionRows, key_of
 from quorate.controller.partition_store import PartitionStore
-from quorate.controller.partitions import RECOVERING, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions import (
+    LOST_DIR,
+    MIGRATING_DIR,
+    RECOVERING,
+    UNASSIGNED_DIR,
+    Partition,
+)
 from quorate.controller.topics.image import Topic, Topics
-from quorate.records.ids import TopicId
+from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import PartitionChangeRecord
+from tests.unit.controller.brokers.test_image import broker
 
+NO_BROKERS = Brokers()
+# A disk of each of the brokers 1 to 3, and one that none of them has.
+ONE, TWO, THREE, GONE = (DirectoryId(bytes([number]) * 16) for number in (1, 2, 3, 9))
+WITH_DISKS = NO_BROKERS
+for _id, _disk in ((1, ONE), (2, TWO), (3, THREE)):
+    WITH_DISKS = WITH_DISKS.with_broker(broker(_id, log_dirs=(_disk,)))
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -29,12 +44,13 @@ def partition(
     leader: int,
     elr: tuple[int, ...] = (),
     last_known: tuple[int, ...] = (),
+    directories: tuple[DirectoryId, ...] | None = None,
 ) -> Partition:
     return Partition(
         replicas=replicas,
         isr=isr,
         leader=leader,
-        directories=(UNASSIGNED_DIR,) * len(replicas),
+        directories=directories or (UNASSIGNED_DIR,) * len(replicas),
         eligible_leader_replicas=elr,
         last_known_elr=last_known,
     )
@@ -43,6 +59,7 @@ def partition(
 def image_of(
     level: int = 30,
     configs: dict[tuple[int, str], str] | None = None,
+    brokers: Brokers = NO_BROKERS,
     **topics: list[Partition],
 ) -> MetadataImage:
     made = {
@@ -55,6 +72,7 @@ def image_of(
     ]
     return MetadataImage(
         features=Map({"metadata.version": level}),
+        brokers=brokers,
         topics=Topics(
             Map(made),
             Map({topic.name: id_ for id_, topic in made.items()}),
@@ -74,8 +92,9 @@ def change(name: str, partition_id: int, **fields: object) -> PartitionChangeRec
 
 def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
     """What has to change when these may lead, by topic and partition."""
+    acceptor = LeaderAcceptor(image.brokers, frozenset(active))
     found = [
-        change_of(image, image.topics.by_id[id_], partition_id, frozenset(active))
+        change_of(image, image.topics.by_id[id_], partition_id, acceptor)
         for id_, partition_id in looked_at(image, *active)
     ]
     return [record for record in found if record is not None]
@@ -86,7 +105,7 @@ def looked_at(image: MetadataImage, *active: int) -> list[tuple[TopicId, int]]:
     rows = image.topics.partitions.rows.rows_from(0, 10_000)
     if rows is None:
         return []
-    found = np.flatnonzero(needs_look(frozenset(active))(rows))
+    found = np.flatnonzero(needs_look(rows, LeaderAcceptor(image.brokers, frozenset(active))))
     return list(zip(rows.topics_at(found), rows.partition_ids[found].tolist(), strict=True))
 
 
@@ -217,4 +236,74 @@ def test_nobody_looks_at_partitions_that_are_as_they_should_be() -> None:
     assert [number for _, number in looked_at(image, 1, 2)] == [3]
     assert [number for _, number in looked_at(image, 1)] == [0, 3]
     assert [number for _, number in looked_at(image, 2, 3)] == [0, 1, 2, 3]
-    assert change_of(image, image.topics.by_id[topic_id("a")], 9, frozenset()) is None
+    nobody = LeaderAcceptor(image.brokers, frozenset())
+    assert change_of(image, image.topics.by_id[topic_id("a")], 9, nobody) is None
+
+
+# --- directories ----------------------------------------------------------------------------------
+
+
+def in_disks(
+    first: DirectoryId,
+    isr: tuple[int, ...],
+    leader: int,
+    elr: tuple[int, ...] = (),
+    last_known: tuple[int, ...] = (),
+) -> Partition:
+    """A partition whose replicas on 2 and 3 are online, and that on 1 in that directory."""
+    return partition((1, 2, 3), isr, leader, elr, last_known, (first, TWO, THREE))
+
+
+@pytest.mark.parametrize(
+    "directory", [ONE, MIGRATING_DIR, UNASSIGNED_DIR], ids=["known", "migrating", "unassigned"]
+)
+def test_a_replica_whose_directory_is_online_leads(directory: DirectoryId) -> None:
+    image = image_of(a=[in_disks(directory, (1,), -1)], brokers=WITH_DISKS)
+    assert changes(image, 1, 2, 3) == [change("a", 0, leader=1)]
+
+
+OFFLINE = pytest.mark.parametrize(
+    "directory", [GONE, TWO, LOST_DIR], ids=["unknown", "of another broker", "lost"]
+)
+
+
+@OFFLINE
+def test_a_replica_whose_directory_is_offline_does_not_lead(directory: DirectoryId) -> None:
+    image = image_of(
+        brokers=WITH_DISKS,
+        configs={(2, "c"): "true"},
+        a=[in_disks(directory, (1,), -1), in_disks(directory, (1, 2), -1)],
+        # Neither because it is eligible, nor because data may be lost.
+        b=[in_disks(directory, (), -1, elr=(1,)), in_disks(directory, (), -1, last_known=(1,))],
+        c=[in_disks(directory, (3,), -1)],
+    )
+    assert changes(image, 1) == []
+    found = changes(image, 1, 2)
+    unclean = change("c", 0, leader=2, isr=(2,), leader_recovery_state=RECOVERING)
+    assert found == [change("a", 1, leader=2), unclean]
+
+
+@OFFLINE
+def test_a_leader_whose_directory_is_offline_leads_no_more(directory: DirectoryId) -> None:
+    image = image_of(
+        a=[in_disks(directory, (1, 2), 1), in_disks(directory, (1,), 1)], brokers=WITH_DISKS
+    )
+    # It stays in sync: what it lacks its next leader will find.
+    assert changes(image, 1, 2, 3) == [change("a", 0, leader=2), change("a", 1, leader=-1)]
+
+
+def test_the_isr_keeps_the_replica_that_will_lead_again() -> None:
+    """It has all that was committed, and another one that stays has no directory."""
+    image = image_of(a=[in_disks(GONE, (1, 2), 2)], brokers=WITH_DISKS)
+    assert changes(image, 1, 3) == [change("a", 0, leader=-1)]
+    waiting = image_of(a=[in_disks(GONE, (1, 2), -1)], brokers=WITH_DISKS)
+    assert changes(waiting, 1, 3) == []
+    assert changes(waiting, 1, 2, 3) == [change("a", 0, leader=2)]
+
+
+def test_every_directory_but_a_lost_one_is_online_where_the_broker_told_none() -> None:
+    image = image_of(
+        a=[in_disks(GONE, (1,), -1), in_disks(LOST_DIR, (1,), -1)],
+        brokers=NO_BROKERS.with_broker(broker(1)),
+    )
+    assert changes(image, 1) == [change("a", 0, leader=1)]

@@ -13,28 +13,41 @@ from quorate.controller import partition_tree, settling
 from quorate.controller.brokers.messages import UnregisterBroker
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.partition_rows import FIXED, key_of
-from quorate.controller.partitions import NO_LEADER
+from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.topics.messages import DeleteTopics
-from quorate.records.ids import Epoch
+from quorate.records.ids import DirectoryId, Epoch
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from tests.unit.controller.conftest import uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.controller.image import MetadataImage
+    from quorate.controller.leader_acceptor import LeaderAcceptor
     from quorate.controller.partition_rows import Bits, PartitionRows
+    from quorate.controller.partitions import Partition
     from tests.unit.controller.conftest import Cluster
 
 
 def assert_settled(image: MetadataImage) -> None:
     """Nobody leads who may not, nobody stays in sync beside others who are, nobody is left out."""
     active = image.brokers.active
+
+    def may_lead(partition: Partition, broker_id: int) -> bool:
+        if broker_id not in active:
+            return False
+        # Each of these topics has directories that were there when it was made.
+        directory = partition.directories[partition.replicas.index(broker_id)]
+        log_dirs = image.brokers.by_id[broker_id].registration.log_dirs
+        return directory in (UNASSIGNED_DIR, *log_dirs)
+
     for topic_id in image.topics.by_id:
         for _, partition in image.topics.partitions_of(topic_id):
             in_sync = set(partition.isr)
-            assert partition.leader == -1 or partition.leader in active
-            assert in_sync <= active or not in_sync & active
-            assert (partition.leader == -1) is not bool(in_sync & active)
+            candidates = [each for each in partition.isr if may_lead(partition, each)]
+            assert partition.leader == -1 or partition.leader in candidates
+            assert in_sync <= active or not candidates
+            assert (partition.leader == -1) is not bool(candidates)
 
 
 @pytest.fixture
@@ -70,14 +83,9 @@ def test_a_slice_compares_so_many_rows_and_no_more(
     monkeypatch.setattr(settling, "CELLS_SLICE", 6 * (FIXED + 2 * 3))
     looked_at: list[int] = []
 
-    def noting(active: frozenset[int]) -> Callable[[PartitionRows], Bits]:
-        condition = needs_look(active)
-
-        def noted(rows: PartitionRows) -> Bits:
-            looked_at.append(len(rows))
-            return condition(rows)
-
-        return noted
+    def noting(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
+        looked_at.append(len(rows))
+        return needs_look(rows, acceptor)
 
     monkeypatch.setattr(settling, "needs_look", noting)
     topics.settle()
@@ -186,8 +194,12 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
             case 1:
                 cluster.ask(cluster.heartbeat(broker_id, want_shut_down=True))
             case 2:
-                incarnation = draw.randbytes(16)
-                cluster.ask(cluster.registration(broker_id, incarnation_id=incarnation))
+                incarnation = draw.choice([uuid(broker_id), draw.randbytes(16)])
+                disks = draw.choice([(5,), (6,), (5, 6)])
+                log_dirs = tuple([uuid(disk * 100 + broker_id) for disk in disks])
+                cluster.ask(
+                    cluster.registration(broker_id, incarnation_id=incarnation, log_dirs=log_dirs)
+                )
             case 3:
                 cluster.now_ms += 4000
             case 4 | 5:
@@ -200,6 +212,70 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
     cluster.settle()
     assert_settled(cluster.image)
     assert cluster.controller.wake_at_ms != 0
+
+
+OTHER_DISK = DirectoryId(uuid(777))
+
+
+def create_alone_and_both(cluster: Cluster) -> DirectoryId:
+    """A topic on broker 1, another one on 1 and 2; the disk of 1."""
+    cluster.create("alone", (1,))
+    cluster.create("both", (1, 2))
+    return cluster.partition("alone").directories[0]
+
+
+def leading(cluster: Cluster) -> list[tuple[int, tuple[int, ...]]]:
+    cluster.settle()
+    return [*cluster.leading("alone"), *cluster.leading("both")]
+
+
+def restart(cluster: Cluster, *log_dirs: bytes) -> None:
+    """Broker 1 is back with these disks."""
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True, want_fence=True))
+    assert leading(cluster) == [(NO_LEADER, (1,)), (2, (2,))]
+    cluster.start_brokers(1, incarnation_id=secrets.token_bytes(16), log_dirs=log_dirs)
+
+
+def test_a_broker_that_is_back_with_an_empty_disk_leads_nothing_from_it(cluster: Cluster) -> None:
+    old = create_alone_and_both(cluster)
+    restart(cluster, OTHER_DISK)
+    assert leading(cluster) == [(NO_LEADER, (1,)), (2, (2,))]
+    restart(cluster, OTHER_DISK, old)
+    assert leading(cluster) == [(1, (1,)), (2, (2,))]
+
+
+def test_a_broker_that_registers_again_leads_from_the_disks_that_it_names(
+    cluster: Cluster,
+) -> None:
+    old = create_alone_and_both(cluster)
+    assert not cluster.ask(cluster.registration(1, log_dirs=(OTHER_DISK,))).message
+    assert leading(cluster) == [(NO_LEADER, (1,)), (2, (1, 2))]
+    cluster.ask(cluster.registration(1, log_dirs=(OTHER_DISK, old)))
+    assert leading(cluster) == [(1, (1,)), (2, (1, 2))]
+    # With the same ones again there is nothing to look at.
+    cluster.ask(cluster.registration(1, log_dirs=(old, OTHER_DISK)))
+    assert cluster.controller.wake_at_ms != 0
+
+
+def test_below_the_level_of_directories_none_is_offline(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(level=16)
+    cluster.start_brokers(1, 2)
+    create_alone_and_both(cluster)
+    restart(cluster, OTHER_DISK)
+    assert leading(cluster) == [(1, (1,)), (2, (2,))]
+
+
+def test_what_a_controller_left_that_did_not_look_at_directories_is_found(
+    cluster: Cluster,
+) -> None:
+    create_alone_and_both(cluster)
+    epoch = cluster.image.brokers.by_id[1].registration.broker_epoch
+    cluster.write(
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, log_dirs=(OTHER_DISK,))
+    )
+    assert leading(cluster) == [(NO_LEADER, (1,)), (2, (1, 2))]
 
 
 def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: Cluster) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from immutables import Map
 
+from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.placement import RackedBroker, stripe
 from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION
@@ -37,6 +38,16 @@ class Broker:
     def is_shutting_down(self) -> bool:
         """True if it is on its way out, and not yet fenced."""
         return self.registration.in_controlled_shutdown and not self.registration.fenced
+
+    def has_online(self, directory: DirectoryId) -> bool:
+        """Whether a replica in that log directory is online.
+
+        Any but a lost one is where the broker registered none, as below metadata.version 3.7-IV2.
+        """
+        log_dirs = self.registration.log_dirs
+        if directory in (UNASSIGNED_DIR, MIGRATING_DIR) or directory in log_dirs:
+            return True
+        return not log_dirs and directory != LOST_DIR
 
     @property
     def is_usable(self) -> bool:

@@ -15,7 +15,7 @@ from quorate.controller.features.levels import (
     registration_problem,
 )
 from quorate.controller.partitions import is_reserved
-from quorate.controller.settling import settle
+from quorate.controller.settling import Settling, settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId, format_uuid
 from quorate.records.legible import CONTROL
@@ -77,11 +77,19 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
     heard = BrokerHeard(broker_id, session)
+    if outdated is None and existing is not None and _moves_disks(existing, record):
+        # Replicas may lead from disks that it names now, and not from those that it left out.
+        return Outcome(proposal, reply, (context.soft.of(Settling).with_later((broker_id,)), heard))
     if outdated is None:
         return Outcome(proposal, reply, (heard,))
     active = view.brokers.active - {broker_id}
     proposal, settling = settle(context, (record,), (broker_id,), active)
     return Outcome(proposal, reply, (settling, heard))
+
+
+def _moves_disks(existing: Broker, record: RegisterBrokerRecord) -> bool:
+    """Whether a broker that stays active names other log directories than before."""
+    return existing.is_active and set(existing.registration.log_dirs) != set(record.log_dirs)
 
 
 def sender_problem(

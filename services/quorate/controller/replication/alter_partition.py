@@ -18,6 +18,7 @@ from quorate.controller.features.levels import (
     has_eligible_replicas,
     metadata_version,
 )
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.partition_records import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
@@ -91,6 +92,7 @@ class _Alteration:
         self._image = image
         self._request = request
         self._level = level
+        self._acceptor = LeaderAcceptor.of(image.brokers)
         self._has_eligible = has_eligible_replicas(image.features)
         self._changed: set[tuple[bytes, int]] = set()
         self._judged = 0
@@ -146,10 +148,12 @@ class _Alteration:
         self._changed.add((topic.topic_id, index))
         after = changed(partition, record)
         if after.leader != partition.leader:
-            message = (
-                f"The ISR is changed, which completes the reassignment; broker {after.leader} leads"
-                " the partition now."
-            )
+            if target.completes_reassignment:
+                why = "The ISR is changed, which completes the reassignment"
+            else:
+                why = f"The replica of broker {partition.leader} is in no directory that it has"
+            who = "no broker" if after.leader == NO_LEADER else f"broker {after.leader}"
+            message = f"{why}; {who} leads the partition now."
             raise RefusedError(ErrorCode.NEW_LEADER_ELECTED, message)
         return _result(index, after)
 
@@ -198,7 +202,9 @@ class _Alteration:
         isr = None if target.isr == partition.isr else target.isr
         replicas = None if target.replicas == partition.replicas else target.replicas
         recovers = recovery != partition.leader_recovery_state
-        if isr is None and not recovers and not target.completes_reassignment:
+        leader = self._leader(partition, target)
+        is_same = isr is None and leader == NO_LEADER_CHANGE
+        if is_same and not recovers and not target.completes_reassignment:
             return None
         eligible, last_known = self._eligible(topic, partition, target)
         done = () if target.completes_reassignment else None
@@ -209,7 +215,7 @@ class _Alteration:
             partition_id=index,
             topic_id=topic.topic_id,
             isr=isr,
-            leader=self._leader(partition, target),
+            leader=leader,
             replicas=replicas,
             removing_replicas=done if partition.removing_replicas else None,
             adding_replicas=done if partition.adding_replicas else None,
@@ -221,9 +227,16 @@ class _Alteration:
 
     def _leader(self, partition: Partition, target: _Target) -> int:
         """The leader that the change elects; the same one if only its epoch has to rise."""
-        if partition.leader not in target.replicas:
-            # All of the ISR may lead: it was checked.
-            return next((id_ for id_ in target.replicas if id_ in target.isr), NO_LEADER)
+        leader = next(
+            (
+                id_
+                for id_ in (partition.leader, *target.replicas)
+                if id_ in target.isr and self._acceptor.accepts(partition, id_)
+            ),
+            NO_LEADER,
+        )
+        if leader != partition.leader:
+            return leader
         # Replicas that are gone must learn it, and before 3.6 a broker noticed that its ISR had
         # shrunk only by a new leader epoch (KAFKA-15021).
         shrinks = not set(partition.isr) <= set(target.isr)

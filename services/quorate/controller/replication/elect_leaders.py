@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate.controller.broker_sets import is_among
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.elections import (
     choose_preferred,
@@ -15,6 +14,7 @@ from quorate.controller.elections import (
 )
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.mass_elections import lacks_preferred
 from quorate.controller.partition_records import SLICE_PARTITIONS, changed
 from quorate.controller.partition_rows import PARTITION_ID_MAX
@@ -62,7 +62,7 @@ class _Election:
     def __init__(self, image: MetadataImage, election_type: ElectionType) -> None:
         self._image = image
         self._is_preferred = election_type is ElectionType.PREFERRED
-        self._active = image.brokers.active
+        self._acceptor = LeaderAcceptor.of(image.brokers)
         self._changed: dict[tuple[bytes, int], Partition] = {}
         self.proposal = Proposal(metadata_version(image.features))
 
@@ -99,8 +99,8 @@ class _Election:
 
     def _can_change(self, rows: PartitionRows) -> Bits:
         if self._is_preferred:
-            return lacks_preferred(rows, self._active)
-        has_candidate = is_among(self._active)(rows.replicas).any(axis=1)
+            return lacks_preferred(rows, self._acceptor)
+        has_candidate = self._acceptor.may_lead(rows, rows.replicas.T).any(axis=0)
         can_change: Bits = (rows.leaders == NO_LEADER) & has_candidate
         return can_change
 
@@ -133,7 +133,7 @@ class _Election:
             return known.leader
         self._check_needed(partition)
         choose = choose_preferred if self._is_preferred else choose_unclean
-        choice = choose(partition, self._active)
+        choice = choose(partition, self._acceptor)
         if choice.leader in (partition.leader, NO_LEADER):
             raise self._refuse(partition)
         record = make_record(self._image, topic, asked.partition, partition, choice)
@@ -156,10 +156,16 @@ class _Election:
         """Tell why no replica can be elected."""
         if not self._is_preferred:
             message = (
-                f"None of the replicas {list(partition.replicas)} is active; start one of them."
+                f"None of the replicas {list(partition.replicas)} is active in a log directory that"
+                " its broker registered; start one of them, with its disks."
             )
             return RefusedError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message)
         first = partition.replicas[0] if partition.replicas else NO_LEADER
-        why = "not in sync" if first in self._active else "not active"
+        if first not in self._acceptor.active:
+            why = "not active"
+        elif self._acceptor.accepts(partition, first):
+            why = "not in sync"
+        else:
+            why = "in a log directory that it did not register"
         message = f"The first replica, broker {first}, is {why}."
         return RefusedError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)

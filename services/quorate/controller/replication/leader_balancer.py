@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.mass_elections import elect_preferred
 from quorate.controller.settling import CELLS_SLICE, RECORDS_SLICE
 from quorate.controller.timed import Timed
@@ -51,7 +52,8 @@ def decide_balance(context: Context) -> Outcome | None:
     if rows is None:
         due_ms = context.now_ms + balancing.interval_ms
         return Outcome(proposal, None, (replace(balancing, due_ms=due_ms, key=None),))
-    elected, count = elect_preferred(rows, image.brokers.active, level, RECORDS_SLICE)
+    acceptor = LeaderAcceptor.of(image.brokers)
+    elected, count = elect_preferred(rows, acceptor, level, RECORDS_SLICE)
     if elected is not None:
         taken = proposal.add_bulk(elected)
         assert taken, "a slice fits into a batch of its own"

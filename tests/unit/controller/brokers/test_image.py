@@ -9,6 +9,7 @@ import pytest
 from immutables import Map
 
 from quorate.controller.brokers.image import Broker, Brokers
+from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.placement import RackedBroker
 from quorate.records.ids import DirectoryId, Offset
 from quorate.records.metadata import BrokerFeature, RegisterBrokerRecord
@@ -45,6 +46,23 @@ def test_only_active_brokers_with_a_disk_that_is_not_cordoned_get_replicas() -> 
         broker(5, log_dirs=(ONE,), cordoned_log_dirs=()),
     )
     assert set(members.striped) == {RackedBroker(1, "a"), RackedBroker(4), RackedBroker(5)}
+
+
+@pytest.mark.parametrize(
+    ("log_dirs", "expected"),
+    [
+        ((ONE,), {ONE, MIGRATING_DIR, UNASSIGNED_DIR}),
+        ((ONE, TWO), {ONE, TWO, MIGRATING_DIR, UNASSIGNED_DIR}),
+        # As before there were directories: which of them are there is not known.
+        ((), {ONE, TWO, MIGRATING_DIR, UNASSIGNED_DIR}),
+    ],
+)
+def test_directories_are_online_that_the_broker_has(
+    log_dirs: tuple[DirectoryId, ...], expected: set[DirectoryId]
+) -> None:
+    member = broker(1, log_dirs=log_dirs)
+    every = (ONE, TWO, MIGRATING_DIR, UNASSIGNED_DIR, LOST_DIR)
+    assert {each for each in every if member.has_online(each)} == expected
 
 
 def test_where_a_registration_lay_makes_no_difference_between_images() -> None:

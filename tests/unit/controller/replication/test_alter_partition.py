@@ -14,8 +14,8 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import ReplayError
-from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
-from quorate.controller.partitions import NO_LEADER, RECOVERED, RECOVERING, Partition
+from quorate.controller.partition_records import NO_LEADER_CHANGE, directories_for, partition_record
+from quorate.controller.partitions import LOST_DIR, NO_LEADER, RECOVERED, RECOVERING, Partition
 from quorate.controller.replication.messages import (
     PARTITIONS_MAX,
     AlteredPartition,
@@ -26,7 +26,7 @@ from quorate.controller.replication.messages import (
     TopicAlteration,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ZERO_UUID, TopicId
+from quorate.records.ids import ZERO_UUID, DirectoryId, TopicId
 from quorate.records.metadata import FeatureLevelRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ def unfence(cluster: Cluster, broker_id: int) -> None:
 
 def set_partition(cluster: Cluster, **fields: object) -> None:
     """Have the log say something else of partition 0, as one of another controller may."""
-    partition = replace(cluster.partition("t"), **fields)  # type: ignore[arg-type]
+    before = cluster.partition("t")
+    partition = replace(before, **fields)  # type: ignore[arg-type]
+    if "directories" not in fields:
+        partition = replace(partition, directories=directories_for(before, partition.replicas))
     topic = cluster.image.topics.named("t")
     assert topic is not None
     cluster.write(partition_record(topic.topic_id, 0, partition, level=30))
@@ -389,6 +392,39 @@ def test_a_reassignment_takes_the_leader_away(cluster: Cluster) -> None:
     assert (after.replicas, after.isr, after.leader) == ((3, 2), (2, 3), 3)
 
 
+def test_a_reassignment_has_nobody_lead_from_a_directory_that_is_offline(cluster: Cluster) -> None:
+    directories = cluster.partition("t").directories
+    set_partition(
+        cluster,
+        replicas=(3, 2, 1),
+        directories=(LOST_DIR, directories[1], directories[0]),
+        isr=(1, 2),
+        adding_replicas=(3,),
+        removing_replicas=(1,),
+    )
+    result = result_of(cluster.ask(asks(cluster, alteration(cluster, 1, 2, 3))))
+    assert result.error is ErrorCode.NEW_LEADER_ELECTED
+    after = cluster.partition("t")
+    assert (after.replicas, after.isr, after.leader) == ((3, 2), (2, 3), 2)
+
+
+@pytest.mark.parametrize(("isr", "leader"), [((1, 2), 2), ((1,), NO_LEADER)])
+def test_a_leader_whose_directory_is_offline_leads_no_more_when_it_asks(
+    cluster: Cluster, isr: tuple[int, ...], leader: int
+) -> None:
+    set_partition(cluster, isr=isr)
+    fields = {"log_dirs": (DirectoryId(b"another disk    "),)}
+    # No pass comes between.
+    cluster.ask(cluster.registration(1, **fields))
+    decision = cluster.decide(asks(cluster, alteration(cluster, *isr)))
+    assert isinstance(decision.reply, AlterPartitionReply)
+    result = result_of(decision.reply)
+    assert result.error is ErrorCode.NEW_LEADER_ELECTED
+    assert (f"broker {leader}" if leader > 0 else "no broker") in result.message
+    assert cluster.leading("t") == [(leader, isr)]
+    assert cluster.settle() == []
+
+
 def test_where_more_go_than_come_all_that_stay_have_to_be_in_sync(cluster: Cluster) -> None:
     set_partition(cluster, isr=(1, 3), removing_replicas=(3,))
     cluster.ask(asks(cluster, alteration(cluster, 1)))
@@ -440,7 +476,6 @@ def test_a_replica_that_a_reassignment_removed_is_not_eligible(cluster: Cluster)
     set_partition(
         cluster,
         replicas=(1, 2, 4, 3),
-        directories=cluster.partition("t").directories + cluster.partition("t").directories[:1],
         isr=(1,),
         adding_replicas=(2,),
         removing_replicas=(3,),

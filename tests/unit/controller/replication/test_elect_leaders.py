@@ -23,6 +23,7 @@ from quorate.controller.replication.messages import (
 )
 from quorate.records.errors import ErrorCode
 from tests.unit.controller.configs.conftest import alter, put
+from tests.unit.controller.conftest import uuid
 from tests.unit.controller.replication.test_alter_partition import alteration, asks
 
 if TYPE_CHECKING:
@@ -103,6 +104,42 @@ def test_a_first_replica_that_may_not_lead(cluster: Cluster, *, is_active: bool)
     (result,) = decision.reply.partitions
     assert (result.error, result.leader_id) == (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, 2)
     assert ("not in sync" if is_active else "not active") in result.message
+
+
+def register(cluster: Cluster, broker_id: int, disk: int) -> None:
+    """The same process tells other disks; what follows of that is not decided yet."""
+    reply = cluster.ask(cluster.registration(broker_id, log_dirs=(uuid(disk),)))
+    assert reply.error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("is_every", [False, True])
+def test_a_first_replica_whose_directory_is_offline(cluster: Cluster, *, is_every: bool) -> None:
+    register(cluster, 1, 777)
+    cluster.settle()
+    if is_every:
+        reply = cluster.ask(ElectLeaders(PREFERRED, every_partition=True))
+        assert errors(reply.partitions) == []
+    else:
+        (result,) = elect(cluster, PREFERRED, PARTITION)
+        assert (result.error, result.leader_id) == (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, 2)
+        assert "log directory" in result.message
+    assert cluster.leading("t") == [(2, (2, 3, 1))]
+    register(cluster, 1, 501)
+    assert errors(elect(cluster, PREFERRED, PARTITION)) == [("t", 0, ErrorCode.NONE, 1)]
+
+
+def test_an_unclean_leader_is_one_whose_directory_is_online(cluster: Cluster) -> None:
+    join(cluster, 2)
+    stop(cluster, 2)
+    register(cluster, 1, 777)
+    register(cluster, 3, 778)
+    cluster.settle()
+    expected = [("t", 0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, NO_LEADER)]
+    assert errors(elect(cluster, UNCLEAN, PARTITION)) == expected
+    reply = cluster.ask(ElectLeaders(UNCLEAN, every_partition=True))
+    assert errors(reply.partitions) == []
+    register(cluster, 3, 503)
+    assert errors(elect(cluster, UNCLEAN, PARTITION)) == [("t", 0, ErrorCode.NONE, 3)]
 
 
 def test_a_preferred_election_is_never_unclean(cluster: Cluster) -> None:

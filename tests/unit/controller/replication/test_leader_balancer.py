@@ -6,6 +6,7 @@ import pytest
 
 from quorate.controller.replication import leader_balancer
 from quorate.controller.replication.messages import TopicAlteration
+from tests.unit.controller.conftest import uuid
 from tests.unit.controller.replication.test_alter_partition import alteration, asks
 
 if TYPE_CHECKING:
@@ -95,3 +96,17 @@ def test_who_may_not_lead_is_not_elected(make_cluster: Callable[..., Cluster]) -
     cluster.settle()
     assert pass_time(cluster, INTERVAL_MS) == 0
     assert leaders(cluster) == [2] * (PARTITIONS + 1)
+
+
+def test_a_replica_whose_directory_is_offline_is_not_elected(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = imbalanced(make_cluster())
+    take_back(cluster, *range(1, PARTITIONS + 1))
+    cluster.ask(cluster.registration(1, log_dirs=(uuid(777),)))
+    cluster.settle()
+    assert pass_time(cluster, INTERVAL_MS) == 0
+    assert leaders(cluster) == [2] * (PARTITIONS + 1)
+    cluster.ask(cluster.registration(1))
+    cluster.settle()
+    assert pass_time(cluster, INTERVAL_MS) == PARTITIONS
