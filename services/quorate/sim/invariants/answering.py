@@ -37,8 +37,8 @@ class EverybodyIsAnswered(Invariant):
         # Of each leader, how many Fetches of which voter have counted in this life.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
         self._processes: dict[tuple[NodeId, int], VoterProcesses] = {}
-        # Voters that have heard an answer since their last Fetch that counted: one whose answers are
-        # held back asks again and again, and has no newer word to tell.
+        # Voters that have heard an answer since their last Fetch that counted: one whose answers
+        # are held back asks again and again, and has no newer word to tell.
         self._has_heard: set[NodeId] = set()
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
 
