@@ -9,7 +9,7 @@ from quorate.raft.clones import SILENCE_SHARE
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
-    from quorate.records.ids import Millis, ReplicaKey
+    from quorate.records.ids import Millis, NodeId
 
 # Between what a leader and its judge take for the moment of a Fetch.
 SLACK_MS: Final = 200
@@ -17,10 +17,14 @@ SLACK_MS: Final = 200
 
 @dataclass(slots=True)
 class VoterProcesses:
-    """The newest process of each voter, and when another one was heard last."""
+    """The newest process of each node, and when another one was heard last.
 
-    newest: dict[ReplicaKey, tuple[int, Millis]] = field(default_factory=dict)
-    others_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
+    Whatever its disk: the voters of kraft.version 0 have no directory ids, and the upgrade to 1
+    gives them some.
+    """
+
+    newest: dict[NodeId, tuple[int, Millis]] = field(default_factory=dict)
+    others_ms: dict[NodeId, Millis] = field(default_factory=dict)
 
     def may_be_two(
         self,
@@ -32,13 +36,13 @@ class VoterProcesses:
 
         The disk of that one counts then, and nothing that the new one tells.
         """
-        key, number = request.replica, request.incarnation
-        assert key is not None
-        before = self.newest.get(key)
+        assert request.replica is not None
+        node_id, number = request.replica.node_id, request.incarnation
+        before = self.newest.get(node_id)
         if before is not None and before[0] != number:
-            self.others_ms[key] = before[1]
-        self.newest[key] = (number, now_ms)
-        other_ms = self.others_ms.get(key)
+            self.others_ms[node_id] = before[1]
+        self.newest[node_id] = (number, now_ms)
+        other_ms = self.others_ms.get(node_id)
         return other_ms is not None and now_ms - other_ms < (
             fetch_timeout_ms // SILENCE_SHARE + SLACK_MS
         )
