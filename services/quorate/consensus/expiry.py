@@ -4,9 +4,10 @@ Fencing a broker may concern every partition there is. It is decided in slices, 
 milliseconds and one decision; the next one waits until the last is committed, so that the quorum
 is never behind by more than one, and what clients write goes in between.
 
-That a broker was not heard may be this process's own doing. A loop that stood reads what had come
-in the turns that follow, so that what is due waits for a last call. After a long pause times begin
-again, and a broker whose heartbeat waits for its decision is not silent.
+That a broker was not heard may be this process's own doing. A tick sees how long the loop stood,
+whatever else is awaited, and silence is judged by a clock that stood as long
+(consensus/silence_clock.py). After a long pause times begin again, and a broker whose heartbeat
+waits for its decision is not silent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.silence_clock import TICK_MS, SilenceClock
 from quorate.controller.controller import AT_ONCE_MS
 from quorate.raft.backoff import backoff_ms
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 SWEEP_AFTER_MS: Final = 100
 # After a decision that could not be made; what stands in its way may change with the next write.
 AGAIN_FIRST_MS: Final = 100
-# What has come by the time that something is due is read within so long, unless the loop stood.
-LAST_CALL_MS: Final = 50
 AGAIN_LONGEST_MS: Final = 10_000
 log = logging.getLogger(__name__)
 
@@ -50,25 +50,29 @@ class Expiry:
         *,
         pause_ms: int,
     ) -> None:
-        """A timer that fires `pause_ms` late tells of a pause, after which times begin anew."""
+        """Times begin again after a pause of the loop of more than `pause_ms`."""
         self._driver = driver
         self._controller = controller
         self._waiting = waiting
         self._accept = accept
-        self._pause_ms = pause_ms
+        self._clock = SilenceClock(driver.host.monotonic_ms(), pause_ms=pause_ms)
         self._loop = asyncio.get_running_loop()
+        self._ticking: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._begins_ms = 0
-        # Whether the timer is for the end of the last call, or has run out during a decision.
-        self._is_last_call = self._is_held_up = False
+        # Whether the timer has run out during a decision.
+        self._is_held_up = False
         self._failures = 0
         self._awaited: Offset | None = None
         self.errors = 0
 
     def begin(self) -> None:
         """The controller has become active."""
-        self._begins_ms = self._driver.host.monotonic_ms() + SWEEP_AFTER_MS
+        now_ms = self._driver.host.monotonic_ms()
+        self._begins_ms = now_ms + SWEEP_AFTER_MS
+        self._clock.begin(now_ms)
+        self._set_tick()
         self.arm()
 
     def committed(self, high_watermark: Offset) -> None:
@@ -82,19 +86,29 @@ class Expiry:
         wake_ms = self._controller.wake_at_ms
         if wake_ms is None or self._awaited is not None:
             return
-        wake_ms = max(wake_ms, self._begins_ms)
+        due_ms = wake_ms if wake_ms == AT_ONCE_MS else self._clock.reaches_ms(wake_ms)
+        due_ms = max(due_ms, self._begins_ms)
         if self._timer is not None:
-            # A last call lasts to its end, whatever is decided meanwhile.
-            if self._is_last_call or self._timer_ms <= wake_ms:
+            if self._timer_ms <= due_ms:
                 return
             self._timer.cancel()
         now_ms = self._driver.host.monotonic_ms()
-        self._set_timer(max(wake_ms, now_ms))
+        self._timer_ms = max(due_ms, now_ms)
+        self._timer = self._loop.call_later((self._timer_ms - now_ms) / 1000, self._due)
 
-    def _set_timer(self, due_ms: int) -> None:
+    def _set_tick(self) -> None:
+        self._ticking = self._loop.call_later(TICK_MS / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._look()
+        self._set_tick()
+
+    def _look(self) -> int:
+        """Note how long the loop stood, whoever comes first after that; the time is returned."""
         now_ms = self._driver.host.monotonic_ms()
-        self._timer_ms = due_ms
-        self._timer = self._loop.call_later((due_ms - now_ms) / 1000, self._due)
+        if self._clock.look(now_ms) and self._may_decide:
+            self._controller.renew(now_ms)
+        return now_ms
 
     def catch_up(self) -> None:
         """No decision is under way just now: decide what was due meanwhile."""
@@ -107,27 +121,20 @@ class Expiry:
     def stop(self) -> None:
         """Leadership is lost; the next active controller finds what was left undone."""
         self._awaited = None
-        self._is_last_call = self._is_held_up = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._is_held_up = False
+        for timer in (self._timer, self._ticking):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._ticking = None
 
     def _due(self) -> None:
-        """The timer has run out, perhaps long after it should have."""
+        """The timer has run out, perhaps before silence can be judged."""
         self._timer = None
         if not self._may_decide:
             return
-        now_ms, wake_ms = self._driver.host.monotonic_ms(), self._controller.wake_at_ms
-        late_ms, is_last_call = now_ms - self._timer_ms, self._is_last_call
-        self._is_last_call = False
-        if late_ms > self._pause_ms:
-            self._controller.renew(now_ms)
-        elif wake_ms is None or wake_ms > now_ms:
+        time_ms, wake_ms = self._clock.time_ms(self._look()), self._controller.wake_at_ms
+        if wake_ms is None or wake_ms > max(time_ms, AT_ONCE_MS):
             self.arm()
-            return
-        elif not is_last_call and (wake_ms != AT_ONCE_MS or late_ms > LAST_CALL_MS):
-            self._is_last_call = True
-            self._set_timer(now_ms + max(late_ms, LAST_CALL_MS))
             return
         if self._controller.is_deciding:
             self._is_held_up = True
@@ -142,11 +149,11 @@ class Expiry:
     def _expire(self) -> None:
         if not self._may_decide or self._awaited is not None:
             return
-        now_ms = self._driver.host.monotonic_ms()
+        now_ms = self._look()
         try:
             for asked in self._waiting.signs():
                 self._controller.hear(asked.request, asked.caller, now_ms)
-            decision = self._controller.expire(now_ms)
+            decision = self._controller.expire(self._clock.time_ms(now_ms))
         except Exception as error:
             self._undecided(now_ms, error)
             return

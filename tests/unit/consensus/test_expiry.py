@@ -10,11 +10,11 @@ from quorate.consensus.decision_queue import DecisionQueue, Undecided
 from quorate.consensus.expiry import (
     AGAIN_FIRST_MS,
     AGAIN_LONGEST_MS,
-    LAST_CALL_MS,
     SWEEP_AFTER_MS,
     Expiry,
 )
 from quorate.consensus.host import Host
+from quorate.consensus.silence_clock import LAST_CALL_MS, TICK_MS
 from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.decision import Decision
@@ -75,69 +75,113 @@ def expiry_of(
     return Expiry(decider, decider, waiting or DecisionQueue(), accept, pause_ms=3000)
 
 
-def due_now() -> tuple[Decider, Timers, Expiry]:
-    """An expiry that is armed for the time that it reads, by hand."""
-    decider, timers = Decider(wake_at_ms=1000), Timers([])
-    expiry = expiry_of(decider)
+def by_hand(
+    wake_ms: int | None, accept: Callable[[Decision], None] = lambda _: None
+) -> tuple[Decider, Timers, Expiry]:
+    """An expiry of a controller that has become active, whose timers run out by hand."""
+    decider, timers = Decider(wake_at_ms=wake_ms), Timers([])
+    expiry = expiry_of(decider, accept)
     expiry._loop = timers  # type: ignore[assignment]
-    expiry.arm()
+    expiry.begin()
     return decider, timers, expiry
 
 
-@pytest.mark.parametrize(("late_ms", "renewed"), [(3000, []), (3001, [4001])])
-async def test_sessions_begin_anew_after_a_pause_in_which_nobody_was_heard(
-    clock: Callable[[int], None], late_ms: int, renewed: list[int]
+@pytest.mark.parametrize(("stood_ms", "renewed"), [(3000, []), (3001, [1000 + TICK_MS + 3001])])
+async def test_sessions_begin_again_after_a_pause_in_which_no_broker_could_be_heard(
+    clock: Callable[[int], None], stood_ms: int, renewed: list[int]
 ) -> None:
-    decider = Decider(wake_at_ms=1000)
-    expiry = expiry_of(decider)
-    expiry.arm()
-    clock(1000 + late_ms)
+    decider, _, expiry = by_hand(wake_ms=1000)
+    clock(1000 + TICK_MS + stood_ms)
     expiry._due()
     assert decider.renewed_ms == renewed
+
+
+async def test_a_pause_is_seen_while_a_slice_waits_for_its_commit(
+    clock: Callable[[int], None],
+) -> None:
+    decider, _, expiry = by_hand(wake_ms=0)
+    decider.slices = [slice_of(4, 7), None]
+    expiry._due()
+    assert (decider.asked_ms, decider.wake_at_ms) == ([1000 - LAST_CALL_MS], 0)
+    decider.wake_at_ms = 9000
+    clock(11_000)
+    # The commit comes before the tick: it may not fence at once either.
+    expiry.committed(Offset(7))
+    expiry._due()
+    assert (decider.renewed_ms, decider.asked_ms[1:]) == ([11_000], [11_000 - LAST_CALL_MS])
+
+
+async def test_a_tick_sees_a_pause_while_no_other_timer_runs(clock: Callable[[int], None]) -> None:
+    decider, timers, expiry = by_hand(wake_ms=None)
+    assert timers.delays == [TICK_MS / 1000]
+    for now_ms in range(1050, 2000, TICK_MS):
+        clock(now_ms)
+        expiry._tick()
+    assert decider.renewed_ms == []
+    clock(11_000)
+    expiry._tick()
+    assert decider.renewed_ms == [11_000]
+    assert set(timers.delays) == {TICK_MS / 1000}
+
+
+async def test_who_does_not_lead_any_more_ticks_no_more(clock: Callable[[int], None]) -> None:
+    decider, timers, expiry = by_hand(wake_ms=9000)
+    expiry.stop()
+    assert timers.cancelled == len(timers.delays) == 2
+    decider.is_active = False
+    clock(11_000)
+    expiry._tick()
+    assert decider.renewed_ms == []
 
 
 async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
     clock: Callable[[int], None],
 ) -> None:
-    decider, timers, expiry = due_now()
+    decider, timers, expiry = by_hand(wake_ms=1100)
+    assert timers.delays[1:] == [(100 + LAST_CALL_MS) / 1000]
+    for now_ms in (1050, 1100):
+        clock(now_ms)
+        expiry._look()
     expiry._due()
-    assert (timers.delays, decider.asked_ms) == ([0, LAST_CALL_MS / 1000], [])
+    assert (timers.delays[2:], decider.asked_ms) == ([LAST_CALL_MS / 1000], [])
     # All brokers were heard meanwhile.
-    decider.wake_at_ms = 9000
-    clock(1000 + LAST_CALL_MS)
+    decider.wake_at_ms = 1200
+    clock(1100 + LAST_CALL_MS)
     expiry._due()
     assert decider.asked_ms == []
-    clock(9000)
-    expiry._due()
-    clock(9000 + LAST_CALL_MS)
-    expiry._due()
-    assert decider.asked_ms == [9000 + LAST_CALL_MS]
+    for now_ms in (1200, 1200 + LAST_CALL_MS):
+        clock(now_ms)
+        expiry._due()
+    assert decider.asked_ms == [1200]
 
 
+@pytest.mark.usefixtures("clock")
+async def test_what_is_decided_at_once_is_decided_by_the_time_before_the_last_call() -> None:
+    """So that it fences no broker whose heartbeat may not be read yet."""
+    decider, _, expiry = by_hand(wake_ms=0)
+    expiry._due()
+    assert decider.asked_ms == [1000 - LAST_CALL_MS]
+
+
+@pytest.mark.parametrize("comes_first", ["_due", "_tick", "catch_up"])
 async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
-    clock: Callable[[int], None],
+    clock: Callable[[int], None], comes_first: str
 ) -> None:
-    decider, timers, expiry = due_now()
-    clock(1000 + 700)
+    decider, _, expiry = by_hand(wake_ms=1010)
+    expiry._is_held_up = comes_first == "catch_up"
+    clock(1000 + TICK_MS + 700)
+    getattr(expiry, comes_first)()
+    for now_ms in range(1750, 2450, TICK_MS):
+        clock(now_ms)
+        expiry._tick()
+        expiry._due()
+    # What is asked meanwhile is asked by the time at which the loop stood first.
+    assert set(decider.asked_ms) <= {1000 - LAST_CALL_MS}
+    decider.wake_at_ms = 1010
+    clock(2450)
     expiry._due()
-    assert (timers.delays, decider.asked_ms) == ([0, 0.7], [])
-    clock(1000 + 1400)
-    expiry._due()
-    assert (decider.asked_ms, decider.renewed_ms) == ([2400], [])
-
-
-async def test_a_last_call_lasts_to_its_end_whatever_is_decided_meanwhile(
-    clock: Callable[[int], None],
-) -> None:
-    decider, timers, expiry = due_now()
-    clock(1000 + 700)
-    expiry._due()
-    for decided in (expiry.arm, expiry.catch_up):
-        decided()
-        assert timers.delays == [0, 0.7]
-    clock(1000 + 1400)
-    expiry._due()
-    assert decider.asked_ms == [2400]
+    assert decider.asked_ms[-1] == 2450 - LAST_CALL_MS
+    assert decider.renewed_ms == []
 
 
 @pytest.mark.usefixtures("clock")
@@ -167,7 +211,7 @@ async def test_what_is_due_during_a_decision_is_decided_behind_it() -> None:
     assert decider.asked_ms == []
     decider.is_deciding = False
     expiry.catch_up()
-    assert decider.asked_ms == [1000]
+    assert decider.asked_ms == [1000 - LAST_CALL_MS]
 
 
 @pytest.mark.usefixtures("clock")
@@ -181,7 +225,7 @@ async def test_the_earliest_time_counts() -> None:
     expiry.arm()
     decider.wake_at_ms = 0
     await decider.asked.wait()
-    assert decider.asked_ms == [1000]
+    assert decider.asked_ms == [1000 - LAST_CALL_MS]
 
 
 @pytest.mark.usefixtures("clock")
@@ -242,7 +286,7 @@ async def test_writers_go_before_what_a_predecessor_left(clock: Callable[[int], 
     clock(1000 + SWEEP_AFTER_MS)
     expiry.stop()
     expiry.arm()
-    assert delays == [SWEEP_AFTER_MS / 1000, 0]
+    assert delays == [TICK_MS / 1000, SWEEP_AFTER_MS / 1000, 0]
 
 
 class Timers:
@@ -250,12 +294,14 @@ class Timers:
 
     def __init__(self, delays: list[float]) -> None:
         self.delays = delays
+        self.cancelled = 0
 
     def call_later(self, delay_s: float, _: Callable[[], None]) -> Timers:
         self.delays.append(delay_s)
         return self
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        self.cancelled += 1
 
 
 def slice_of(base: int, end: int) -> Decision:
