@@ -8,7 +8,7 @@ their own, since brokers may share an address with a client that creates topics.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.h2.turns import Turns
@@ -16,11 +16,11 @@ from quorate.records.value import value
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterator
+    from collections.abc import Container
 
     from quorate.controller.authorizer import Caller
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.requests import Sender, WriteRequest
 
 # Those on streams are fewer (rpc/write_window.py). One client may have half of the places.
 WAITING_MAX: Final = 65_536
@@ -39,14 +39,14 @@ _Key: TypeAlias = "tuple[str, bool]"
 class Undecided:
     """A request that waits for its decision, who for, and since when by the host's clocks.
 
-    `is_sign` says that its sender is alive by sending it.
+    `sender` is the broker that is alive by sending it, for a heartbeat.
     """
 
     request: WriteRequest
     caller: Caller
     future: asyncio.Future[WriteReply]
     came_s: float = 0.0
-    is_sign: bool = False
+    sender: Sender | None = None
 
 
 class _Lane:
@@ -77,6 +77,13 @@ class DecisionQueue:
         self._resting: OrderedDict[_Key, _Lane] = OrderedDict()
         # By what its caller waits for, the lane of each request.
         self._waiting: dict[asyncio.Future[WriteReply], _Lane] = {}
+        # How many heartbeats of a broker wait.
+        self._senders: Counter[Sender] = Counter()
+
+    @property
+    def senders(self) -> Container[Sender]:
+        """The brokers whose heartbeats wait."""
+        return self._senders
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -90,6 +97,8 @@ class DecisionQueue:
             self._empty -= 1
         lane.asked[asked.future] = asked
         self._waiting[asked.future] = lane
+        if asked.sender is not None:
+            self._senders[asked.sender] += 1
         asked.future.add_done_callback(self._leave)
         if not lane.is_waiting:
             lane.is_waiting = True
@@ -99,18 +108,25 @@ class DecisionQueue:
         return True
 
     def _lane_of(self, asked: Undecided) -> _Lane:
-        key = asked.caller.client, asked.is_sign
+        key = asked.caller.client, asked.sender is not None
         return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
     def _leave(self, future: asyncio.Future[WriteReply]) -> None:
         """A caller gave up, whose request may have been taken in the same turn of the loop."""
         lane = self._waiting.pop(future, None)
         if lane is not None:
-            del lane.asked[future]
+            self._leaves(lane.asked.pop(future))
             if not lane.asked:
                 self._empty += 1
                 if self._empty > max(_EMPTY_MAX, len(self._lanes) // 2):
                     self._drop_empty()
+
+    def _leaves(self, asked: Undecided) -> None:
+        sender = asked.sender
+        if sender is not None:
+            self._senders[sender] -= 1
+            if not self._senders[sender]:
+                del self._senders[sender]
 
     def _drop_empty(self) -> None:
         lanes, self._lanes, self._empty = self._lanes, {}, 0
@@ -145,6 +161,7 @@ class DecisionQueue:
         while lane.asked:
             future, asked = lane.asked.popitem(last=False)
             del self._waiting[future]
+            self._leaves(asked)
             # A caller that gave up in this turn of the loop is heard of in the next one.
             if not future.done():
                 future.remove_done_callback(self._leave)
@@ -158,12 +175,6 @@ class DecisionQueue:
         if not lane.is_waiting:
             self._rest(lane)
 
-    def signs(self) -> Iterator[Undecided]:
-        """The heartbeats that wait, whose callers do."""
-        for (_, is_sign), lane in self._lanes.items():
-            if is_sign:
-                yield from (each for each in lane.asked.values() if not each.future.done())
-
     def clear(self) -> tuple[Undecided, ...]:
         """Everything that waits, each client's in its order; from now on nothing does."""
         left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
@@ -173,6 +184,7 @@ class DecisionQueue:
         self._resting.clear()
         self._empty = 0
         self._waiting.clear()
+        self._senders.clear()
         self._turns = Turns()
         return left
 

@@ -151,9 +151,8 @@ class Expiry:
             return
         now_ms = self._look()
         try:
-            for asked in self._waiting.signs():
-                self._controller.hear(asked.request, asked.caller, now_ms)
-            decision = self._controller.expire(self._clock.time_ms(now_ms))
+            time_ms = self._clock.time_ms(now_ms)
+            decision = self._controller.expire(time_ms, self._waiting.senders)
         except Exception as error:
             self._undecided(now_ms, error)
             return

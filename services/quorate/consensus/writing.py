@@ -108,7 +108,7 @@ class Writing:
         host, hear = self._driver.host, self._controller.hear
         now_ms, now_s = host.monotonic_ms(), host.work_s()
         asked = [
-            Undecided(each, caller, future, now_s, is_sign=hear(each, caller, now_ms))
+            Undecided(each, caller, future, now_s, sender=hear(each, caller, now_ms))
             for each, future in zip(requests, futures, strict=True)
         ]
         self.deciding.take(asked)

@@ -36,11 +36,11 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from quorate.controller.decision import ControllerSettings
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadRequest, Sender, WriteRequest
     from quorate.controller.runs import Item
     from quorate.controller.slices import Slices
     from quorate.controller.subject import Write
@@ -231,33 +231,32 @@ class Controller:
         finally:
             active.is_deciding = False
 
-    def hear(self, request: WriteRequest, caller: Caller, now_ms: int) -> bool:
-        """A request has come; whether that alone is a sign of life of its sender, which is noted.
+    def hear(self, request: WriteRequest, caller: Caller, now_ms: int) -> Sender | None:
+        """A request has come; where that alone is a sign of life it is noted, and whose it is.
 
         What will be refused to its caller is none. The decision may wait, and another may be under
         way. Raises NotActiveError.
         """
         arrived = _ARRIVALS.get(type(request))
         if arrived is None:
-            return False
+            return None
         active, authorizer = self._required(), self._settings.authorizer
         if authorizer is not None:
             rights = authorizer.rights(active.overlay.view, caller)
             if not may_whole(rights, request.permission):
-                return False
-        arrived(active.soft, active.overlay.view, request, now_ms)
-        return True
+                return None
+        return arrived(active.soft, active.overlay.view, request, now_ms)
 
-    def expire(self, now_ms: int) -> Decision | None:
+    def expire(self, now_ms: int, waiting: Container[Sender] = ()) -> Decision | None:
         """What has to be decided without a request, a slice at a time; None when nothing is.
 
         Of what is due at once the first that has something to decide goes first. A slice that found
-        nothing to change has no records, and others may follow. Raises NotActiveError when not
-        active.
+        nothing to change has no records, and others may follow. `waiting` are the brokers whose
+        signs of life wait for their decisions. Raises NotActiveError when not active.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
-        context = self._context(_ITSELF, now_ms)
+        context = self._context(_ITSELF, now_ms, waiting)
         for timed in _TIMED:
             outcome = timed.expire(context)
             if outcome is not None:
@@ -303,7 +302,7 @@ class Controller:
             raise NotActiveError("this controller is not active")
         return self._active
 
-    def _context(self, caller: Caller, now_ms: int) -> Context:
+    def _context(self, caller: Caller, now_ms: int, waiting: Container[Sender] = ()) -> Context:
         active = self._required()
         # By position: there is one for every decision.
         return Context(
@@ -313,6 +312,7 @@ class Controller:
             self._settings,
             caller,
             now_ms,
+            waiting,
         )
 
 

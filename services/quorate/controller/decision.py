@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from quorate.controller.authorizer import UNLIMITED
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
-from quorate.controller.requests import RECORDS_MAX
+from quorate.controller.requests import RECORDS_MAX, Sender
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import decode_record
@@ -21,7 +21,7 @@ from quorate.records.value import named_value, value
 from quorate.records.widths import STRING_BYTES_MAX, record_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from quorate.controller.authorizer import Authorizer, Caller, Rights
     from quorate.controller.image import MetadataDelta, MetadataImage, View
@@ -89,7 +89,7 @@ class Context:
     """What a decision may look at: the state with everything decided so far, and who asks when.
 
     `freeze` makes an image of it, at the cost of a few decisions on settings: for those who go
-    through all partitions.
+    through all partitions. `waiting` are the brokers whose signs of life wait for their decisions.
     """
 
     decided: Decided
@@ -98,6 +98,7 @@ class Context:
     settings: ControllerSettings
     caller: Caller
     now_ms: int
+    waiting: Container[Sender] = ()
 
     @property
     def view(self) -> View:

@@ -7,7 +7,7 @@ broker requests in snake_case. Lists carry many items because an answer reports 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from quorate.records.value import value
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # What one decision may write, and so what one request may ask for.
 RECORDS_MAX: Final = 10_000
+# A broker that sends a sign of life: its id and its epoch.
+Sender: TypeAlias = "tuple[int, int]"
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
 

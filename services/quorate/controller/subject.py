@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import Context, Outcome, SoftState
     from quorate.controller.errors import RefusedError
     from quorate.controller.image import MetadataDelta, MetadataImage, View
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.controller.timed import Timed
     from quorate.records.ids import Offset
@@ -56,7 +56,8 @@ class Write:
     What is decided as a whole may name the offset that it is decided for. Where records are written
     `onto_overlay` there is no image for each decision; they concern neither brokers nor features.
     `refused` makes the result of an item that its caller has no right to. `arrived` is for a
-    request that is a sign of life: it notes that its sender was heard, whatever is decided then.
+    request that is a sign of life: it notes that its sender was heard, whatever is decided then,
+    and tells who that is.
     """
 
     request: type[WriteRequest]
@@ -64,7 +65,7 @@ class Write:
     in_slices: Callable[[Context, Any], Slices[Outcome]] | None = None
     onto_overlay: bool = False
     refused: Callable[[Context, Any, RefusedError], Any] | None = None
-    arrived: Callable[[SoftState, View, Any, int], None] | None = None
+    arrived: Callable[[SoftState, View, Any, int], Sender] | None = None
 
 
 @named_value

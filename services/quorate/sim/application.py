@@ -20,11 +20,11 @@ from quorate.sim.waiting import WaitingRequest
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from quorate.controller.decision import ControllerSettings, Decision
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.raft.api import AppendToLog, PublishProgress
     from quorate.raft.messages import ProposalResponse, ReadResponse
@@ -53,8 +53,8 @@ class _WatchedController(Controller):
         self._application.decided(request, decision)
         return decision
 
-    def expire(self, now_ms: int) -> Decision | None:
-        decision = super().expire(now_ms)
+    def expire(self, now_ms: int, waiting: Container[Sender] = ()) -> Decision | None:
+        decision = super().expire(now_ms, waiting)
         if decision is not None:
             self._application.expired(decision)
         return decision

@@ -13,6 +13,8 @@ from quorate.controller.topics.messages import DeleteTopics
 if TYPE_CHECKING:
     import pytest
 
+    from quorate.controller.requests import Sender
+
 
 class Waiting:
     """A queue, and requests by their names."""
@@ -21,13 +23,13 @@ class Waiting:
         self.queue = DecisionQueue()
         self.by_name: dict[str, Undecided] = {}
 
-    def add(self, name: str, *, is_sign: bool = False) -> bool:
+    def add(self, name: str, *, sender: Sender | None = None) -> bool:
         """A request of the client that the first letter names."""
         asked = Undecided(
             DeleteTopics((name,)),
             Caller("User:a", client=name[0]),
             asyncio.get_running_loop().create_future(),
-            is_sign=is_sign,
+            sender=sender,
         )
         self.by_name[name] = asked
         return self.queue.add(asked)
@@ -84,9 +86,25 @@ async def test_heartbeats_of_an_address_do_not_wait_for_what_else_it_asks() -> N
     waiting.add("a2")
     waiting.take()
     waiting.queue.charge(waiting.by_name["a1"], 0.05)
-    waiting.add("a3", is_sign=True)
-    assert [_name(asked) for asked in waiting.queue.signs()] == ["a3"]
+    waiting.add("a3", sender=(1, 5))
     assert waiting.take_all() == ["a3", "a2"]
+
+
+async def test_the_queue_knows_whose_heartbeats_wait() -> None:
+    waiting, one, other = Waiting(), (1, 5), (2, 5)
+    for name, sender in (("a1", one), ("a2", one), ("b1", other)):
+        waiting.add(name, sender=sender)
+    senders = waiting.queue.senders
+    waiting.by_name["b1"].future.cancel()
+    await asyncio.sleep(0)
+    assert (one in senders, other in senders, (1, 6) in senders) == (True, False, False)
+    assert waiting.take() == "a1"
+    assert one in senders
+    assert waiting.take() == "a2"
+    assert one not in senders
+    waiting.add("a3", sender=one)
+    waiting.queue.clear()
+    assert one not in senders
 
 
 async def test_a_caller_that_gives_up_takes_its_request_along() -> None:

@@ -21,7 +21,9 @@ from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
+
+    from quorate.controller.requests import Sender
 
 
 @dataclass
@@ -36,11 +38,12 @@ class Decider:
     is_stopping: bool = False
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
-    heard: list[tuple[object, int]] = field(default_factory=list)
+    waiting: Container[Sender] = ()
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     host: Host = field(default_factory=Host)
 
-    def expire(self, now_ms: int) -> Decision | None:
+    def expire(self, now_ms: int, waiting: Container[Sender]) -> Decision | None:
+        self.waiting = waiting
         self.asked_ms.append(now_ms)
         self.asked.set()
         decision, *self.slices = self.slices
@@ -50,10 +53,6 @@ class Decider:
 
     def renew(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
-
-    def hear(self, request: object, _caller: Caller, now_ms: int) -> bool:
-        self.heard.append((request, now_ms))
-        return True
 
 
 @pytest.fixture
@@ -185,20 +184,15 @@ async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
 
 
 @pytest.mark.usefixtures("clock")
-async def test_a_broker_whose_heartbeat_waits_for_its_decision_is_heard() -> None:
+async def test_brokers_whose_heartbeats_wait_for_their_decisions_are_excused() -> None:
     waiting, decider = DecisionQueue(), Decider(wake_at_ms=0)
-    loop = asyncio.get_running_loop()
-    beats = [
-        BrokerHeartbeat(broker_id=id_, broker_epoch=5, current_metadata_offset=Offset(7))
-        for id_ in (1, 2)
-    ]
-    gone, waits = loop.create_future(), loop.create_future()
-    for beat, future in zip(beats, (gone, waits), strict=True):
-        assert waiting.add(Undecided(beat, Caller("User:broker"), future, is_sign=True))
-    gone.cancel()
+    beat = BrokerHeartbeat(broker_id=1, broker_epoch=5, current_metadata_offset=Offset(7))
+    future = asyncio.get_running_loop().create_future()
+    assert waiting.add(Undecided(beat, Caller("User:broker"), future, sender=(1, 5)))
     expiry_of(decider, waiting=waiting).arm()
     await decider.asked.wait()
-    assert decider.heard == [(beats[1], 1000)]
+    assert (1, 5) in decider.waiting
+    assert (1, 6) not in decider.waiting
 
 
 @pytest.mark.usefixtures("clock")
@@ -328,7 +322,7 @@ async def test_what_could_not_be_decided_is_tried_again_ever_later(
     expiry = expiry_of(decider)
     expiry._loop = Timers(delays)  # type: ignore[assignment]
 
-    def fails(_now_ms: int) -> Decision | None:
+    def fails(_now_ms: int, _waiting: Container[Sender]) -> Decision | None:
         raise KeyError("a defect")
 
     monkeypatch.setattr(decider, "expire", fails)

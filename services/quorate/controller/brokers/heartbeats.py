@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
 from quorate.controller.brokers.registering import sender_problem
-from quorate.controller.brokers.sessions import BrokerHeard, BrokerLeft, Session, Sessions
+from quorate.controller.brokers.sessions import (
+    BrokerHeard,
+    BrokerLeft,
+    BrokersExcused,
+    Session,
+    Sessions,
+)
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.mass_elections import Elected
@@ -21,15 +27,18 @@ if TYPE_CHECKING:
     from quorate.controller.brokers.messages import BrokerHeartbeat
     from quorate.controller.decision import ControllerSettings, SoftState
     from quorate.controller.image import MetadataImage, View
+    from quorate.controller.requests import Sender
 
 FENCE: Final = 1
 UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 # A record each, and a set of brokers for each that shares nothing with the last one.
 FENCED_TOGETHER_MAX: Final = 100
+# Whether heartbeats of so many brokers wait is looked at in a millisecond.
+LOOKED_AT_TOGETHER_MAX: Final = 1000
 
 
-def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> None:
+def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> Sender:
     """A heartbeat has come: its broker is alive, however long the decision has to wait.
 
     Kafka notes that outside of its queue, too (trackBrokerHeartbeat).
@@ -37,6 +46,7 @@ def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> 
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
     if sender_problem(view.brokers, broker_id, broker_epoch) is None:
         soft.of(Sessions).hear(broker_id, broker_epoch=broker_epoch, now_ms=now_ms)
+    return broker_id, broker_epoch
 
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
@@ -166,15 +176,22 @@ class _Heartbeat:
 def decide_expiry(context: Context) -> Outcome | None:
     """Fence the brokers whose sessions are over, those that were silent for longest first.
 
-    All at once, so that none of them is given what another one led.
+    All at once, so that none of them is given what another one led. One whose heartbeat waits for
+    its decision is excused once.
     """
-    brokers = context.view.brokers
-    expired = context.soft.of(Sessions).expired(brokers, context.now_ms, FENCED_TOGETHER_MAX)
-    if not expired:
+    brokers, sessions = context.view.brokers, context.soft.of(Sessions)
+    ended = sessions.expired(brokers, context.now_ms, LOOKED_AT_TOGETHER_MAX)
+    if not ended:
         return None
+    excused = sessions.excusable(ended, context.waiting, context.now_ms)
+    soft = (BrokersExcused(excused),)
+    are_excused = frozenset(excused)
+    expired = [each for each in ended if each not in are_excused][:FENCED_TOGETHER_MAX]
+    if not expired:
+        return Outcome(_nothing(context), None, soft)
     records = [_change(brokers, broker_id, fenced=FENCE) for broker_id in expired]
     proposal, settling = settle(context, records, expired, brokers.active.difference(expired))
-    return Outcome(proposal, None, (settling,))
+    return Outcome(proposal, None, (settling, *soft))
 
 
 def _begin(image: MetadataImage, settings: ControllerSettings, now_ms: int) -> Sessions:

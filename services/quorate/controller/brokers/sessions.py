@@ -14,8 +14,11 @@ from quorate.records.ids import Offset
 from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
     from quorate.controller.brokers.image import Brokers
     from quorate.controller.decision import SoftState
+    from quorate.controller.requests import Sender
 
 _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
@@ -65,15 +68,29 @@ class BrokerLeft:
         soft.of(Sessions).end(self.broker_id)
 
 
+@value
+class BrokersExcused:
+    """Heartbeats of these brokers wait for their decisions. A `SoftChange`."""
+
+    broker_ids: tuple[int, ...]
+
+    def apply(self, soft: SoftState) -> None:
+        soft.of(Sessions).excuse(self.broker_ids)
+
+
 class Sessions:
-    """The sessions of all brokers that were heard since this controller became active."""
+    """The sessions of all brokers that were heard since this controller became active.
+
+    A session counts from when its broker was heard. One that is excused counts from when it would
+    have ended, and so ends for good two timeouts after its broker was heard.
+    """
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, Session] = {}
-        # When each was heard, in that order, so that the first to expire is the first; of those
-        # that are fenced some are still in it.
-        self._contacts: OrderedDict[int, int] = OrderedDict()
+        # From when each counts, so that the first to expire is the first. One that was excused is
+        # as far behind its place as it was looked at late; some are of brokers that are fenced.
+        self._begun: OrderedDict[int, int] = OrderedDict()
         # A heap of how far each had replayed when it was heard, of late and now and then before.
         self._replayed: list[tuple[int, int]] = []
 
@@ -82,8 +99,7 @@ class Sessions:
 
     def set(self, broker_id: int, session: Session) -> None:
         self._sessions[broker_id] = session
-        self._contacts[broker_id] = session.contact_ms
-        self._contacts.move_to_end(broker_id)
+        self._begin(broker_id, session.contact_ms)
         self._note_replayed(broker_id, session.metadata_offset)
 
     def hear(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> None:
@@ -93,17 +109,20 @@ class Sessions:
             self.set(broker_id, Session(broker_epoch=broker_epoch, contact_ms=now_ms))
             return
         self._sessions[broker_id] = known.heard_at(now_ms)
-        self._contacts[broker_id] = now_ms
-        self._contacts.move_to_end(broker_id)
+        self._begin(broker_id, now_ms)
+
+    def _begin(self, broker_id: int, from_ms: int) -> None:
+        self._begun[broker_id] = from_ms
+        self._begun.move_to_end(broker_id)
 
     def end(self, broker_id: int) -> None:
         """Forget a broker, so that its next incarnation may register at once."""
         self._sessions.pop(broker_id, None)
-        self._contacts.pop(broker_id, None)
+        self._begun.pop(broker_id, None)
 
     def renew(self, brokers: Brokers, now_ms: int) -> None:
         """Give every unfenced broker a whole session: nobody could be heard until now."""
-        sessions, contacts = self._sessions, self._contacts
+        sessions = self._sessions
         for broker_id in sorted(brokers.by_id):
             registration = brokers.by_id[broker_id].registration
             if registration.fenced:
@@ -114,8 +133,7 @@ class Sessions:
             else:
                 session = known.heard_at(now_ms)
             sessions[broker_id] = session
-            contacts[broker_id] = now_ms
-            contacts.move_to_end(broker_id)
+            self._begin(broker_id, now_ms)
         self._gather_replayed()
 
     def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
@@ -129,23 +147,43 @@ class Sessions:
 
     def first_to_expire(self, brokers: Brokers) -> int | None:
         """When the session of an unfenced broker ends next, in ms."""
-        while self._contacts:
-            broker_id, contact_ms = next(iter(self._contacts.items()))
+        while self._begun:
+            broker_id, from_ms = next(iter(self._begun.items()))
             if _is_unfenced(brokers, broker_id):
-                return contact_ms + self.timeout_ms
+                return from_ms + self.timeout_ms
             # It is heard from before it is unfenced.
-            del self._contacts[broker_id]
+            del self._begun[broker_id]
         return None
 
     def expired(self, brokers: Brokers, now_ms: int, at_most: int) -> list[int]:
         """The unfenced brokers whose sessions are over, the first to end first."""
         found: list[int] = []
-        for broker_id, contact_ms in self._contacts.items():
-            if contact_ms + self.timeout_ms > now_ms or len(found) == at_most:
+        for broker_id, from_ms in self._begun.items():
+            if from_ms + self.timeout_ms > now_ms or len(found) == at_most:
                 break
             if _is_unfenced(brokers, broker_id):
                 found.append(broker_id)
         return found
+
+    def excusable(
+        self, broker_ids: Iterable[int], waiting: Container[Sender], now_ms: int
+    ) -> tuple[int, ...]:
+        """Those of them whose heartbeats wait, and came less than two timeouts ago.
+
+        By then a live broker, which hears nothing, has asked again; Kafka's does after half of one.
+        """
+        sessions, since_ms = self._sessions, now_ms - 2 * self.timeout_ms
+        return tuple(
+            broker_id
+            for broker_id in broker_ids
+            if (broker_id, sessions[broker_id].broker_epoch) in waiting
+            and sessions[broker_id].contact_ms > since_ms
+        )
+
+    def excuse(self, broker_ids: Iterable[int]) -> None:
+        """Give these brokers, whose sessions are over, one more timeout since they were heard."""
+        for broker_id in broker_ids:
+            self._begin(broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms)
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
         """How far the slowest active broker has replayed; None when no broker is active."""

@@ -284,6 +284,56 @@ def test_a_broker_is_heard_when_its_heartbeat_comes(cluster: Cluster) -> None:
     assert [record.broker_id for record in fenced] == [2, 3]
 
 
+def test_a_broker_whose_heartbeat_waits_is_excused_for_two_sessions_and_no_longer(
+    cluster: Cluster,
+) -> None:
+    """A queue that is stuck keeps no dead broker in service."""
+    beats = [cluster.heartbeat(broker_id) for broker_id in (1, 2)]
+    waiting = set()
+    for beat, now_ms in zip(beats, (1000, 2000), strict=True):
+        waiting.add(cluster.controller.hear(beat, CALLER, now_ms))
+    assert waiting == {(beat.broker_id, beat.broker_epoch) for beat in beats}
+
+    def fenced(now_ms: int) -> list[int]:
+        decision = cluster.controller.expire(now_ms, waiting)
+        if decision is None:
+            return []
+        cluster.commit(decision)
+        changes = [r for r in decision.records if isinstance(r, BrokerRegistrationChangeRecord)]
+        return [record.broker_id for record in changes]
+
+    assert fenced(10_000) == [3]
+    assert cluster.controller.wake_at_ms == 11_000
+    assert fenced(11_000) == []
+    assert cluster.controller.wake_at_ms == 19_000
+    assert fenced(18_999) == []
+    assert fenced(19_000) == [1]
+    assert cluster.controller.wake_at_ms == 20_000
+    waiting.clear()
+    assert fenced(20_000) == [2]
+
+
+def test_only_a_heartbeat_of_its_own_epoch_excuses_a_broker(cluster: Cluster) -> None:
+    beat = cluster.heartbeat(1)
+    waiting = {(1, beat.broker_epoch - 1), (1, beat.broker_epoch + 1)}
+    decision = cluster.controller.expire(9000, waiting)
+    assert decision is not None
+    assert decision.records[0] == change(cluster, 1, fenced=1)
+
+
+def test_no_more_brokers_are_looked_at_together_than_a_turn_can_bear(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats, "LOOKED_AT_TOGETHER_MAX", 2)
+    senders = [cluster.controller.hear(cluster.heartbeat(id_), CALLER, 0) for id_ in (1, 2, 3)]
+    waiting = set(senders[:2])
+    # Nothing changes but that the next look is at the third.
+    assert cluster.controller.expire(9000, waiting) is None
+    decision = cluster.controller.expire(9000, waiting)
+    assert decision is not None
+    assert decision.records[0] == change(cluster, 3, fenced=1)
+
+
 def test_a_heartbeat_of_another_incarnation_is_no_sign_of_life(cluster: Cluster) -> None:
     heartbeat = cluster.heartbeat(1)
     cluster.now_ms = 8000
