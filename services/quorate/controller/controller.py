@@ -195,17 +195,18 @@ class Controller:
         self._active = None
 
     def decide(self, request: WriteRequest, caller: Caller, now_ms: int) -> Decision:
-        """Decide on a request and count its records as appended.
+        """Decide on a request that comes now, and count its records as appended.
 
         Raises NotActiveError when this controller is not active, and RefusedError to a caller that
         may not have any of it done.
         """
+        self.hear(request, caller, now_ms)
         return finish(self.decide_in_slices(request, caller, now_ms))
 
     def decide_in_slices(
         self, request: WriteRequest, caller: Caller, now_ms: int
     ) -> Slices[Decision]:
-        """The same with pauses, in which nothing else may be decided.
+        """The same, with pauses in which nothing else may be decided, of one that was heard before.
 
         Nothing is counted before the end, and it may be dropped half-way.
         """

@@ -91,6 +91,7 @@ class BothWays:
         self, request: WriteRequest, now_ms: int, pause: Callable[[], object]
     ) -> Decision | None:
         """Decide on a request; at each `pause` a batch may be cut."""
+        self._gathering.hear(request, _SOMEBODY, now_ms)
         slices = self._gathering.decide_in_slices(request, _SOMEBODY, now_ms)
         while True:
             try:

@@ -29,9 +29,10 @@ from quorate.records.ids import Epoch, NodeId, Offset
 from tests.unit.consensus.conftest import CALLER, WAIT_S, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Container
 
     from quorate.controller.decision import Decision
+    from quorate.controller.requests import Sender
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -154,8 +155,8 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     decided: list[tuple[Offset, Offset]] = []
     committed: list[Offset | None] = []
 
-    def noting(now_ms: int) -> Decision | None:
-        decision = expire(now_ms)
+    def noting(now_ms: int, waiting: Container[Sender]) -> Decision | None:
+        decision = expire(now_ms, waiting)
         if decision is not None and decision.values:
             decided.append((decision.base_offset, decision.end_offset))
             committed.append(stack.driver.high_watermark)

@@ -71,6 +71,12 @@ class _Heartbeat:
         self._request = request
         self._broker = broker
         self._is_caught_up = request.current_metadata_offset >= broker.offset
+        # Of one that may not be a sign of life when it comes, its decision is.
+        sessions, now_ms = context.soft.of(Sessions), context.now_ms
+        known = sessions.get(request.broker_id)
+        is_known = known is not None and known.broker_epoch == request.broker_epoch
+        self._contact_ms = known.contact_ms if known is not None and is_known else now_ms
+        self._is_fresh = sessions.is_fresh(self._contact_ms, now_ms)
 
     def decide(self) -> Outcome:
         request, registration = self._request, self._broker.registration
@@ -79,7 +85,8 @@ class _Heartbeat:
                 return self._shut_down()
             # Others lead what its last incarnation led before this one may lead anything.
             is_settled = not self._context.soft.of(Settling).concerns(request.broker_id)
-            if self._is_caught_up and is_settled and not request.want_fence:
+            may_be_unfenced = self._is_caught_up and self._is_fresh and not request.want_fence
+            if may_be_unfenced and is_settled:
                 return self._unfence()
             return self._stay(is_fenced=True)
         if registration.in_controlled_shutdown:
@@ -101,11 +108,12 @@ class _Heartbeat:
         request = self._request
         session = Session(
             broker_epoch=request.broker_epoch,
-            contact_ms=self._context.now_ms,
+            contact_ms=self._contact_ms,
             metadata_offset=request.current_metadata_offset,
             shutdown_offset=shutdown_offset,
         )
-        return BrokerHeard(request.broker_id, session)
+        from_ms = self._context.now_ms if self._is_fresh else self._contact_ms
+        return BrokerHeard(request.broker_id, session, from_ms)
 
     def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
         return Outcome(

@@ -76,7 +76,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
         return Outcome(Proposal(level), RegisterBrokerReply(refused.error, refused.message))
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
-    heard = BrokerHeard(broker_id, session)
+    heard = BrokerHeard(broker_id, session, context.now_ms)
     if outdated is None and existing is not None and _moves_disks(existing, record):
         # Replicas may lead from disks that it names now, and not from those that it left out.
         return Outcome(proposal, reply, (context.soft.of(Settling).with_later((broker_id,)), heard))

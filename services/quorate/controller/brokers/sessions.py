@@ -49,13 +49,14 @@ class Session:
 
 @value
 class BrokerHeard:
-    """A broker was heard: its session is this one now. A `SoftChange`."""
+    """A broker's session is this one now, and counts from that time. A `SoftChange`."""
 
     broker_id: int
     session: Session
+    from_ms: int
 
     def apply(self, soft: SoftState) -> None:
-        soft.of(Sessions).set(self.broker_id, self.session)
+        soft.of(Sessions).set(self.broker_id, self.session, from_ms=self.from_ms)
 
 
 @value
@@ -81,8 +82,9 @@ class BrokersExcused:
 class Sessions:
     """The sessions of all brokers that were heard since this controller became active.
 
-    A session counts from when its broker was heard. One that is excused counts from when it would
-    have ended, and so ends for good two timeouts after its broker was heard.
+    A session counts from when its broker was heard, or from when its heartbeat was decided: a
+    broker waits for the answer. One that is excused counts from when it would have ended, and so
+    ends for good two timeouts after its broker was heard.
     """
 
     def __init__(self, timeout_ms: int) -> None:
@@ -97,9 +99,10 @@ class Sessions:
     def get(self, broker_id: int) -> Session | None:
         return self._sessions.get(broker_id)
 
-    def set(self, broker_id: int, session: Session) -> None:
+    def set(self, broker_id: int, session: Session, *, from_ms: int | None = None) -> None:
+        """What is decided is known of a broker; that tells nothing of its contact but that."""
         self._sessions[broker_id] = session
-        self._begin(broker_id, session.contact_ms)
+        self._begin(broker_id, session.contact_ms if from_ms is None else from_ms)
         self._note_replayed(broker_id, session.metadata_offset)
 
     def hear(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> None:
@@ -112,8 +115,10 @@ class Sessions:
         self._begin(broker_id, now_ms)
 
     def _begin(self, broker_id: int, from_ms: int) -> None:
-        self._begun[broker_id] = from_ms
-        self._begun.move_to_end(broker_id)
+        """It counts from then, unless it counts from later."""
+        if from_ms > self._begun.get(broker_id, -1):
+            self._begun[broker_id] = from_ms
+            self._begun.move_to_end(broker_id)
 
     def end(self, broker_id: int) -> None:
         """Forget a broker, so that its next incarnation may register at once."""
@@ -142,7 +147,7 @@ class Sessions:
         return (
             session is not None
             and session.broker_epoch == broker_epoch
-            and now_ms < session.contact_ms + self.timeout_ms
+            and now_ms < self._begun.get(broker_id, session.contact_ms) + self.timeout_ms
         )
 
     def first_to_expire(self, brokers: Brokers) -> int | None:
@@ -168,17 +173,22 @@ class Sessions:
     def excusable(
         self, broker_ids: Iterable[int], waiting: Container[Sender], now_ms: int
     ) -> tuple[int, ...]:
-        """Those of them whose heartbeats wait, and came less than two timeouts ago.
-
-        By then a live broker, which hears nothing, has asked again; Kafka's does after half of one.
-        """
-        sessions, since_ms = self._sessions, now_ms - 2 * self.timeout_ms
+        """Those of them whose heartbeats wait, and came less than two timeouts ago."""
+        sessions = self._sessions
         return tuple(
             broker_id
             for broker_id in broker_ids
             if (broker_id, sessions[broker_id].broker_epoch) in waiting
-            and sessions[broker_id].contact_ms > since_ms
+            and self.is_fresh(sessions[broker_id].contact_ms, now_ms)
         )
+
+    def is_fresh(self, contact_ms: int, now_ms: int) -> bool:
+        """Whether a broker that was heard at that time may still wait for an answer.
+
+        After two timeouts a live one, which hears nothing, has asked again; Kafka's does after half
+        of one.
+        """
+        return now_ms < contact_ms + 2 * self.timeout_ms
 
     def excuse(self, broker_ids: Iterable[int]) -> None:
         """Give these brokers, whose sessions are over, one more timeout since they were heard."""

@@ -6,6 +6,7 @@ import pytest
 
 from quorate.controller.brokers import heartbeats
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
+from quorate.controller.slices import finish
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
@@ -311,6 +312,37 @@ def test_a_broker_whose_heartbeat_waits_is_excused_for_two_sessions_and_no_longe
     assert cluster.controller.wake_at_ms == 20_000
     waiting.clear()
     assert fenced(20_000) == [2]
+
+
+def test_a_broker_whose_heartbeat_has_waited_has_a_session_after_the_decision(
+    cluster: Cluster,
+) -> None:
+    """It waits for the answer, and asks again after that."""
+    beat = cluster.heartbeat(1)
+    cluster.controller.hear(beat, CALLER, 1000)
+    finish(cluster.controller.decide_in_slices(beat, CALLER, 18_999))
+    cluster.now_ms = 19_000
+    keep_alive(cluster, 2, 3)
+    assert cluster.controller.expire(27_998) is None
+    decision = cluster.controller.expire(27_999)
+    assert decision is not None
+    assert decision.records == (change(cluster, 1, fenced=1),)
+
+
+def test_an_old_heartbeat_is_no_sign_of_life_when_it_is_decided(cluster: Cluster) -> None:
+    beat = cluster.heartbeat(1)
+    cluster.controller.hear(beat, CALLER, 1000)
+    cluster.now_ms = 19_000
+    keep_alive(cluster, 2, 3)
+    finish(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
+    decision = cluster.controller.expire(cluster.now_ms)
+    assert decision is not None
+    assert decision.records == (change(cluster, 1, fenced=1),)
+    cluster.commit(decision)
+    again = finish(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
+    assert (again.records, again.reply) == ((), BrokerHeartbeatReply(is_caught_up=True))
+    # The next one is.
+    assert cluster.records(cluster.heartbeat(1)) == (change(cluster, 1, fenced=-1),)
 
 
 def test_only_a_heartbeat_of_its_own_epoch_excuses_a_broker(cluster: Cluster) -> None:

@@ -164,7 +164,7 @@ def test_the_lowest_offset_is_known_without_looking_at_all_brokers() -> None:
 
 def test_what_is_decided_on_a_broker_begins_and_ends_its_session() -> None:
     soft, session = SoftState((Sessions(9000),)), Session(broker_epoch=10, contact_ms=5)
-    BrokerHeard(1, session).apply(soft)
+    BrokerHeard(1, session, 5).apply(soft)
     assert soft.of(Sessions).get(1) is session
     BrokerLeft(1).apply(soft)
     assert soft.of(Sessions).get(1) is None
