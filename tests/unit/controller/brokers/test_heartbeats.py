@@ -19,6 +19,7 @@ from tests.unit.controller.conftest import CALLER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.controller.requests import Sender
     from tests.unit.controller.conftest import Cluster
 
 
@@ -36,6 +37,13 @@ def change(
 def keep_alive(cluster: Cluster, *broker_ids: int) -> None:
     for broker_id in broker_ids:
         cluster.ask(cluster.heartbeat(broker_id))
+
+
+def heard(cluster: Cluster, broker_id: int, now_ms: int) -> Sender:
+    """A heartbeat of that broker comes; whose it is."""
+    sender = cluster.controller.hear(cluster.heartbeat(broker_id), CALLER, now_ms)
+    assert sender is not None
+    return sender
 
 
 def test_a_broker_that_is_not_registered_is_told_to_register(cluster: Cluster) -> None:
@@ -289,11 +297,9 @@ def test_a_broker_whose_heartbeat_waits_is_excused_for_two_sessions_and_no_longe
     cluster: Cluster,
 ) -> None:
     """A queue that is stuck keeps no dead broker in service."""
-    beats = [cluster.heartbeat(broker_id) for broker_id in (1, 2)]
-    waiting = set()
-    for beat, now_ms in zip(beats, (1000, 2000), strict=True):
-        waiting.add(cluster.controller.hear(beat, CALLER, now_ms))
-    assert waiting == {(beat.broker_id, beat.broker_epoch) for beat in beats}
+    waiting = {heard(cluster, 1, 1000), heard(cluster, 2, 2000)}
+    brokers = cluster.image.brokers.by_id
+    assert waiting == {(id_, brokers[id_].registration.broker_epoch) for id_ in (1, 2)}
 
     def fenced(now_ms: int) -> list[int]:
         decision = cluster.controller.expire(now_ms, waiting)
@@ -357,8 +363,8 @@ def test_no_more_brokers_are_looked_at_together_than_a_turn_can_bear(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeats, "LOOKED_AT_TOGETHER_MAX", 2)
-    senders = [cluster.controller.hear(cluster.heartbeat(id_), CALLER, 0) for id_ in (1, 2, 3)]
-    waiting = set(senders[:2])
+    waiting = {heard(cluster, 1, 0), heard(cluster, 2, 0)}
+    heard(cluster, 3, 0)
     # Nothing changes but that the next look is at the third.
     assert cluster.controller.expire(9000, waiting) is None
     decision = cluster.controller.expire(9000, waiting)
