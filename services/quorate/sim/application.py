@@ -5,6 +5,7 @@ Clients write and read as they would over the network, and the oracle hears what
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.handlers import ControllerApiError
@@ -16,11 +17,12 @@ from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
 from quorate.sim.aiming import AimedSnapshotter
 from quorate.sim.machine import EVERYBODY, Machine, operation_in, request_of
+from quorate.sim.oracle import Violation
 from quorate.sim.waiting import WaitingRequest
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from quorate.controller.decision import ControllerSettings, Decision
     from quorate.controller.replies import ReadReply, WriteReply
@@ -153,11 +155,21 @@ class Application(MetadataApplication):
             operation = operation_in(record)
             if operation is not None:
                 self._oracle.was_decided(operation, Offset(decision.base_offset + index))
-        self._node.world.watch.decided(self._node, request, decision)
+        with self._telling():
+            self._node.world.watch.decided(self._node, request, decision)
 
     def expired(self, decision: Decision) -> None:
         """The controller has decided what nobody asked for."""
-        self._node.world.watch.expired(self._node, decision)
+        with self._telling():
+            self._node.world.watch.expired(self._node, decision)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """A judge is told: production takes what it raises for a defect of one decision."""
+        try:
+            yield
+        except Violation as violation:
+            self._host.loop.fail(violation)
 
     def _answered(self, future: asyncio.Future[WriteReply]) -> None:
         self._node.may_die()
