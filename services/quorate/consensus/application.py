@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from quorate.consensus.activation import Activation
+from quorate.consensus.deciding import AHEAD_MAX
 from quorate.consensus.fitness import Fitness
 from quorate.consensus.gauges import applied_numbers, image_numbers
 from quorate.consensus.reading import Reading
@@ -46,6 +47,7 @@ class MetadataApplication:
         *,
         linger_ms: int = 0,
         pause_ms: int = 3000,
+        ahead_max: int = AHEAD_MAX,
     ) -> None:
         self.controller = controller
         self._driver = driver
@@ -74,7 +76,12 @@ class MetadataApplication:
             caught_up=self._caught_up,
         )
         self._writing = Writing(
-            driver, controller, self._reading, linger_ms=linger_ms, pause_ms=pause_ms
+            driver,
+            controller,
+            self._reading,
+            linger_ms=linger_ms,
+            pause_ms=pause_ms,
+            ahead_max=ahead_max,
         )
         self._activation = Activation(
             driver, controller, self._writing, self._reading, self._images

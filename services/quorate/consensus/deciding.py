@@ -70,6 +70,7 @@ class Deciding:
         failed: Callable[[Undecided, Exception], None],
         rested: Callable[[], None],
         broke: Callable[[Exception], None],
+        ahead_max: int,
     ) -> None:
         """`decided` takes what was; `rested` hears that no decision is under way just now.
 
@@ -83,6 +84,7 @@ class Deciding:
         self._failed = failed
         self._rested = rested
         self._broke = broke
+        self._ahead_max = ahead_max
         # Those of this turn of the loop, of one client.
         self._at_once: deque[Undecided] = deque()
         self.queue = DecisionQueue()
@@ -105,7 +107,7 @@ class Deciding:
     @property
     def _is_far_ahead(self) -> bool:
         end, committed = self._end, self._committed
-        return end is not None and committed is not None and end - committed >= AHEAD_MAX
+        return end is not None and committed is not None and end - committed >= self._ahead_max
 
     def take(self, asked: Sequence[Undecided]) -> None:
         """Decide on requests in order: now, while none takes long and nothing is under way."""

@@ -46,6 +46,7 @@ class Writing:
         *,
         linger_ms: int,
         pause_ms: int,
+        ahead_max: int,
     ) -> None:
         self._driver = driver
         self._controller = controller
@@ -61,6 +62,7 @@ class Writing:
             failed=self._undecided,
             rested=lambda: self.expiry.catch_up(),
             broke=driver.fail,
+            ahead_max=ahead_max,
         )
         self.expiry = Expiry(
             driver, controller, self.deciding.queue, self.accept, pause_ms=pause_ms

@@ -130,7 +130,7 @@ async def test_clients_take_turns_while_large_requests_wait(stack: Stack) -> Non
 async def test_decisions_wait_for_commits_when_they_are_far_ahead(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
     part = stack.application._writing.deciding
     ends: list[Offset] = []
     begin = part._begin
@@ -166,7 +166,7 @@ async def test_what_comes_together_has_one_turn_and_its_client_is_charged_for_it
 async def test_what_comes_together_is_not_decided_far_ahead(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
     futures = stack.application._writing.write(small(5), CALLER)
     assert stack.application._writing.deciding.queue_size == 4
     await asyncio.gather(*futures)
@@ -189,7 +189,7 @@ async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
 ) -> None:
     application = stack.application
     application._activation.step_down(None)
-    monkeypatch.setattr(deciding, "AHEAD_MAX", 2)
+    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
     commit = application._activation.commit
     monkeypatch.setattr(application._activation, "commit", lambda _: None)
     application.advance()
