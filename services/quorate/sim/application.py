@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
+from quorate.consensus.deciding import AHEAD_MAX
 from quorate.consensus.part_settings import controller_settings
 from quorate.controller.authorizer import Caller
 from quorate.controller.configs.messages import DescribeConfigs
@@ -32,11 +33,19 @@ if TYPE_CHECKING:
     from quorate.raft.messages import ProposalResponse, ReadResponse
     from quorate.records.ids import ReplyToken
     from quorate.sim.host import SimulatedHost
+    from quorate.sim.options import WorldOptions
     from quorate.sim.sides import MachineBelow
     from quorate.sim.waiting import Told
 
-CLIENT: Final = Caller("User:client")
+CLIENT: Final = "User:client"
 TICK_S: Final = 1.0
+
+
+def caller_of(principal: str, number: int, options: WorldOptions) -> Caller:
+    """One of those who ask, at one of the addresses that there are; at the first are most."""
+    addresses = options.queue.client_addresses
+    address = number % (2 * addresses) if addresses else 0
+    return Caller(principal, client=str(address) if address < addresses else "")
 
 
 class _WatchedController(Controller):
@@ -74,6 +83,7 @@ class Application(MetadataApplication):
             AimedSnapshotter(node, config.log),
             linger_ms=config.quorum.append_linger_ms,
             pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+            ahead_max=node.world.options.queue.ahead_max or AHEAD_MAX,
         )
         self._node = node
         self._host = host
@@ -135,7 +145,7 @@ class Application(MetadataApplication):
 
     def ask(self, request: WriteRequest, caller: Caller, told: Told) -> None:
         """Take a request as it comes over the network, whether or not this process leads."""
-        waiting = WaitingRequest(request, told)
+        waiting = WaitingRequest(request, caller.client, told)
         self._clients[waiting] = None
         self._host.loop.run(self._ask, request, caller, waiting)
 
@@ -148,6 +158,7 @@ class Application(MetadataApplication):
 
     def decided(self, request: WriteRequest, decision: Decision) -> None:
         """The controller has decided on a request."""
+        self._host.loop.work(self._node.world.options.queue.decision_us)
         waiting = self._asked.get(id(request))
         if waiting is not None:
             waiting.end, waiting.is_written = decision.end_offset, bool(decision.records)
@@ -193,7 +204,8 @@ class Application(MetadataApplication):
         def told(answer: WriteReply | ControllerApiError | None) -> None:
             self._told(operations, answer)
 
-        self.ask(request_of(operations, size_bytes), CLIENT, told)
+        caller = caller_of(CLIENT, operations[0], self._node.world.options)
+        self.ask(request_of(operations, size_bytes), caller, told)
         return True
 
     def _told(
@@ -250,7 +262,7 @@ class Application(MetadataApplication):
         async def read() -> None:
             try:
                 reply = await self.read(
-                    request, CLIENT, min_offset=min_offset, current=current, timeout_ms=0
+                    request, Caller(CLIENT), min_offset=min_offset, current=current, timeout_ms=0
                 )
             except ControllerApiError:
                 return

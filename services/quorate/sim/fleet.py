@@ -23,6 +23,7 @@ from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
+from quorate.sim.application import caller_of
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.draws import Draws
 from quorate.sim.requests import DrawnRequests
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
-BROKER: Final = Caller("User:broker")
+BROKER: Final = "User:broker"
 ADMIN: Final = Caller("User:admin")
 # Of the session timeout: how often a broker is heard.
 BEATS: Final = 4
@@ -168,7 +169,8 @@ class Fleet:
 
         broker.is_asking = True
         request = _registration(broker) if epoch is None else self._heartbeat(broker, epoch)
-        node.application.ask(request, BROKER, told)
+        caller = caller_of(BROKER, broker.broker_id, self.world.options)
+        node.application.ask(request, caller, told)
 
     def _told(
         self, broker: SimulatedBroker, answer: WriteReply | ControllerApiError | None

@@ -78,8 +78,8 @@ class SimulatedHost(Host):
         return (self.node.now_us - self._begun_before_us) / MILLION
 
     def cpu_s(self) -> float:
-        """No step of a simulated process takes time."""
-        return 0.0
+        """Nothing but decisions takes time, and these only where the world says so."""
+        return self.loop.worked_us / MILLION
 
     def collect_garbage(self) -> None:
         """How a seed's processes share one interpreter's memory is no matter of theirs."""

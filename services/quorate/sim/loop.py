@@ -57,6 +57,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._alarm_us: int | None = None
+        # What callbacks have taken of the CPU, and until when they take it.
+        self.worked_us = self._busy_until_us = 0
         # The moments for which the timeline has an entry, the next turn's and later ones.
         self._entries: set[int] = set()
         self._is_in_turn = self._is_paused = self._is_closed = False
@@ -76,8 +78,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """What is ready and what is due, once. Raises what a callback raised."""
         if self._is_closed or self._is_paused or self._is_in_turn:
             return
-        self._count_turns()
         now_us = self._timeline.now_us
+        if now_us < self._busy_until_us:
+            self._ask_for_turn()
+            return
+        self._count_turns()
         while self._timers and self._timers[0][0] <= now_us:
             self._ready.append(heapq.heappop(self._timers)[2])
         outer = _get_running_loop()
@@ -115,6 +120,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if not self._timers:
                 return
             when_us = max(self._timers[0][0], self._timeline.now_us)
+        when_us = max(when_us, self._busy_until_us)
         if self._alarm_us is None or when_us < self._alarm_us:
             self._alarm_us = when_us
             if when_us not in self._entries:
@@ -126,6 +132,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if when_us == self._alarm_us:
             self._alarm_us = None
             self.turn()
+
+    def work(self, for_us: int) -> None:
+        """The callback that runs just now takes so long: no turn comes before."""
+        self.worked_us += for_us
+        self._busy_until_us = max(self._busy_until_us, self._timeline.now_us) + for_us
 
     def pause(self) -> None:
         """No turn comes until `resume`."""

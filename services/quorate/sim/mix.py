@@ -52,7 +52,8 @@ def draw_mix(seed: int) -> WorldOptions:
     options = _with_bold_changes(options, Draws(seed, "bold changes"))
     options = _with_spoiled_files(options, Draws(seed, "files"))
     options = _with_other_settings(options, Draws(seed, "settings"))
-    return _with_wide_fetches(options)
+    options = _with_wide_fetches(options)
+    return _with_queues(options, Draws(seed, "queues"))
 
 
 def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
@@ -162,6 +163,28 @@ def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:
         put_back_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
         unreadable_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
         short_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
+    )
+
+
+def _with_queues(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Decisions that take time and wait for commits, so that requests of several clients wait."""
+    if not draws.chance(0.1):
+        return options
+    if not options.fleet.brokers:
+        every_ms = 2 * options.timeouts.session_timeout_ms
+        options = with_fields(options, brokers=draws.between(2, 12), silence_every_ms=every_ms)
+    clients, timeouts = options.clients, options.timeouts
+    # A broker is heard four times in a session. Queues are empty now and then.
+    asked_per_ms = 1 / clients.write_every_ms + (
+        4 * options.fleet.brokers / timeouts.session_timeout_ms
+    )
+    commit_ms = 1 + round_trip_ms(options.network) + 2 * options.disks.fsync_us // 1000
+    written = clients.records_max * (commit_ms + options.log.linger_ms) / clients.write_every_ms
+    return with_fields(
+        options,
+        decision_us=min(10_000, int(draws.between(50, 500) / asked_per_ms)),
+        ahead_max=1 + int(written * draws.between(2, 8)),
+        client_addresses=draws.between(2, 6),
     )
 
 

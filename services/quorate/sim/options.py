@@ -144,6 +144,20 @@ class ClientOptions:
 
 
 @named_value
+class QueueOptions:
+    """What has requests wait for their decisions.
+
+    A decision takes `decision_us` of the CPU; no other begins while `ahead_max` records are decided
+    and not committed, 0 for production's bound. Clients and brokers have `client_addresses`, at one
+    of which are most; 0 for that one alone.
+    """
+
+    decision_us: int = 0
+    ahead_max: int = 0
+    client_addresses: int = 0
+
+
+@named_value
 class LogOptions:
     """In what pieces the log is written, fetched and kept, and what befalls its snapshots.
 
@@ -182,6 +196,7 @@ class WorldOptions:
     membership: MembershipOptions = field(default_factory=MembershipOptions)
     fleet: FleetOptions = field(default_factory=FleetOptions)
     clients: ClientOptions = field(default_factory=ClientOptions)
+    queue: QueueOptions = field(default_factory=QueueOptions)
     log: LogOptions = field(default_factory=LogOptions)
 
     def __str__(self) -> str:

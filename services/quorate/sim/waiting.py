@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from quorate.controller.brokers.messages import BrokerHeartbeat
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,17 +26,31 @@ class WaitingRequest:
     Until it is taken, by a process that may be paused, nothing is known of it.
     `end` is where its decision ended, None while it is undecided; `is_written` with records of its
     own. `late_since_ms` is when somebody first saw that the answer was due, `fetches` how often
-    each voter had fetched when it had been decided.
+    each voter had fetched when it had been decided. While it waited so many requests of its client
+    (`own_turns`), and of others (`other_turns`), were decided.
     """
 
     request: WriteRequest
+    client: str
     told: Told
     since_ms: Millis | None = None
     epoch: Epoch | None = None
     end: Offset | None = None
     is_written: bool = False
     late_since_ms: Millis | None = None
+    own_turns: int = 0
+    other_turns: int = 0
     fetches: dict[ReplicaKey, int] | None = None
+
+    @property
+    def waits_for_decision(self) -> bool:
+        """Whether it was taken, and is not decided."""
+        return self.since_ms is not None and self.end is None
+
+    @property
+    def lane(self) -> tuple[str, bool]:
+        """The client whose turns it shares: heartbeats are a client of their own."""
+        return self.client, isinstance(self.request, BrokerHeartbeat)
 
     @property
     def what(self) -> str:

@@ -106,6 +106,31 @@ def test_a_timer_that_is_set_again_as_long_as_little_is_left_does_not_hold_up_ti
     assert rings < 5
 
 
+def test_no_turn_comes_while_a_callback_works(heap: Heap, loop: SimulatedLoop) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def note(what: str) -> None:
+        seen.append((what, heap.now_us))
+
+    def work() -> None:
+        note("works")
+        loop.work(3000)
+        loop.work(2000)
+        loop.call_soon(note, "made ready")
+
+    loop.call_later(0.001, work)
+    loop.call_later(0.002, note, "due meanwhile")
+    heap.at(4000, lambda: loop.run(note, "from outside"))
+    heap.run()
+    assert seen == [
+        ("works", 1000),
+        ("made ready", 6000),
+        ("from outside", 6000),
+        ("due meanwhile", 6000),
+    ]
+    assert loop.worked_us == 5000
+
+
 def test_what_comes_from_outside_has_its_turn_at_once(heap: Heap, loop: SimulatedLoop) -> None:
     seen: list[object] = []
     loop.call_soon(seen.append, "waited")

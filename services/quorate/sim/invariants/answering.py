@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.deciding import AHEAD_MAX, AT_ONCE_S
 from quorate.raft.messages import FetchRequest
+from quorate.records.ids import Offset
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.processes import VoterProcesses
 from quorate.sim.oracle import Violation
+from quorate.sim.patience import MILLION
 
 if TYPE_CHECKING:
+    from quorate.controller.decision import Decision
+    from quorate.controller.requests import WriteRequest
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId, ReplicaKey
     from quorate.sim.seen import SeenNode, SeenWorld
@@ -29,7 +34,9 @@ class EverybodyIsAnswered(Invariant):
 
     A write that was decided is answered when what it rests on is committed, or, where nothing is
     written, once a majority has confirmed the leader; and all are answered when the controller that
-    took them is active no more. Sources: rules 19, 20 and 24; docs/protocol.md, "What waits".
+    took them is active no more. It is decided once not too much is decided and not committed, and
+    between two turns of its client each other one has one. Sources: rules 19, 20 and 24;
+    docs/protocol.md, "What waits"; docs/decisions/0010.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -41,6 +48,33 @@ class EverybodyIsAnswered(Invariant):
         # are held back asks again and again, and has no newer word to tell.
         self._has_heard: set[NodeId] = set()
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
+        queue = world.options.queue
+        self._ahead_max = queue.ahead_max or AHEAD_MAX
+        # Clients that wait take turns by the time that their decisions used, all at one cost. What
+        # came in one turn of the loop may be decided at once, and is made up for.
+        self._others = 2 * queue.client_addresses + 1
+        self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
+        # How far each node has decided.
+        self._ends: dict[NodeId, Offset] = {}
+
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
+        self._ends[node.node_id] = decision.end_offset
+        if not self.world.options.queue.client_addresses:
+            return
+        waiting = [one for one in node.waiting if one.waits_for_decision]
+        lanes = [one.lane for one in node.waiting if one.request is request]
+        for one in waiting:
+            # The queue moves on.
+            one.late_since_ms = None
+            if one.lane in lanes:
+                one.own_turns += 1
+            else:
+                one.other_turns += 1
+            if one.other_turns > (one.own_turns + self._turns_before) * self._others:
+                raise Violation(
+                    f"node {node.node_id} has decided {one.other_turns} requests of other clients "
+                    f"and {one.own_turns} of its own while a {one.what} waited"
+                )
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         if request.replica is None:
@@ -91,13 +125,16 @@ class EverybodyIsAnswered(Invariant):
 
     def _why_due(self, node: SeenNode, waiting: WaitingRequest) -> str | None:
         progress = node.progress
+        high_watermark = None if progress is None else progress.high_watermark
         if waiting.since_ms is None:
             return None
         if node.active_epoch != waiting.epoch:
             return f"it is not the active controller of epoch {waiting.epoch} any more"
         if waiting.end is None:
+            end = max(self._ends.get(node.node_id, Offset(0)), node.log.end.offset)
+            if high_watermark is None or end - high_watermark >= self._ahead_max:
+                return None
             return "nothing stands in the way of a decision"
-        high_watermark = None if progress is None else progress.high_watermark
         if high_watermark is None or high_watermark < waiting.end:
             return None
         if waiting.is_written:

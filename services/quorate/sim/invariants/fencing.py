@@ -53,15 +53,17 @@ class SessionsEndInTime(Invariant):
     then.
 
     Each controller counts from when it was heard there, or from when it became active; a broker
-    that asks to go may be fenced at once. What counts is what was decided: a commit takes as long
-    as the slowest of a majority, and only the next such decision waits for it. Source: KIP-631,
-    "Broker heartbeats".
+    that asks to go may be fenced at once. One whose heartbeat waits for its decision is not silent
+    for another session, and after the decision it has a whole one. What counts is what was decided:
+    a commit takes as long as the slowest of a majority, and only the next such decision waits for
+    it. Sources: KIP-631, "Broker heartbeats"; docs/decisions/0010.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
+        self._timeout_ms = world.options.timeouts.session_timeout_ms
 
     def stopped(self, node: SeenNode) -> None:
         self._active.pop(node.node_id, None)
@@ -69,7 +71,9 @@ class SessionsEndInTime(Invariant):
     def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         match request, decision.reply:
             case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE) as reply:
-                self._hear(node, request.broker_id, is_fenced=reply.is_fenced)
+                came_ms = _waiting_since_ms(node, request).get(request.broker_id, node.local_ms)
+                if node.local_ms < came_ms + 2 * self._timeout_ms:
+                    self._hear(node, request.broker_id, is_fenced=reply.is_fenced)
             case RegisterBroker(), RegisterBrokerReply(error=ErrorCode.NONE):
                 self._hear(node, request.broker_id, is_fenced=True)
             case UnregisterBroker(), UnregisterBrokerReply(error=ErrorCode.NONE):
@@ -100,7 +104,7 @@ class SessionsEndInTime(Invariant):
         if active is None or not decision.records:
             return
         active.awaited = decision.end_offset
-        timeout_ms = self.world.options.timeouts.session_timeout_ms
+        timeout_ms, waits_ms = self._timeout_ms, _waiting_since_ms(node)
         for record in decision.records:
             if not isinstance(record, BrokerRegistrationChangeRecord) or record.fenced != _FENCES:
                 continue
@@ -110,6 +114,12 @@ class SessionsEndInTime(Invariant):
                 raise Violation(
                     f"node {node.node_id} fences broker {record.broker_id}, which it heard "
                     f"{node.local_ms - since_ms} ms ago"
+                )
+            came_ms = waits_ms.get(record.broker_id)
+            if came_ms is not None and node.local_ms - came_ms < 2 * timeout_ms:
+                raise Violation(
+                    f"node {node.node_id} fences broker {record.broker_id}, whose heartbeat has "
+                    f"waited for {node.local_ms - came_ms} ms"
                 )
 
     def looked(self) -> None:
@@ -134,14 +144,35 @@ class SessionsEndInTime(Invariant):
                 return
             active.awaited, active.free_ms = None, node.local_ms
         options = self.world.options
-        timeout_ms = options.timeouts.session_timeout_ms
+        timeout_ms, waits_ms = self._timeout_ms, _waiting_since_ms(node)
         slack_ms = SLACK_MS + 2 * slowest_call_us(options) // 1000
         for broker_id, broker in node.image.brokers.by_id.items():
             if active.is_fenced.get(broker_id, broker.registration.fenced):
                 continue
             since_ms = max(active.since_ms, active.heard_ms.get(broker_id, active.since_ms))
-            if node.local_ms > max(since_ms + timeout_ms, active.free_ms) + slack_ms:
+            ends_ms = max(since_ms + timeout_ms, active.free_ms)
+            if broker_id in waits_ms:
+                ends_ms = max(ends_ms, waits_ms[broker_id] + 2 * timeout_ms)
+            if node.local_ms > ends_ms + slack_ms:
                 raise Violation(
                     f"node {node.node_id} is the active controller of epoch {active.epoch}, and "
                     f"has not fenced broker {broker_id}, silent for {node.local_ms - since_ms} ms"
                 )
+
+
+def _waiting_since_ms(node: SeenNode, decided: WriteRequest | None = None) -> dict[int, Millis]:
+    """When the newest heartbeat of each broker came that waits for its decision.
+
+    The one that is `decided` just now is among them.
+    """
+    brokers, since_ms = node.image.brokers.by_id, dict[int, Millis]()
+    for one in node.waiting:
+        beat = one.request
+        if not isinstance(beat, BrokerHeartbeat) or one.since_ms is None:
+            continue
+        if one.end is not None and beat is not decided:
+            continue
+        broker = brokers.get(beat.broker_id)
+        if broker is not None and broker.registration.broker_epoch == beat.broker_epoch:
+            since_ms[beat.broker_id] = max(since_ms.get(beat.broker_id, Millis(0)), one.since_ms)
+    return since_ms
