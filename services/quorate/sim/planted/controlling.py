@@ -130,7 +130,7 @@ BUGS: Final = (
     Bug(
         "gathered-outlives-leadership",
         "what had gathered when leadership was lost is proposed in the next one",
-        (1795707000004,),
+        (1,),
         (Patch(Proposer, "stop", _stop_with_what_gathered),),
     ),
     Bug(

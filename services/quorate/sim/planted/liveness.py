@@ -101,7 +101,7 @@ BUGS: Final = (
     Bug(
         "resigned-for-ever",
         "a leader that resigned waits for a successor without an end",
-        (1795522677153,),
+        (1,),
         (Patch(Elections, "expire", _stay_resigned),),
     ),
     Bug(
