@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Offset
@@ -90,8 +91,8 @@ class Sessions:
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, Session] = {}
-        # From when each counts, so that the first to expire is the first. One that was excused is
-        # as far behind its place as it was looked at late; some are of brokers that are fenced.
+        # From when each counts, in that order, so that the first to expire is the first; some are
+        # of brokers that are fenced.
         self._begun: OrderedDict[int, int] = OrderedDict()
         # A heap of how far each had replayed when it was heard, of late and now and then before.
         self._replayed: list[tuple[int, int]] = []
@@ -194,6 +195,8 @@ class Sessions:
         """Give these brokers, whose sessions are over, one more timeout since they were heard."""
         for broker_id in broker_ids:
             self._begin(broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms)
+        # They may have been looked at late: others were heard since they would have ended.
+        self._begun = OrderedDict(sorted(self._begun.items(), key=itemgetter(1)))
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
         """How far the slowest active broker has replayed; None when no broker is active."""

@@ -95,6 +95,15 @@ def test_whoever_was_silent_for_longest_expires_first_and_fenced_brokers_never()
     assert sessions.first_to_expire(brokers(fenced=(1,))) is None
 
 
+def test_a_broker_that_is_excused_late_is_not_behind_those_heard_meanwhile() -> None:
+    sessions, members = Sessions(9000), brokers(unfenced=(1, 2))
+    sessions.hear(1, broker_epoch=10, now_ms=1000)
+    sessions.hear(2, broker_epoch=20, now_ms=12_000)
+    sessions.excuse((1,))
+    assert sessions.first_to_expire(members) == 19_000
+    assert sessions.expired(members, 19_000, 9) == [1]
+
+
 def test_a_heartbeat_looks_at_one_broker_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
