@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.consensus.application import MetadataApplication
-from quorate.consensus.part_settings import controller_settings
+from quorate.consensus.part_settings import controller_settings, pause_ms
 from quorate.consensus.sides import MachineSide
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
@@ -109,7 +109,7 @@ def host_metadata(
         Controller(controller_settings(config, meta), bootstrap, gathers=True),
         Snapshotter(driver, config.log),
         linger_ms=config.quorum.append_linger_ms,
-        pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+        pause_ms=pause_ms(config),
     )
     streams = WriteStreams()
 

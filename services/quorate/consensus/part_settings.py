@@ -52,6 +52,11 @@ def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
     )
 
 
+def pause_ms(config: ControllerConfig) -> int:
+    """What a loop that stood for longer has paused for: a session may be over by that alone."""
+    return min(config.quorum.fetch_timeout_ms * 3 // 2, config.broker_session_timeout_ms)
+
+
 def controller_settings(
     config: ControllerConfig,
     meta: MetaProperties,

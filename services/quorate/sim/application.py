@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.deciding import AHEAD_MAX
-from quorate.consensus.part_settings import controller_settings
+from quorate.consensus.part_settings import controller_settings, pause_ms
 from quorate.controller.authorizer import Caller
 from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.controller import Controller
@@ -82,7 +82,7 @@ class Application(MetadataApplication):
             _WatchedController(self, decides, gathers=True),
             AimedSnapshotter(node, config.log),
             linger_ms=config.quorum.append_linger_ms,
-            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+            pause_ms=pause_ms(config),
             ahead_max=node.world.options.queue.ahead_max or AHEAD_MAX,
         )
         self._node = node

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.consensus.config import read_config
-from quorate.consensus.part_settings import controller_settings, raft_config, storage_config
+from quorate.consensus.part_settings import (
+    controller_settings,
+    pause_ms,
+    raft_config,
+    storage_config,
+)
 from quorate.records.ids import ClusterId, DirectoryId, NodeId
 from quorate.storage.meta import MetaProperties
 
@@ -35,6 +42,11 @@ def test_waits_follow_from_the_timeouts() -> None:
     told = raft_config(CONFIG, META)
     assert (told.fetch_timeout_ms, told.retry_backoff_ms) == (400, 7)
     assert (told.fetch_max_wait_ms, told.high_watermark_linger_ms) == (100, 10)
+
+
+def test_a_loop_pauses_for_longer_than_a_session_or_a_leader_is_waited_for() -> None:
+    assert pause_ms(CONFIG) == 77
+    assert pause_ms(replace(CONFIG, broker_session_timeout_ms=9000)) == 600
 
 
 def test_storage_is_told_what_to_keep() -> None:
