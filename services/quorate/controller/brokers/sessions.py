@@ -193,10 +193,16 @@ class Sessions:
 
     def excuse(self, broker_ids: Iterable[int]) -> None:
         """Give these brokers, whose sessions are over, one more timeout since they were heard."""
+        begun = self._begun
+        last: list[tuple[int, int]] = []
         for broker_id in broker_ids:
-            self._begin(broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms)
+            del begun[broker_id]
+            last.append((broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms))
         # They may have been looked at late: others were heard since they would have ended.
-        self._begun = OrderedDict(sorted(self._begun.items(), key=itemgetter(1)))
+        first_ms = min((from_ms for _, from_ms in last), default=0)
+        while last and begun and begun[next(reversed(begun))] > first_ms:
+            last.append(begun.popitem())
+        begun.update(sorted(last, key=itemgetter(1)))
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
         """How far the slowest active broker has replayed; None when no broker is active."""
