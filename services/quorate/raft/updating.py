@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
 REPEAT_FETCH_TIMEOUTS = 3
+# A leader of a release before does not know the request. Such an answer may also be that of a peer
+# in between, or damaged, so that the request is repeated, though seldom.
+UNKNOWN_FETCH_TIMEOUTS = 10
 # Of a wait: how much of it is left to chance.
 JITTER_SHARE = 4
 
@@ -44,7 +47,6 @@ class Updating:
         self.r = changes.r
         self.next_ms = Millis(0)
         self.told_epoch: Epoch | None = None
-        self.unsupported_epoch: Epoch | None = None
         self._compared: VoterSet | None = None
         self._drifted: Voter | None = None
 
@@ -81,7 +83,7 @@ class Updating:
             has_news = r.is_voter and self.told_epoch != r.epoch
         else:
             has_news = self._drift() is not None
-        return has_news and self.unsupported_epoch != r.epoch and r.leader_peer() is not None
+        return has_news and r.leader_peer() is not None
 
     def _drift(self) -> Voter | None:
         """Looked at once for each set: this is asked at every step."""
@@ -110,8 +112,7 @@ class Updating:
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
-                # It will not know the request before another one leads.
-                self.unsupported_epoch = call.epoch
+                self._wait(UNKNOWN_FETCH_TIMEOUTS)
             text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
             state = f"{call.to} {answer.error.name} {answer.reason}"
             r.out.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
