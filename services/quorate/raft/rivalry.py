@@ -38,6 +38,7 @@ from quorate.raft.rival import Rival
 from quorate.raft.roles import Leader, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.raft.becoming import Becoming
@@ -56,6 +57,15 @@ ROUND_FACTOR: Final = 5
 LEADS_ON_FACTOR: Final = 5
 
 
+@value
+class _Row:
+    """A leader of an earlier epoch, and the times of the first and last answer in a row."""
+
+    rival: Rival
+    since_ms: Millis
+    last_ms: Millis
+
+
 class Rivalry:
     """The search of one only voter for another quorum, and its standing down before one."""
 
@@ -64,8 +74,8 @@ class Rivalry:
         self.becoming = becoming
         # The leader that this replica has yet to ask, by what others say.
         self._alleged: Rival | None = None
-        # A leader of an earlier epoch, and since when each answer has shown that it leads.
-        self._earlier: tuple[Rival, Millis] | None = None
+        # The leader of an earlier epoch whose every answer has shown that it leads.
+        self._earlier: _Row | None = None
         self._asked_in: Epoch | None = None
         self._turn = 0
         self._next_ms = Millis(0)
@@ -132,7 +142,7 @@ class Rivalry:
             return
         if self._earlier is not None:
             self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
-            self._ask_whether_it_leads(self._earlier[0])
+            self._ask_whether_it_leads(self._earlier.rival)
             return
         self._turn += 1
         is_round = self._turn % len(servers) == 0
@@ -165,7 +175,9 @@ class Rivalry:
         """Only a leader's own answer proves that it leads; others' answers are followed up."""
         if self._alleged is not None and call.to == self._alleged.leader_id:
             self._alleged = None
-        earlier, self._earlier = self._earlier, None
+        row = self._earlier
+        if row is not None and call.to == row.rival.leader_id:
+            self._earlier = None
         if isinstance(response, CallFailure) or call.at is None:
             return
         named = response.leader
@@ -178,21 +190,24 @@ class Rivalry:
         if named.epoch >= self.r.epoch:
             self._stand_down(found)
         elif response.error is ErrorCode.NONE:
-            self._see_earlier(found, call, earlier)
+            self._see_earlier(found, call, row)
 
-    def _see_earlier(self, found: Rival, call: Call, before: tuple[Rival, Millis] | None) -> None:
+    def _see_earlier(self, found: Rival, call: Call, row: _Row | None) -> None:
         """A leader of an earlier epoch leads: stand down once it has done so for too long.
 
         One that is about to notice its end answers in the same way, and one that has noticed it
-        goes on naming itself, but with an error.
+        goes on naming itself, but with an error. A row ends while this replica does not ask, since
+        the other one may have stood still as well.
         """
         r = self.r
-        since_ms = before[1] if before is not None and before[0] == found else r.timers.now
-        if call.sent_ms - since_ms >= r.config.fetch_timeout_ms * LEADS_ON_FACTOR:
+        timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
+        if row is not None and row.rival == found:
+            since_ms = row.since_ms if call.sent_ms - row.last_ms <= 2 * timeout_ms else since_ms
+        if call.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
             self._stand_down(found)
         elif isinstance(r.role, Leader):
-            self._earlier = found, since_ms
-            self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
+            self._earlier = _Row(found, since_ms, r.timers.now)
+            self._next_ms = r.timers.after(timeout_ms)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Step again when the next bootstrap server is to be asked."""

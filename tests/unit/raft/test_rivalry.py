@@ -251,6 +251,39 @@ def test_rule_34_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
     assert role(core) == "leader"
 
 
+def test_rule_34_what_becomes_of_others_ends_no_row() -> None:
+    """Node 9, which is not there, is announced now and then; node 5 leads epoch 3 all the time."""
+    core = later()
+    for now_ms in range(2, 100_000, 50):
+        core.step(api.TimerFired(), Millis(now_ms))
+        if now_ms % 8000 == 2 and role(core) == "leader":
+            cores.begin(core, 9, 9, now_ms=now_ms)
+        for sent in core_sent(core):
+            answer: m.FetchResponse | api.CallFailure = says(5, 3)
+            if sent.to.node_id == 9:
+                answer = api.CallFailure.DISCONNECTED
+            elif sent.to.node_id == 5:
+                answer = leads(5, 3)
+            cores.answer(core, sent.call, answer, now_ms=now_ms)
+    assert role(core) == "resigned"
+
+
+def test_rule_34_answers_before_and_after_a_pause_make_no_row() -> None:
+    """The leader that this quorum had may have stood still for as long as this replica."""
+    core = later()
+    now_ms, answers = 2, 0
+    while answers < 2:
+        core.step(api.TimerFired(), Millis(now_ms))
+        for sent in core_sent(core):
+            is_leader = sent.to.node_id == 5
+            answer = leads(5, 3) if is_leader else says(5, 3)
+            cores.answer(core, sent.call, answer, now_ms=now_ms)
+            answers += is_leader
+            now_ms += 6 * cores.config().fetch_timeout_ms if is_leader else 0
+        now_ms += 50
+    assert role(core) == "leader"
+
+
 # --- leaders of this very quorum ------------------------------------------------------------------
 
 
