@@ -78,6 +78,8 @@ class Clones:
         if process is not current and (current is None or self._is_gone(current)):
             self._take_over(found, process)
         self._note(role, process, request)
+        if self._has_outrun_current(found, process):
+            found.current = number
         self._find_clones(found, process, key)
         return self._judge(found, process)
 
@@ -128,6 +130,14 @@ class Clones:
         found.processes.insert(0, process)
         found.current, found.is_clone = process.number, False
 
+    @staticmethod
+    def _has_outrun_current(found: Doubles, process: Process) -> bool:
+        """True when the process before has shown that it runs, and the current one never has."""
+        current = found.process(found.current)
+        if current is None or process is current or found.is_clone:
+            return False
+        return found.is_before_current(process) and _is_outrun(current, process)
+
     def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
         """Of two that ran at one moment the one that came first is the voter."""
         for other in found.processes:
@@ -147,24 +157,26 @@ class Clones:
         if process.number != found.current:
             is_second = found.is_clone and not found.is_before_current(process)
             return Admission.REFUSED if is_second else Admission.UNCOUNTED
-        rivals = (
-            other
-            for other in found.processes
-            if other is not process and (not found.is_clone or found.is_before_current(other))
-        )
-        is_alone = all(self._is_gone(rival) for rival in rivals)
+        is_alone = all(self._is_gone(rival) for rival in self._rivals(found, process))
         return Admission.COUNTED if is_alone else Admission.UNCOUNTED
+
+    @staticmethod
+    def _rivals(found: Doubles, process: Process) -> Iterator[Process]:
+        """The processes that have to be gone before this one counts."""
+        before = found.processes[: found.processes.index(process)]
+        yield from before
+        if not found.is_clone:
+            after = found.processes[len(before) + 1 :]
+            yield from (other for other in after if not _is_outrun(other, process))
 
     def counts_from(self, role: Leader, key: ReplicaKey, number: int) -> Millis | None:
         """The moment at which the others have been silent for long enough; None without any."""
         found = role.doubles.get(key)
-        others = () if found is None else found.processes
+        process = None if found is None else found.process(number)
+        others = () if found is None or process is None else self._rivals(found, process)
+        silence_ms = _silence_ms(self.r)
         return max(
-            (
-                Millis(other.heard_ms + _silence_ms(self.r))
-                for other in others
-                if other.number != number and not self._is_gone(other)
-            ),
+            (Millis(other.heard_ms + silence_ms) for other in others if not self._is_gone(other)),
             default=None,
         )
 
@@ -188,8 +200,17 @@ class Clones:
 
     def _is_waiting(self, found: Doubles, process: Process) -> bool:
         """True for one that runs, or that is refused and may ask again."""
-        may_ask = found.is_clone and not process.has_ended and is_told(self.r, process)
+        was_refused_lately = self.r.timers.now - process.heard_ms < self.r.config.fetch_timeout_ms
+        may_ask = found.is_clone and not process.has_ended and was_refused_lately
         return may_ask or not self._is_gone(process)
+
+
+def _is_outrun(newer: Process, process: Process) -> bool:
+    """True when the older one ran after the newer one was first heard, which has never shown it.
+
+    What is heard of the newer one may all be late, or of a copy that asks for a snapshot alone.
+    """
+    return newer.echoed < newer.first_round <= process.echoed
 
 
 def _ran_together(one: Process, other: Process) -> bool:

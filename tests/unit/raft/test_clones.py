@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader
@@ -148,6 +150,18 @@ def test_rule_33_a_reset_connection_does_not_let_the_refused_process_count() -> 
     assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
 
 
+def test_rule_33_the_original_restarts_at_once_after_its_copy_was_stopped() -> None:
+    core = cloned()
+    end_ms = 4720 + FETCH_TIMEOUT_MS
+    for now_ms in range(4740, end_ms + 1, 20):
+        fetches(core, FIRST, now_ms=now_ms)
+    core.step(api.CallerGone(ReplyToken(end_ms)), Millis(end_ms + 1))
+    cores.propose(core, now_ms=end_ms + 1)
+    cores.flush(core, now_ms=end_ms + 2)
+    assert not refusals(fetches(core, THIRD, now_ms=end_ms + 3))
+    assert core.replica.high_watermark == core.replica.log.end.offset
+
+
 def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent() -> None:
     core = leader()
     cores.propose(core, now_ms=4650)
@@ -174,6 +188,17 @@ def test_rule_33_a_restarted_process_is_answered_when_it_counts() -> None:
     assert [type(each) for each in cores.replies(update)] == [m.FetchResponse]
     fetches(core, SECOND, now_ms=silent_from + 1)
     assert core.replica.high_watermark == core.replica.log.end.offset
+
+
+def test_rule_33_a_restarted_process_waits_for_no_process_that_is_refused() -> None:
+    core = leader()
+    silent_from = 4600 + FETCH_TIMEOUT_MS // 2
+    for now_ms, process in ((4700, SECOND), (4710, THIRD), (4720, SECOND)):
+        assert not refusals(fetches(core, process, now_ms=now_ms))
+    cores.propose(core, now_ms=4731)
+    cores.flush(core, now_ms=4732)
+    assert refusals(fetches(core, THIRD, now_ms=silent_from - 10)) == [ErrorCode.DUPLICATE_VOTER]
+    assert fetches(core, SECOND, now_ms=silent_from - 5).wake_at_ms == silent_from
 
 
 def test_rule_33_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
@@ -320,6 +345,31 @@ def test_rule_33_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
         downloads(core, FIRST, now_ms=now_ms)
         fetches(core, SECOND, now_ms=now_ms + 1)
         assert core.replica.high_watermark < end
+
+
+@pytest.mark.parametrize("is_downloading", [False, True])
+def test_rule_33_a_process_that_never_shows_that_it_runs_keeps_nothing_from_being_committed(
+    *, is_downloading: bool
+) -> None:
+    """What comes of it may all be late; a copy of an older disk asks for slices of a snapshot."""
+    core = leader()
+    high_watermark = core.replica.high_watermark
+    cores.propose(core, now_ms=4650)
+    cores.flush(core, now_ms=4651)
+    end = core.replica.log.end.offset
+    for now_ms in range(4700, 4703):
+        if is_downloading and now_ms > 4700:
+            assert downloads(core, SECOND, now_ms=now_ms) is ErrorCode.SNAPSHOT_NOT_FOUND
+        else:
+            fetches(core, SECOND, now_ms=now_ms, is_late=True)
+        assert core.replica.high_watermark == high_watermark
+    fetches(core, FIRST, now_ms=4710)
+    assert core.replica.high_watermark == end
+    # What it has counts no more than before.
+    cores.propose(core, now_ms=4711)
+    cores.flush(core, now_ms=4712)
+    fetches(core, SECOND, now_ms=4713, is_late=True)
+    assert core.replica.high_watermark == end
 
 
 # --- the process that is refused ------------------------------------------------------------------
