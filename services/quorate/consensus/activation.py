@@ -56,14 +56,17 @@ class Activation:
     def begin(self, epoch: Epoch) -> None:
         """Become active; what has to be written first is decided at once."""
         controller, writing = self._controller, self._writing
-        end = controller.end_offset
-        decision = controller.activate(epoch, end, self._driver.host.monotonic_ms())
+        end, now_ms = controller.end_offset, self._driver.host.monotonic_ms()
+        decision = controller.activate(epoch, end, now_ms)
         writing.begin(epoch)
         writing.deciding.begin(end, decision.end_offset)
         log.info("the controller is active", extra={"epoch": epoch, "offset": end})
         self._tell_brokers_support()
+        if not controller.is_active:
+            # The core was told, and has resigned meanwhile: it had been out of touch for too long.
+            return
         writing.accept(decision)
-        writing.expiry.begin()
+        writing.expiry.begin(now_ms)
 
     def _tell_brokers_support(self) -> None:
         """The core may not finalise a kraft.version that a registered broker cannot read."""

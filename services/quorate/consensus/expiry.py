@@ -67,9 +67,9 @@ class Expiry:
         self._awaited: Offset | None = None
         self.errors = 0
 
-    def begin(self) -> None:
-        """The controller has become active."""
-        now_ms = self._driver.host.monotonic_ms()
+    def begin(self, now_ms: int) -> None:
+        """The controller became active then, and all sessions began."""
+        self.stop()
         self._begins_ms = now_ms + SWEEP_AFTER_MS
         self._clock.begin(now_ms)
         self._set_tick()
@@ -100,10 +100,10 @@ class Expiry:
         self._ticking = self._loop.call_later(TICK_MS / 1000, self._tick)
 
     def _tick(self) -> None:
-        self._look()
+        self.look()
         self._set_tick()
 
-    def _look(self) -> int:
+    def look(self) -> int:
         """Note how long the loop stood, whoever comes first after that; the time is returned."""
         now_ms = self._driver.host.monotonic_ms()
         if self._clock.look(now_ms) and self._may_decide:
@@ -113,7 +113,6 @@ class Expiry:
     def catch_up(self) -> None:
         """No decision is under way just now: decide what was due meanwhile."""
         if self._is_held_up:
-            self._is_held_up = False
             self._expire()
         else:
             self.arm()
@@ -132,7 +131,7 @@ class Expiry:
         self._timer = None
         if not self._may_decide:
             return
-        time_ms, wake_ms = self._clock.time_ms(self._look()), self._controller.wake_at_ms
+        time_ms, wake_ms = self._clock.time_ms(self.look()), self._controller.wake_at_ms
         if wake_ms is None or wake_ms > max(time_ms, AT_ONCE_MS):
             self.arm()
             return
@@ -147,9 +146,10 @@ class Expiry:
         return self._controller.is_active and driver.ending is None and not driver.is_stopping
 
     def _expire(self) -> None:
+        self._is_held_up = False
         if not self._may_decide or self._awaited is not None:
             return
-        now_ms = self._look()
+        now_ms = self.look()
         try:
             time_ms = self._clock.time_ms(now_ms)
             decision = self._controller.expire(time_ms, self._waiting.senders)

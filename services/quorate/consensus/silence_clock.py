@@ -18,7 +18,8 @@ LAST_CALL_MS: Final = 50
 class SilenceClock:
     """The time by which silence is judged, of a loop that is looked at every `TICK_MS` or sooner.
 
-    However often the loop stands, that time is behind by two pauses and a last call at most.
+    However often the loop stands, that time is behind by two pauses and a last call at most, at the
+    moment of a look.
     """
 
     def __init__(self, now_ms: int, *, pause_ms: int) -> None:
@@ -38,7 +39,8 @@ class SilenceClock:
         if stood_ms > self._pause_ms:
             self._until_ms = now_ms
             return True
-        if stood_ms > 0:
+        # After a shorter one the last call suffices; timers are always a little late.
+        if stood_ms > LAST_CALL_MS:
             if before_ms >= self._until_ms:
                 self._stands_ms = before_ms
             self._until_ms = max(self._until_ms, now_ms + stood_ms)

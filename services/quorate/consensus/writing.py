@@ -107,8 +107,9 @@ class Writing:
         if self._spans is not None:
             for future in futures:
                 self._spans.asked(future)
-        host, hear = self._driver.host, self._controller.hear
-        now_ms, now_s = host.monotonic_ms(), host.work_s()
+        # After a pause sessions begin again before anybody's request is judged by them.
+        now_ms, now_s = self.expiry.look(), self._driver.host.work_s()
+        hear = self._controller.hear
         asked = [
             Undecided(each, caller, future, now_s, sender=hear(each, caller, now_ms))
             for each, future in zip(requests, futures, strict=True)

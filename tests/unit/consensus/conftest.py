@@ -59,6 +59,15 @@ CLUSTER = ClusterId("cluster")
 CALLER = Caller("User:test")
 WAIT_S = 60
 
+REGISTRATION = RegisterBroker(
+    broker_id=1,
+    incarnation_id=b"i" * UUID_BYTES,
+    cluster_id=CLUSTER,
+    listeners=(Listener("PLAINTEXT", "broker", 9092),),
+    features=SUPPORTED_FEATURES,
+    log_dirs=(b"l" * UUID_BYTES,),
+)
+
 
 class Silence:
     """A network on which nobody answers; it remembers what was sent."""
@@ -137,16 +146,7 @@ class Stack:
 
     async def register(self) -> None:
         """Register and unfence the broker 1, so that topics can be created."""
-        registered = await self.write(
-            RegisterBroker(
-                broker_id=1,
-                incarnation_id=b"i" * UUID_BYTES,
-                cluster_id=CLUSTER,
-                listeners=(Listener("PLAINTEXT", "broker", 9092),),
-                features=SUPPORTED_FEATURES,
-                log_dirs=(b"l" * UUID_BYTES,),
-            )
-        )
+        registered = await self.write(REGISTRATION)
         assert isinstance(registered, RegisterBrokerReply)
         await self.write(
             BrokerHeartbeat(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.handlers import ControllerApiError
+from quorate.consensus.host import Host
+from quorate.controller.brokers.messages import RegisterBrokerReply
 from quorate.controller.topics.messages import (
     CreateTopics,
     NewTopic,
@@ -17,12 +19,13 @@ from quorate.raft.messages import (
     ProposalResponse,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Offset
-from tests.unit.consensus.conftest import CALLER, eventually
+from quorate.records.ids import UUID_BYTES, Epoch, Offset
+from tests.unit.consensus.conftest import CALLER, REGISTRATION, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.records.ids import Millis
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -127,3 +130,71 @@ async def test_nothing_is_acknowledged_that_is_behind_what_was_proposed_before_a
     await eventually(lambda: stack.application.controller.is_active)
     await stack.create("b")
     assert await stack.topic_count() == 2
+
+
+async def without_leadership(stack: Stack) -> api.PublishProgress:
+    """Broker 1 is unfenced and the controller active no more; the progress with which it was."""
+    await stack.register()
+    driver = stack.driver
+    await eventually(lambda: not driver.access.flushing.is_under_way)
+    led = driver.progress
+    assert led is not None
+    stack.application.progressed(_lost(led))
+    return led
+
+
+def _lost(led: api.PublishProgress) -> api.PublishProgress:
+    return replace(led, epoch=Epoch(led.epoch + 1), is_leader=False)
+
+
+async def test_leadership_that_is_lost_while_it_begins_leaves_no_tick(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    led = await without_leadership(stack)
+    step = stack.driver.core.step
+
+    def resigns_first(event: api.Event, now_ms: Millis) -> api.Update:
+        update = step(event, now_ms)
+        if isinstance(event, api.BrokersSupport):
+            update = replace(update, effects=(*update.effects, _lost(led)))
+        return update
+
+    activation = stack.application._activation
+    activation._brokers = None
+    monkeypatch.setattr(stack.driver.core, "step", resigns_first)
+    activation.begin(led.epoch)
+    assert not stack.application.controller.is_active
+    assert stack.application._writing.expiry._ticking is None
+
+
+async def test_sessions_begin_with_the_clock_that_they_are_judged_by(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop stands for a minute after sessions began, and before the first tick was set."""
+    stack = await open_stack()
+    led = await without_leadership(stack)
+    activation, expiry = stack.application._activation, stack.application._writing.expiry
+    now_ms = stack.driver.host.monotonic_ms()
+    times = iter([now_ms])
+    monkeypatch.setattr(Host, "monotonic_ms", lambda _: next(times, now_ms + 60_000))
+    activation.begin(led.epoch)
+    assert stack.application.controller.is_active
+    expiry._tick()
+    expiry._due()
+    assert not stack.application.controller.image.brokers.by_id[1].registration.fenced
+    assert expiry._awaited is None
+
+
+async def test_after_a_pause_no_second_process_takes_the_place_of_a_broker(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request is read before any tick has seen the pause, and before the first heartbeat."""
+    stack = await open_stack()
+    await stack.register()
+    now_ms = stack.driver.host.monotonic_ms()
+    monkeypatch.setattr(Host, "monotonic_ms", lambda _: now_ms + 61_000)
+    second = replace(REGISTRATION, incarnation_id=b"n" * UUID_BYTES)
+    reply = await stack.write(second)
+    assert isinstance(reply, RegisterBrokerReply)
+    assert reply.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION

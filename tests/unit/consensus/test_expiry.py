@@ -81,7 +81,7 @@ def by_hand(
     decider, timers = Decider(wake_at_ms=wake_ms), Timers([])
     expiry = expiry_of(decider, accept)
     expiry._loop = timers  # type: ignore[assignment]
-    expiry.begin()
+    expiry.begin(expiry._driver.host.monotonic_ms())
     return decider, timers, expiry
 
 
@@ -140,7 +140,7 @@ async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
     assert timers.delays[1:] == [(100 + LAST_CALL_MS) / 1000]
     for now_ms in (1050, 1100):
         clock(now_ms)
-        expiry._look()
+        expiry.look()
     expiry._due()
     assert (timers.delays[2:], decider.asked_ms) == ([LAST_CALL_MS / 1000], [])
     # All brokers were heard meanwhile.
@@ -276,7 +276,7 @@ async def test_writers_go_before_what_a_predecessor_left(clock: Callable[[int], 
     delays: list[float] = []
     expiry = expiry_of(decider)
     expiry._loop = Timers(delays)  # type: ignore[assignment]
-    expiry.begin()
+    expiry.begin(expiry._driver.host.monotonic_ms())
     clock(1000 + SWEEP_AFTER_MS)
     expiry.stop()
     expiry.arm()
@@ -354,3 +354,31 @@ async def test_a_decision_that_cannot_be_taken_goes_where_other_defects_go() -> 
     expiry.arm()
     await until(lambda: bool(failures))
     assert str(failures[0]) == "a defect"
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_controller_that_is_active_again_has_one_tick() -> None:
+    _, timers, expiry = by_hand(wake_ms=9000)
+    expiry.begin(1000)
+    expiry.stop()
+    assert timers.cancelled == len(timers.delays)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_what_was_due_during_a_decision_is_tried_again_after_a_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decider, _, expiry = by_hand(wake_ms=0)
+    tried: list[int] = []
+
+    def fails(now_ms: int, _: Container[Sender]) -> None:
+        tried.append(now_ms)
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(decider, "expire", fails)
+    decider.is_deciding = True
+    expiry._due()
+    decider.is_deciding = False
+    expiry._due()
+    expiry.catch_up()
+    assert len(tried) == 1

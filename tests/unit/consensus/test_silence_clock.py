@@ -74,3 +74,14 @@ def test_looks_between_ticks_are_looks() -> None:
         looked.now_ms += TICK_MS // 2
         assert not looked.clock.look(looked.now_ms)
         assert looked.behind_ms == 0
+
+
+def test_timers_that_are_a_little_late_make_no_stall() -> None:
+    """As those of an idle loop are: a stall after many of them begins where the loop stood."""
+    looked = Looked()
+    for _ in range(200):
+        looked.after(1)
+        assert looked.behind_ms == 0
+    before_ms = looked.now_ms
+    looked.after(700)
+    assert looked.now_ms - looked.behind_ms == before_ms
