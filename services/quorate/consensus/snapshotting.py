@@ -115,12 +115,19 @@ class Snapshotter:
         self._since_ms = self._host.monotonic_ms()
         self._is_given_up = False
         # At once: the log must not be cut between these looks at it and the first batch.
-        now_ms = self._host.wall_ms()
-        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=now_ms)
+        begin = self._beginning(image)
         writer = self._driver.access.read("the beginning of a snapshot", begin)
         self._taken = image
         self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
         self._task.add_done_callback(self._over)
+
+    def _beginning(self, image: MetadataImage) -> Callable[[], SnapshotWriter]:
+        return partial(
+            self._store.begin_snapshot,
+            _id_of(image),
+            timestamp_ms=self._host.wall_ms(),
+            contained_ms=image.position.timestamp_ms,
+        )
 
     def _is_new(self, end: Offset) -> bool:
         """Whether a snapshot up to `end` would replace the newest one, a damaged one included."""
@@ -163,8 +170,7 @@ class Snapshotter:
         if not image.features:
             return None
         self._is_given_up = False
-        now_ms = self._host.wall_ms()
-        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=now_ms)
+        begin = self._beginning(image)
         writer = await self._thread.run("the beginning of a snapshot", begin)
         return await self._write_whole(image, writer)
 

@@ -211,11 +211,14 @@ class LogStore:
 
     # --- own snapshots ----------------------------------------------------------------------------
 
-    def begin_snapshot(self, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int) -> SnapshotWriter:
+    def begin_snapshot(
+        self, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int, contained_ms: int | None = None
+    ) -> SnapshotWriter:
         """Start a snapshot of what lies below `snapshot_id`; the caller appends and freezes it.
 
         The voters and the kraft.version are those in force there. `timestamp_ms` is the time of
-        writing. Raises ValueError for a place that is not on the disk yet (rule 15) or not ours.
+        writing, `contained_ms` that of the last record below, where the log begins there. Raises
+        ValueError for a place that is not on the disk yet (rule 15) or not ours.
         """
         log = self.log
         offset = snapshot_id.offset
@@ -228,7 +231,9 @@ class LogStore:
             self.snapshots.path(snapshot_id),
             snapshot_id,
             timestamp_ms=timestamp_ms,
-            last_contained_log_timestamp_ms=self._timestamp_before(offset, timestamp_ms),
+            last_contained_log_timestamp_ms=self._timestamp_before(
+                offset, timestamp_ms if contained_ms is None else contained_ms
+            ),
             kraft_version=log.kraft_version_below(offset),
             voters=log.voters_below(offset),
         )

@@ -67,10 +67,16 @@ def _consider_unflushed(self: Snapshotter, image: MetadataImage) -> None:
 
 
 def _begin_unflushed(
-    self: LogStore, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int
+    self: LogStore,
+    snapshot_id: OffsetAndEpoch,
+    *,
+    timestamp_ms: int,
+    contained_ms: int | None = None,
 ) -> SnapshotWriter:
     with _taken_for_flushed(self.log):
-        return _begin_snapshot(self, snapshot_id, timestamp_ms=timestamp_ms)
+        return _begin_snapshot(
+            self, snapshot_id, timestamp_ms=timestamp_ms, contained_ms=contained_ms
+        )
 
 
 BUGS: Final = (
