@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
     from quorate.raft.messages import FetchSnapshotRequest
-    from quorate.records.ids import Millis, NodeId, ReplicaKey
+    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.sim.seen import SeenNode, SeenWorld
     from quorate.sim.waiting import WaitingRequest
 
@@ -54,11 +54,11 @@ class EverybodyIsAnswered(Invariant):
         # came in one turn of the loop may be decided at once, and is made up for.
         self._others = 2 * queue.client_addresses + 1
         self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
-        # How far each node has decided.
-        self._ends: dict[NodeId, Offset] = {}
+        # How far each node has decided in the term that it served last.
+        self._ends: dict[NodeId, tuple[tuple[int, Epoch | None], Offset]] = {}
 
     def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
-        self._ends[node.node_id] = decision.end_offset
+        self._ends[node.node_id] = _term(node), decision.end_offset
         if not self.world.options.queue.client_addresses:
             return
         waiting = [one for one in node.waiting if one.waits_for_decision]
@@ -131,7 +131,9 @@ class EverybodyIsAnswered(Invariant):
         if node.active_epoch != waiting.epoch:
             return f"it is not the active controller of epoch {waiting.epoch} any more"
         if waiting.end is None:
-            end = max(self._ends.get(node.node_id, Offset(0)), node.log.end.offset)
+            term, end = self._ends.get(node.node_id, (None, Offset(0)))
+            # What it decided in another term may be lost.
+            end = max(end if term == _term(node) else Offset(0), node.log.end.offset)
             if high_watermark is None or end - high_watermark >= self._ahead_max:
                 return None
             return "nothing stands in the way of a decision"
@@ -155,3 +157,7 @@ class EverybodyIsAnswered(Invariant):
             since = sum(now[key] - waiting.fetches.get(key, 0) for key in keys)
             told += node.is_voter(voter) or since >= FETCHES
         return told >= voters.majority
+
+
+def _term(node: SeenNode) -> tuple[int, Epoch | None]:
+    return node.incarnation, node.active_epoch

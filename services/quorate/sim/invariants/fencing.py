@@ -35,14 +35,17 @@ _FENCES: Final = 1
 class _ActiveTerm:
     """What an active controller decided in its epoch, and when, by its own clock.
 
-    Sessions count from `since_ms`. `awaited` is where the last decision that nobody asked for ends:
-    until it is committed, at `free_ms`, there is no other.
+    It was seen at `began_ms`, and sessions count from `since_ms`. A broker was heard at `heard_ms`;
+    its session may have begun as late as `spared_ms`. `awaited` is where the last decision that
+    nobody asked for ends: until it is committed, at `free_ms`, there is no other.
     """
 
     incarnation: int
     epoch: Epoch
+    began_ms: Millis
     since_ms: Millis
     heard_ms: dict[int, Millis] = field(default_factory=dict)
+    spared_ms: dict[int, Millis] = field(default_factory=dict)
     is_fenced: dict[int, bool] = field(default_factory=dict)
     awaited: Offset | None = None
     free_ms: Millis = Millis(0)
@@ -63,7 +66,9 @@ class SessionsEndInTime(Invariant):
         super().__init__(world)
         self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
-        self._timeout_ms = world.options.timeouts.session_timeout_ms
+        timeouts = world.options.timeouts
+        self._timeout_ms = timeouts.session_timeout_ms
+        self._pause_ms = min(timeouts.fetch_timeout_ms * 3 // 2, self._timeout_ms)
 
     def stopped(self, node: SeenNode) -> None:
         self._active.pop(node.node_id, None)
@@ -72,20 +77,25 @@ class SessionsEndInTime(Invariant):
         match request, decision.reply:
             case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE) as reply:
                 came_ms = _waiting_since_ms(node, request).get(request.broker_id, node.local_ms)
-                if node.local_ms < came_ms + 2 * self._timeout_ms:
-                    self._hear(node, request.broker_id, is_fenced=reply.is_fenced)
+                self._hear(node, request.broker_id, came_ms, is_fenced=reply.is_fenced)
             case RegisterBroker(), RegisterBrokerReply(error=ErrorCode.NONE):
-                self._hear(node, request.broker_id, is_fenced=True)
+                self._hear(node, request.broker_id, node.local_ms, is_fenced=True)
             case UnregisterBroker(), UnregisterBrokerReply(error=ErrorCode.NONE):
                 active = self._note(node)
                 if active is not None:
                     active.is_fenced[request.broker_id] = True
 
-    def _hear(self, node: SeenNode, broker_id: int, *, is_fenced: bool) -> None:
+    def _hear(self, node: SeenNode, broker_id: int, came_ms: Millis, *, is_fenced: bool) -> None:
         active = self._note(node)
-        if active is not None:
+        if active is None:
+            return
+        active.is_fenced[broker_id] = is_fenced
+        fresh_ms = node.local_ms - 2 * self._timeout_ms
+        if came_ms > fresh_ms:
             active.heard_ms[broker_id] = node.local_ms
-            active.is_fenced[broker_id] = is_fenced
+        # One that came before a pause counts from the end of that, if it was a long one.
+        if max(came_ms, active.since_ms) > fresh_ms:
+            active.spared_ms[broker_id] = node.local_ms
 
     def _note(self, node: SeenNode) -> _ActiveTerm | None:
         """Whether it is active; in a new epoch all sessions begin."""
@@ -94,7 +104,7 @@ class SessionsEndInTime(Invariant):
             self.stopped(node)
             return None
         if known is None or (known.incarnation, known.epoch) != (node.incarnation, epoch):
-            known = _ActiveTerm(node.incarnation, epoch, node.local_ms)
+            known = _ActiveTerm(node.incarnation, epoch, node.local_ms, node.local_ms)
             self._active[node.node_id] = known
         return known
 
@@ -115,6 +125,12 @@ class SessionsEndInTime(Invariant):
                     f"node {node.node_id} fences broker {record.broker_id}, which it heard "
                     f"{node.local_ms - since_ms} ms ago"
                 )
+            # That a term has begun is seen at the next look.
+            if since_ms is None and node.local_ms - active.began_ms < timeout_ms // 2:
+                raise Violation(
+                    f"node {node.node_id} fences broker {record.broker_id} "
+                    f"{node.local_ms - active.began_ms} ms after it became the active controller"
+                )
             came_ms = waits_ms.get(record.broker_id)
             if came_ms is not None and node.local_ms - came_ms < 2 * timeout_ms:
                 raise Violation(
@@ -132,8 +148,10 @@ class SessionsEndInTime(Invariant):
             if active is None:
                 continue
             if troubles != node.troubles or not node.is_stepped or node.is_stopping:
-                # After a pause in which nobody could be heard sessions begin anew.
+                # After a pause in which nobody could be heard sessions begin anew. After a shorter
+                # one the controller judges by an earlier time, for as long as that.
                 active.since_ms = node.local_ms
+                active.free_ms = Millis(node.local_ms + self._pause_ms)
             else:
                 self._judge(node, active)
 
@@ -149,10 +167,11 @@ class SessionsEndInTime(Invariant):
         for broker_id, broker in node.image.brokers.by_id.items():
             if active.is_fenced.get(broker_id, broker.registration.fenced):
                 continue
-            since_ms = max(active.since_ms, active.heard_ms.get(broker_id, active.since_ms))
+            since_ms = max(active.since_ms, active.spared_ms.get(broker_id, active.since_ms))
             ends_ms = max(since_ms + timeout_ms, active.free_ms)
             if broker_id in waits_ms:
-                ends_ms = max(ends_ms, waits_ms[broker_id] + 2 * timeout_ms)
+                came_ms = max(waits_ms[broker_id], active.since_ms)
+                ends_ms = max(ends_ms, came_ms + 2 * timeout_ms)
             if node.local_ms > ends_ms + slack_ms:
                 raise Violation(
                     f"node {node.node_id} is the active controller of epoch {active.epoch}, and "
