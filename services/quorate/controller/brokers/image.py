@@ -44,10 +44,18 @@ class Broker:
 
         Any but a lost one is where the broker registered none, as below metadata.version 3.7-IV2.
         """
+        if directory == LOST_DIR:
+            return False
         log_dirs = self.registration.log_dirs
-        if directory in (UNASSIGNED_DIR, MIGRATING_DIR) or directory in log_dirs:
-            return True
-        return not log_dirs and directory != LOST_DIR
+        return directory in (UNASSIGNED_DIR, MIGRATING_DIR) or not log_dirs or directory in log_dirs
+
+    @property
+    def directory_of_new_replicas(self) -> DirectoryId:
+        """Its only log directory, or wherever it chooses."""
+        log_dirs = self.registration.log_dirs
+        if not log_dirs:
+            return MIGRATING_DIR
+        return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
     @property
     def is_usable(self) -> bool:

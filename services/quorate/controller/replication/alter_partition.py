@@ -6,6 +6,7 @@ logs of other controllers only; a change that completes one takes what is left o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.controller.brokers.registering import sender_problem
@@ -38,6 +39,7 @@ from quorate.controller.replication.messages import (
     AlteredTopic,
     AlterPartitionReply,
 )
+from quorate.controller.settling import PassWanted
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionChangeRecord
@@ -73,7 +75,8 @@ def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Sli
         return Outcome(Proposal(level), AlterPartitionReply(ErrorCode.INVALID_REQUEST, message))
     alteration = _Alteration(image, request, level)
     topics = yield from alteration.alter_all()
-    return Outcome(alteration.proposal, AlterPartitionReply(topics=topics))
+    soft = (PassWanted(),) if alteration.leaves_leaderless else ()
+    return Outcome(alteration.proposal, AlterPartitionReply(topics=topics), soft)
 
 
 @value
@@ -97,6 +100,7 @@ class _Alteration:
         self._changed: set[tuple[bytes, int]] = set()
         self._judged = 0
         self.proposal = Proposal(level)
+        self.leaves_leaderless = False
 
     def alter_all(self) -> Slices[tuple[AlteredTopic, ...]]:
         """Propose what changes, with pauses."""
@@ -147,6 +151,7 @@ class _Alteration:
             raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
         self._changed.add((topic.topic_id, index))
         after = changed(partition, record)
+        self.leaves_leaderless |= after.leader == NO_LEADER
         if after.leader != partition.leader:
             if target.completes_reassignment:
                 why = "The ISR is changed, which completes the reassignment"
@@ -200,17 +205,18 @@ class _Alteration:
     ) -> PartitionChangeRecord | None:
         """The change as a record, None if there is none."""
         isr = None if target.isr == partition.isr else target.isr
+        moved = self._moved(partition, target)
         replicas = None if target.replicas == partition.replicas else target.replicas
         recovers = recovery != partition.leader_recovery_state
-        leader = self._leader(partition, target)
+        leader = self._leader(moved, target)
         is_same = isr is None and leader == NO_LEADER_CHANGE
         if is_same and not recovers and not target.completes_reassignment:
             return None
         eligible, last_known = self._eligible(topic, partition, target)
         done = () if target.completes_reassignment else None
         directories = None
-        if replicas is not None and self._level >= DIRECTORIES_LEVEL:
-            directories = directories_for(partition, replicas)
+        if self._level >= DIRECTORIES_LEVEL and (replicas is not None or moved is not partition):
+            directories = directories_for(moved, target.replicas)
         return PartitionChangeRecord(
             partition_id=index,
             topic_id=topic.topic_id,
@@ -224,6 +230,22 @@ class _Alteration:
             eligible_leader_replicas=eligible,
             last_known_elr=last_known,
         )
+
+    def _moved(self, partition: Partition, target: _Target) -> Partition:
+        """The partition with the directories in which replicas are that join the ISR.
+
+        One that was copied to a new disk joins with the directory that its broker has now: brokers
+        of Kafka say so themselves (AssignReplicasToDirs). For one that stays nothing is known.
+        """
+        directories = list(partition.directories)
+        for place, id_ in enumerate(partition.replicas):
+            broker = self._image.brokers.by_id.get(id_)
+            joins = id_ in target.isr and id_ not in partition.isr
+            if joins and broker is not None and not broker.has_online(directories[place]):
+                directories[place] = broker.directory_of_new_replicas
+        if tuple(directories) == partition.directories:
+            return partition
+        return replace(partition, directories=tuple(directories))
 
     def _leader(self, partition: Partition, target: _Target) -> int:
         """The leader that the change elects; the same one if only its epoch has to rise."""

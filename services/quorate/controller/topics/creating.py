@@ -31,7 +31,6 @@ from quorate.controller.topics.names import (
 from quorate.controller.topics.new_rows import (
     COLUMNS_MIN,
     NewRows,
-    directory_for,
     rows_max,
     size_max,
 )
@@ -313,7 +312,9 @@ class _Creation:
                 replicas=replicas,
                 isr=isr,
                 leader=isr[0],
-                directories=tuple([directory_for(self._brokers, broker) for broker in replicas]),
+                directories=tuple(
+                    [self._brokers.by_id[id_].directory_of_new_replicas for id_ in replicas]
+                ),
             )
             records.append(partition_record(topic_id, partition_id, partition, level=self._level))
         return records

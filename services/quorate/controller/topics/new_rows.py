@@ -25,7 +25,6 @@ from quorate.controller.partition_rows import (
     with_number,
 )
 from quorate.controller.partition_values import partition_values
-from quorate.controller.partitions import MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.records.ids import UUID_BYTES
 from quorate.records.value import value
 
@@ -110,17 +109,10 @@ class NewRows:
         """The place of each replica among the directories of its brokers."""
         broker_ids, at = np.unique(replicas, return_inverse=True)
         known: dict[DirectoryId, int] = {}
+        by_id = self._brokers.by_id
         places = [
-            known.setdefault(directory_for(self._brokers, broker_id), len(known))
+            known.setdefault(by_id[broker_id].directory_of_new_replicas, len(known))
             for broker_id in broker_ids.tolist()
         ]
         kind = place_type(len(known))
         return np.array(places, kind)[at].reshape(replicas.shape), tuple(known)
-
-
-def directory_for(brokers: Brokers, broker_id: int) -> DirectoryId:
-    """The directory of a new replica: its broker's only disk, or wherever the broker chooses."""
-    log_dirs = brokers.by_id[broker_id].registration.log_dirs
-    if not log_dirs:
-        return MIGRATING_DIR
-    return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
