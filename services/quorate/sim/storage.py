@@ -55,6 +55,7 @@ class WatchedStore(LogStore):
 
     def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
         self.node.world.spoil(self.node, effect.snapshot_id)
+        self.node.world.watch.installing(self.node, effect.snapshot_id)
         event = super().install(effect)
         if isinstance(event, SnapshotInstalled):
             self.node.begin_log_at(event.snapshot.snapshot_id)

@@ -114,6 +114,10 @@ class Watch(Invariant):
         for watcher in self._listening["looked"]:
             watcher.looked()
 
+    def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+        for watcher in self._listening["installing"]:
+            watcher.installing(node, snapshot_id)
+
     def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
         for watcher in self._listening["snapshot"]:
             watcher.snapshot(node, snapshot_id)

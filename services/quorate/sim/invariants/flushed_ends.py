@@ -47,10 +47,9 @@ class FlushedEndsAreYoung(Invariant):
     def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
         self._flushed.pop(node.node_id, None)
 
-    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
-        # One that was fetched has taken the place of a log that may have reached further.
-        if node.log.start == snapshot_id and not node.log.entries:
-            self._flushed.pop(node.node_id, None)
+    def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+        # It takes the place of a log that may have reached further.
+        self._flushed.pop(node.node_id, None)
 
     def looked(self) -> None:
         self._looks += 1

@@ -68,6 +68,9 @@ class Invariant:
     def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
         """A log is about to be cut; the node's view still holds what goes."""
 
+    def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+        """A fetched snapshot is about to take the place of a log."""
+
     def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
         """A vote (no pre-vote) leaves a process, or counts for itself."""
 
