@@ -175,9 +175,7 @@ def test_a_snapshot_says_when_its_last_record_was_written(veteran: Replica) -> N
     veteran.install(at(50, 6), snapshot_file(at(50, 6)))
     again = veteran.snapshot(at(50, 6))
     assert veteran.store.snapshots.last_contained_log_timestamp_ms(again.snapshot_id) == 999
-    # The image knows where the log does not.
-    writer = veteran.store.begin_snapshot(at(50, 6), timestamp_ms=999, contained_ms=170)
-    again = writer.freeze()
+    veteran.store.begin_snapshot(at(50, 6), timestamp_ms=999, contained_ms=170).freeze()
     assert veteran.store.snapshots.last_contained_log_timestamp_ms(again.snapshot_id) == 170
 
 

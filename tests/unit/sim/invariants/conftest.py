@@ -1,0 +1,34 @@
+"""As much of a simulated world as the judges look at."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.sim.mix import draw_mix
+
+
+@pytest.fixture
+def node() -> Any:  # noqa: ANN401 - as much of a node as the judges look at
+    """An active controller with one broker, which is unfenced."""
+    registration = SimpleNamespace(fenced=False, broker_epoch=5)
+    brokers = SimpleNamespace(by_id={1: SimpleNamespace(registration=registration)})
+    return SimpleNamespace(
+        node_id=1,
+        incarnation=1,
+        active_epoch=3,
+        local_ms=100_000,
+        waiting=[],
+        image=SimpleNamespace(brokers=brokers),
+        troubles=0,
+        is_stepped=True,
+        is_stopping=False,
+        progress=None,
+    )
+
+
+@pytest.fixture
+def world(node: Any) -> Any:  # noqa: ANN401 - as above
+    return SimpleNamespace(options=draw_mix(1), running=lambda: [node])
