@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # A new controller looks through everything first; a timer may be late by a turn.
 SLACK_MS: Final = 500
+_LONG_AGO_MS: Final = Millis(-(1 << 62))
 _FENCES: Final = 1
 
 
@@ -35,9 +36,10 @@ _FENCES: Final = 1
 class _ActiveTerm:
     """What an active controller decided in its epoch, and when, by its own clock.
 
-    It was seen at `began_ms`, and sessions count from `since_ms`. A broker was heard at `heard_ms`;
-    its session may have begun as late as `spared_ms`. `awaited` is where the last decision that
-    nobody asked for ends: until it is committed, at `free_ms`, there is no other.
+    At `began_ms` it was not active yet, as far as that was looked at. Sessions count from
+    `since_ms`. A broker was heard at `heard_ms`; its session may have begun as late as `spared_ms`.
+    `awaited` is where the last decision that nobody asked for ends: until it is committed, at
+    `free_ms`, there is no other.
     """
 
     incarnation: int
@@ -66,12 +68,14 @@ class SessionsEndInTime(Invariant):
         super().__init__(world)
         self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
+        self._looked_ms: dict[NodeId, Millis] = {}
         timeouts = world.options.timeouts
         self._timeout_ms = timeouts.session_timeout_ms
         self._pause_ms = min(timeouts.fetch_timeout_ms * 3 // 2, self._timeout_ms)
 
     def stopped(self, node: SeenNode) -> None:
         self._active.pop(node.node_id, None)
+        self._looked_ms.pop(node.node_id, None)
 
     def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         match request, decision.reply:
@@ -101,10 +105,11 @@ class SessionsEndInTime(Invariant):
         """Whether it is active; in a new epoch all sessions begin."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
-            self.stopped(node)
+            self._active.pop(node.node_id, None)
             return None
         if known is None or (known.incarnation, known.epoch) != (node.incarnation, epoch):
-            known = _ActiveTerm(node.incarnation, epoch, node.local_ms, node.local_ms)
+            began_ms = self._looked_ms.get(node.node_id, _LONG_AGO_MS)
+            known = _ActiveTerm(node.incarnation, epoch, began_ms, node.local_ms)
             self._active[node.node_id] = known
         return known
 
@@ -125,11 +130,10 @@ class SessionsEndInTime(Invariant):
                     f"node {node.node_id} fences broker {record.broker_id}, which it heard "
                     f"{node.local_ms - since_ms} ms ago"
                 )
-            # That a term has begun is seen at the next look.
-            if since_ms is None and node.local_ms - active.began_ms < timeout_ms // 2:
+            if since_ms is None and node.local_ms - active.began_ms < timeout_ms:
                 raise Violation(
-                    f"node {node.node_id} fences broker {record.broker_id} "
-                    f"{node.local_ms - active.began_ms} ms after it became the active controller"
+                    f"node {node.node_id} fences broker {record.broker_id}, and was not the active "
+                    f"controller {node.local_ms - active.began_ms} ms ago"
                 )
             came_ms = waits_ms.get(record.broker_id)
             if came_ms is not None and node.local_ms - came_ms < 2 * timeout_ms:
@@ -145,6 +149,7 @@ class SessionsEndInTime(Invariant):
             troubles = self._troubles.get(node.node_id)
             self._troubles[node.node_id] = node.troubles
             active = self._note(node)
+            self._looked_ms[node.node_id] = node.local_ms
             if active is None:
                 continue
             if troubles != node.troubles or not node.is_stepped or node.is_stopping:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,4 +32,6 @@ def node() -> Any:  # noqa: ANN401 - as much of a node as the judges look at
 
 @pytest.fixture
 def world(node: Any) -> Any:  # noqa: ANN401 - as above
-    return SimpleNamespace(options=draw_mix(1), running=lambda: [node])
+    options = draw_mix(1)
+    options = replace(options, fleet=replace(options.fleet, brokers=1))
+    return SimpleNamespace(options=options, running=lambda: [node])

@@ -21,9 +21,14 @@ BEAT = BrokerHeartbeat(
 
 def test_a_new_controller_gives_each_broker_a_session(node: Any, world: Any) -> None:  # noqa: ANN401
     judge = SessionsEndInTime(world)
+    node.active_epoch = None
     judge.looked()
+    node.active_epoch = 3
+    node.local_ms += 100
+    judge.looked()
+    node.local_ms += 100
     decision: Any = SimpleNamespace(records=(FENCED,), end_offset=Offset(9))
-    with pytest.raises(Violation, match="ms after it became the active controller"):
+    with pytest.raises(Violation, match="was not the active controller 200 ms ago"):
         judge.expired(node, decision)
 
 
