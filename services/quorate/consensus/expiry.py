@@ -104,7 +104,7 @@ class Expiry:
         self._set_tick()
 
     def look(self) -> int:
-        """Note how long the loop stood, whoever comes first after that; the time is returned."""
+        """Note for how long the loop has stalled; return the time of the host."""
         now_ms = self._driver.host.monotonic_ms()
         if self._clock.look(now_ms) and self._may_decide:
             self._controller.renew(now_ms)

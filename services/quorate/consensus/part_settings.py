@@ -53,7 +53,7 @@ def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
 
 
 def pause_ms(config: ControllerConfig) -> int:
-    """What a loop that stood for longer has paused for: a session may be over by that alone."""
+    """The stall of the event loop from which on it counts as a pause, which may end a session."""
     return min(config.quorum.fetch_timeout_ms * 3 // 2, config.broker_session_timeout_ms)
 
 

@@ -53,5 +53,5 @@ class SilenceClock:
         return now_ms - LAST_CALL_MS
 
     def reaches_ms(self, time_ms: int) -> int:
-        """When this clock will tell that time, if the loop stands no more."""
+        """The host's time at which this clock reaches `time_ms`, if the loop stalls no more."""
         return max(time_ms + LAST_CALL_MS, self._until_ms)

@@ -107,7 +107,7 @@ class Writing:
         if self._spans is not None:
             for future in futures:
                 self._spans.asked(future)
-        # After a pause sessions begin again before anybody's request is judged by them.
+        # After a pause sessions begin again before a request is judged by them.
         now_ms, now_s = self.expiry.look(), self._driver.host.work_s()
         hear = self._controller.hear
         asked = [

@@ -16,7 +16,7 @@ _TABLE_MAX: Final = 1 << 16
 
 
 def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
-    """Which of many numbers are among these ids of brokers; -1 is none."""
+    """A test of many numbers at once for being among these ids of brokers; -1 is none."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:
         # With a place for -1 before them, and one for every larger number behind them.

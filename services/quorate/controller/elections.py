@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
-    """Which partitions may have to change, as columns.
+    """A mask of the partitions that may have to change.
 
     Those whose leader may not lead, those that list a replica of an inactive broker as in sync
     beside another that may lead, and those without a leader although a replica may lead.
@@ -82,7 +82,7 @@ class Choice:
 
 
 def _choose(partition: Partition, acceptor: LeaderAcceptor, *, allows_unclean: bool) -> Choice:
-    """Who leads and who is in sync, given which replicas may lead.
+    """The leader and the replicas in sync, given the replicas that may lead.
 
     The leader stays while it can. Otherwise the first replica in sync takes over, or else one that
     is eligible although out of sync, or else, where the topic allows data to be lost, any.

@@ -1,4 +1,4 @@
-"""Which replicas may lead: those of active brokers, in log directories that are online (KIP-858).
+"""Replicas that may lead: of active brokers, in log directories that are online (KIP-858).
 
 A broker that registers tells its directories. A replica in another one is lost, or will come back
 with its disk; were it to lead from an empty directory, what only it has would be gone.
@@ -41,7 +41,7 @@ class LeaderAcceptor:
         return cls(brokers, brokers.active)
 
     def accepts(self, partition: Partition, broker_id: int) -> bool:
-        """Whether the broker's replica of that partition may lead it."""
+        """True when the broker's replica of that partition may lead it."""
         if broker_id not in self.active:
             return False
         directory = partition.directory_of(broker_id)
@@ -56,11 +56,11 @@ class LeaderAcceptor:
 
     @cached_property
     def is_active(self) -> Callable[[Rows], Bits]:
-        """Which of many brokers are active; a table that single partitions do not need."""
+        """A test of many brokers at once; single partitions do not need its table."""
         return is_among(self.active)
 
     def may_lead(self, rows: PartitionRows, brokers: Rows) -> Bits:
-        """Which of these brokers may lead; shape (n,) or (any, n), for so many rows."""
+        """A mask of these brokers that may lead; shape (n,) or (any, n), for n rows."""
         return online(self.is_active(brokers), brokers, self.offline(rows))
 
     def offline(self, rows: PartitionRows) -> Rows | None:

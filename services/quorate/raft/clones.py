@@ -134,9 +134,9 @@ class Clones:
     def _has_outrun_current(found: Doubles, process: Process) -> bool:
         """True when the process before has shown that it runs, and the current one never has."""
         current = found.process(found.current)
-        if current is None or process is current or found.is_clone:
+        if current is None or found.is_clone or not found.is_before_current(process):
             return False
-        return found.is_before_current(process) and _is_outrun(current, process)
+        return _is_outrun(current, process)
 
     def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
         """Of two that ran at one moment the one that came first is the voter."""

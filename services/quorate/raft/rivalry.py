@@ -201,8 +201,8 @@ class Rivalry:
         """
         r = self.r
         timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
-        if row is not None and row.rival == found:
-            since_ms = row.since_ms if call.sent_ms - row.last_ms <= 2 * timeout_ms else since_ms
+        if row is not None and row.rival == found and call.sent_ms - row.last_ms <= 2 * timeout_ms:
+            since_ms = row.since_ms
         if call.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
             self._stand_down(found)
         elif isinstance(r.role, Leader):

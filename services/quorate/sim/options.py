@@ -145,7 +145,7 @@ class ClientOptions:
 
 @named_value
 class QueueOptions:
-    """What has requests wait for their decisions.
+    """The load that lets requests wait for their decisions.
 
     A decision takes `decision_us` of the CPU; no other begins while `ahead_max` records are decided
     and not committed, 0 for production's bound. Clients and brokers have `client_addresses`, at one

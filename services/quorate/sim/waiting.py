@@ -44,7 +44,7 @@ class WaitingRequest:
 
     @property
     def waits_for_decision(self) -> bool:
-        """Whether it was taken, and is not decided."""
+        """True when it was taken, and is not decided."""
         return self.since_ms is not None and self.end is None
 
     @property

@@ -19,7 +19,7 @@ class Looked:
 
     @property
     def behind_ms(self) -> int:
-        """How far the clock is behind the host's, beside the last call."""
+        """The lag of the clock behind the host's, without the last call."""
         return self.now_ms - self.clock.time_ms(self.now_ms) - LAST_CALL_MS
 
 

@@ -236,8 +236,8 @@ def test_nobody_looks_at_partitions_that_are_as_they_should_be() -> None:
     assert [number for _, number in looked_at(image, 1, 2)] == [3]
     assert [number for _, number in looked_at(image, 1)] == [0, 3]
     assert [number for _, number in looked_at(image, 2, 3)] == [0, 1, 2, 3]
-    nobody = LeaderAcceptor(image.brokers, frozenset())
-    assert change_of(image, image.topics.by_id[topic_id("a")], 9, nobody) is None
+    none_active = LeaderAcceptor(image.brokers, frozenset())
+    assert change_of(image, image.topics.by_id[topic_id("a")], 9, none_active) is None
 
 
 # --- directories ----------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent(
 
 
 def test_rule_33_a_restarted_process_is_answered_when_it_counts() -> None:
-    """Where nothing is appended, its Fetch would wait for as long as it may."""
+    """Without news, its Fetch would be parked for its whole max_wait_ms."""
     core = leader()
     cores.propose(core, now_ms=4650)
     cores.flush(core, now_ms=4651)
@@ -351,7 +351,7 @@ def test_rule_33_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
 def test_rule_33_a_process_that_never_shows_that_it_runs_keeps_nothing_from_being_committed(
     *, is_downloading: bool
 ) -> None:
-    """What comes of it may all be late; a copy of an older disk asks for slices of a snapshot."""
+    """All of its Fetches may be late; a copy of an older disk asks for slices of a snapshot."""
     core = leader()
     high_watermark = core.replica.high_watermark
     cores.propose(core, now_ms=4650)

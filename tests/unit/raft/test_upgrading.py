@@ -76,7 +76,7 @@ def test_rule_33_a_second_process_is_refused_under_the_new_keys_as_well() -> Non
     core = static_leader()
 
     def fetched(process: int, *, offset: int, now_ms: int) -> ErrorCode | None:
-        """What that process of voter 2 is answered; None where it waits."""
+        """The error in the answer to that process of voter 2; None while it is parked."""
         role = core.replica.role
         assert isinstance(role, Leader)
         asked = cores.fetch(2, offset, 1, read_round=role.read_round)

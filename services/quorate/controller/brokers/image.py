@@ -40,7 +40,7 @@ class Broker:
         return self.registration.in_controlled_shutdown and not self.registration.fenced
 
     def has_online(self, directory: DirectoryId) -> bool:
-        """Whether a replica in that log directory is online.
+        """True for a log directory in which a replica is online.
 
         Any but a lost one is where the broker registered none, as below metadata.version 3.7-IV2.
         """

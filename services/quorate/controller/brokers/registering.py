@@ -88,7 +88,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
 
 
 def _moves_disks(existing: Broker, record: RegisterBrokerRecord) -> bool:
-    """Whether a broker that stays active names other log directories than before."""
+    """True when a broker that stays active names other log directories than before."""
     return existing.is_active and set(existing.registration.log_dirs) != set(record.log_dirs)
 
 

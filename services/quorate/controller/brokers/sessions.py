@@ -101,7 +101,7 @@ class Sessions:
         return self._sessions.get(broker_id)
 
     def set(self, broker_id: int, session: Session, *, from_ms: int | None = None) -> None:
-        """What is decided is known of a broker; that tells nothing of its contact but that."""
+        """Set the session of a broker, which counts from its contact or from `from_ms`."""
         self._sessions[broker_id] = session
         self._begin(broker_id, session.contact_ms if from_ms is None else from_ms)
         self._note_replayed(broker_id, session.metadata_offset)
@@ -184,7 +184,7 @@ class Sessions:
         )
 
     def is_fresh(self, contact_ms: int, now_ms: int) -> bool:
-        """Whether a broker that was heard at that time may still wait for an answer.
+        """True while a broker that was heard at `contact_ms` may still wait for an answer.
 
         After two timeouts a live one, which hears nothing, has asked again; Kafka's does after half
         of one.

@@ -38,7 +38,7 @@ class _ActiveTerm:
 
     At `began_ms` it was not active yet, as far as that was looked at. Sessions count from
     `since_ms`. A broker was heard at `heard_ms`; its session may have begun as late as `spared_ms`.
-    `awaited` is where the last decision that nobody asked for ends: until it is committed, at
+    `awaited` is the end of the last decision that no client asked for: until it is committed, at
     `free_ms`, there is no other.
     """
 
@@ -153,8 +153,8 @@ class SessionsEndInTime(Invariant):
             if active is None:
                 continue
             if troubles != node.troubles or not node.is_stepped or node.is_stopping:
-                # After a pause in which nobody could be heard sessions begin anew. After a shorter
-                # one the controller judges by an earlier time, for as long as that.
+                # After a long pause all sessions begin again. After a shorter one the controller
+                # judges by an earlier time, for as long as that.
                 active.since_ms = node.local_ms
                 active.free_ms = Millis(node.local_ms + self._pause_ms)
             else:
@@ -185,7 +185,7 @@ class SessionsEndInTime(Invariant):
 
 
 def _waiting_since_ms(node: SeenNode, decided: WriteRequest | None = None) -> dict[int, Millis]:
-    """When the newest heartbeat of each broker came that waits for its decision.
+    """The arrival of the newest heartbeat of each broker that waits for its decision.
 
     The one that is `decided` just now is among them.
     """

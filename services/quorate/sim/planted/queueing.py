@@ -15,7 +15,7 @@ _lane_of = DecisionQueue._lane_of
 
 
 def _one_lane(self: DecisionQueue, asked: Undecided) -> Any:  # noqa: ANN401 - a private type
-    """The lane of the first that waits, whoever that is."""
+    """The lane of the request that came first, whichever client it is of."""
     return next(iter(self._lanes.values()), None) or _lane_of(self, asked)
 
 
