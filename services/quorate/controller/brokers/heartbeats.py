@@ -71,7 +71,7 @@ class _Heartbeat:
         self._request = request
         self._broker = broker
         self._is_caught_up = request.current_metadata_offset >= broker.offset
-        # Of one that may not be a sign of life when it comes, its decision is.
+        # A broker whose session began with this heartbeat counts from its decision.
         sessions, now_ms = context.soft.of(Sessions), context.now_ms
         known = sessions.get(request.broker_id)
         is_known = known is not None and known.broker_epoch == request.broker_epoch

@@ -51,7 +51,7 @@ class Broker:
 
     @property
     def directory_of_new_replicas(self) -> DirectoryId:
-        """Its only log directory, or wherever it chooses."""
+        """Its only log directory; UNASSIGNED where it has several and chooses itself."""
         log_dirs = self.registration.log_dirs
         if not log_dirs:
             return MIGRATING_DIR
