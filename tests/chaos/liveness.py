@@ -3,7 +3,8 @@
 The promise is about every moment at which a majority is up and connected: its members answer, their
 disks are whole and have room, and each reaches each other one. A gap runs from one commit to the
 next, or from when such a majority came to be; what happens to the others, or the death of a leader
-with such a majority left, does not begin it anew.
+with such a majority left, does not begin it again. A second loss does, while the leader of before
+is away: the one that is lost then may have been about to lead, and the others look once more.
 
 A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
 it, it has the time of rule 24 to find that out, and nothing is promised before that is over. The
@@ -87,16 +88,24 @@ class Health:
     stranded: tuple[int, int] | None = None
     # As it was noted last.
     had_majority: bool = False
+    lacked_leader: bool = False
+    had_majorities: frozenset[tuple[int, ...]] = frozenset()
 
     def note(self, now: int) -> None:
         """Something has changed."""
         self._look_back(now)
+        found = frozenset(majorities(self.nodes, self.up, self.blocked))
+        if self.lacked_leader and self.had_majorities - found:
+            # The wait for the next leader ends here and begins here.
+            self._change(now, is_healthy=False)
+        self.lacked_leader = self.leader is not None and self.leader not in self.up
+        self.had_majorities = found
         if not self._is_stranded():
             self.stranded = None
         elif self.stranded is None or self.stranded[0] != self.leader:
             assert self.leader is not None
             self.stranded = self.leader, now + CHECK_QUORUM_NS
-        self.had_majority = has_majority(self.nodes, self.up, self.blocked)
+        self.had_majority = bool(found)
         self._change(now, is_healthy=self.had_majority and not self._finds_out(now))
 
     def _change(self, now: int, *, is_healthy: bool) -> None:

@@ -36,6 +36,33 @@ def test_health_changes_only_with_the_majority() -> None:
     assert health.intervals(20) == [(0, 7), (9, 20)]
 
 
+def test_a_second_loss_before_there_is_a_leader_begins_the_wait_again() -> None:
+    health = Health(5, {1, 2, 3, 4, 5}, leader=1)
+    health.note(0)
+    health.up.discard(1)
+    health.note(10)
+    health.up.discard(2)
+    health.note(20)
+    assert health.intervals(40) == [(0, 20), (20, 40)]
+
+
+def test_the_loss_of_a_leader_or_beside_a_leader_begins_no_wait_again() -> None:
+    health = Health(5, {1, 2, 3, 4, 5}, leader=1)
+    health.note(0)
+    health.up.discard(2)
+    health.note(10)
+    health.up.discard(1)
+    health.note(20)
+    # A node that comes back, and one that leads, are no loss.
+    health.up.add(2)
+    health.note(25)
+    health.leader = 3
+    health.note(30)
+    health.up.discard(4)
+    health.note(35)
+    assert health.intervals(40) == [(0, 40)]
+
+
 def test_a_leader_whose_disk_hangs_finds_that_out_where_too_few_others_reach_it() -> None:
     health = Health(3, {2, 3})
     health.hanging = 1, 30
