@@ -26,8 +26,16 @@ _BOUNDS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 class CallLog:
     """Who asked for what, what came of it, and how long it took."""
 
-    def __init__(self, node_id: int, expires_s: Callable[[], float | None] = lambda: None) -> None:
-        """`expires_s` tells when the own certificate ends, None where there is none."""
+    def __init__(
+        self,
+        node_id: int,
+        expires_s: Callable[[], float | None] = lambda: None,
+        unread_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`expires_s` tells when the own certificate ends, None where there is none.
+
+        `unread_s` tells for how long the pod's StatefulSet could not be read.
+        """
         self.registry = new_registry()
         self._node_id = str(node_id)
         self._calls = Counter(
@@ -47,6 +55,13 @@ class CallLog:
         for method in METHODS:
             self._calls.labels(self._node_id, method, OK)
             self._durations.labels(self._node_id, method)
+        unread = Gauge(
+            "quorate_admin_statefulset_unread_seconds",
+            "For how long it could not read the StatefulSet of its pod; 0 when it could",
+            ("node_id",),
+            registry=self.registry,
+        )
+        unread.labels(self._node_id).set_function(unread_s)
         if expires_s() is not None:
             expiry = Gauge(
                 "quorate_admin_certificate_expiry_timestamp_seconds",

@@ -1,15 +1,15 @@
 """The sidecar's process: configuration, ports, signals.
 
-It is ready as soon as it listens, whatever becomes of the controller beside it: it has to outlive
-that one's stop. Exit status 0 after a stop, 1 when it cannot start.
+It is ready whatever becomes of the controller beside it, whose stop it has to outlive. Exit status
+0 after a stop, 1 when it cannot start.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
+import random
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +17,10 @@ import uvloop
 
 from quorate.admin.calls import CallLog
 from quorate.admin.config import load_config
-from quorate.admin.statefulset import Fate, FateOfPod
+from quorate.admin.events import Events
+from quorate.admin.statefulset import Fate, FateOfPod, Outlook
 from quorate.admin.stopping import prepare_stop
+from quorate.api.admin import AdminError
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
 from quorate.process.interruption import unless_stopped
@@ -44,6 +46,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EXPIRY_TICK_S: Final = 60.0
+# Between two looks at the StatefulSet, and between two while it cannot be read.
+LOOK_S: Final = 30.0
+LOOK_UNREAD_S: Final = 5.0
+# It is not ready once it could not be read for so long.
+UNREAD_S: Final = 60.0
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 
 
@@ -56,12 +63,14 @@ class Sidecar:
         node_id: NodeId,
         request_timeout_ms: int,
         pod: FateOfPod | None = None,
+        events: Events | None = None,
     ) -> None:
         """In a pod of a StatefulSet, whose ordinals are the node ids, a stop may be for good."""
         self._client = client
         self._node_id = node_id
         self._timeout_s = request_timeout_ms / 1000
         self._pod = pod
+        self._events = events
 
     def _deadline(self, timeout_s: float | None) -> float:
         waits_s = self._timeout_s if timeout_s is None else timeout_s
@@ -77,12 +86,21 @@ class Sidecar:
         deadline = self._deadline(timeout_s)
         pod = self._pod
 
-        async def look() -> Fate | None:
+        async def look() -> Outlook | None:
             if request.leave:
-                return Fate.GOES_FOR_GOOD
-            return Fate.RETURNS if pod is None else await pod.look_again()
+                return Outlook(Fate.GOES_FOR_GOOD)
+            return Outlook(Fate.RETURNS) if pod is None else await pod.look_again()
 
-        return await prepare_stop(self._client, self._node_id, look, deadline=deadline)
+        try:
+            prepared = await prepare_stop(self._client, self._node_id, look, deadline=deadline)
+        except AdminError as error:
+            # Of a stop for good the caller is told, who is a person.
+            if self._events is not None and not request.leave:
+                await self._events.tell_not_removed(error)
+            raise
+        if self._events is not None and prepared.is_needed:
+            await self._events.tell_not_spared(prepared.without_leave)
+        return prepared
 
 
 def main_admin(path: str) -> int:
@@ -122,7 +140,15 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     if stop.is_set():
         log.info("stopped")
         return 0
-    calls = CallLog(config.node_id, lambda: None if tls is None else tls.expires_s)
+    pod = events = None
+    if config.statefulset is not None:
+        pod = FateOfPod(config.statefulset, config.node_id)
+        events = Events(config.statefulset, config.node_id, has_tls=tls is not None)
+    calls = CallLog(
+        config.node_id,
+        lambda: None if tls is None else tls.expires_s,
+        lambda: 0.0 if pod is None else pod.unread_s,
+    )
     labels = {"node_id": str(config.node_id)}
     calls.registry.register(process_readings(labels))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
@@ -132,9 +158,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
         config.servers, tls=tls, transport=config.transport, forwards=callers.have_names
     ) as client:
         membership = MembershipClient(client)
-        named = config.statefulset
-        pod = None if named is None else FateOfPod(named, config.node_id)
-        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod)
+        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod, events)
         server = GrpcListener.serving(
             (AdminService(sidecar, calls.record),),
             callers,
@@ -157,10 +181,14 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
             with taking_port("admin.listener", own, config.port):
                 server.bind(own, config.port, tls=tls)
             await server.start()
-            for service in (LIVENESS, STARTUP, READINESS):
-                await health.set(service, serving=True)
+            await health.set(LIVENESS, serving=True)
             log.info(f"listens on port {config.port}")
-            await _watch(tls, pod, stop)
+            async with asyncio.TaskGroup() as tasks:
+                watches = (_watch_certificate(tls), _watch_statefulset(pod, health))
+                watching = [tasks.create_task(watch) for watch in watches]
+                await stop.wait()
+                for task in watching:
+                    task.cancel()
             await health.set(READINESS, serving=False)
         except (ConfigError, OSError, RuntimeError) as error:
             sys.stderr.write(f"quorate admin: {error}\n")
@@ -173,13 +201,30 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     return 0
 
 
-async def _watch(tls: TlsFiles | None, pod: FateOfPod | None, stop: asyncio.Event) -> None:
-    """Warn before the own certificate ends, and of rights that lack, until it is time to stop."""
-    while not stop.is_set():
-        if pod is not None:
-            await pod.learn()
-        warning = None if tls is None else tls.expiry_warning()
+async def _watch_certificate(tls: TlsFiles | None) -> None:
+    """Warn before the own certificate ends."""
+    while tls is not None:
+        warning = tls.expiry_warning()
         if warning is not None:
             log.warning(warning)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), EXPIRY_TICK_S)
+        await asyncio.sleep(EXPIRY_TICK_S)
+
+
+async def _watch_statefulset(pod: FateOfPod | None, health: HealthServer) -> None:
+    """Say in time that a stop would not know its reason.
+
+    Started means that the StatefulSet was read once, so that no pod counts that never could, and
+    ready that it was read within the last minute. What is lost later is no reason to take pods that
+    serve away from their clients.
+    """
+    if pod is None:
+        await health.set(STARTUP, serving=True)
+        await health.set(READINESS, serving=True)
+        return
+    while True:
+        await pod.look()
+        await health.set(READINESS, serving=pod.unread_s < UNREAD_S)
+        if pod.was_read:
+            await health.set(STARTUP, serving=True)
+        pause_s = LOOK_UNREAD_S if pod.unread_s else LOOK_S
+        await asyncio.sleep(pause_s * random.uniform(0.8, 1.0))  # noqa: S311 - it spreads pods

@@ -1,7 +1,7 @@
 """What becomes of a controller that stops: what the StatefulSet of its pod says of it.
 
-Kubernetes tells a pod that it stops, and not why. The sidecar may read that one object and nothing
-else. Whatever cannot be known is a restart: a voter is never removed for a guess, and one that
+Kubernetes tells a pod that it stops, and not why. The sidecar may read that one object and its
+namespace. Whatever cannot be known is a restart: a voter is never removed for a guess, and one that
 comes back waits for its turn.
 """
 
@@ -10,30 +10,27 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import ssl
 import time
 import urllib.error
-import urllib.request
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value
+from quorate.admin.api_server import ANSWER_S, ApiServer, api_server_of_pod
+from quorate.records.value import named_value, value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 log = logging.getLogger(__name__)
-# Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
-ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-LOOK_UP_S: Final = 3.0
+LOOK_UP_S: Final = ANSWER_S
 # A controller that waits looks again after that.
 LOOK_AGAIN_S: Final = 2.0
-ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 GONE: Final = 404
-# The account of the pod or its right is gone: in an uninstall they go with the StatefulSet.
-WITHDRAWN: Final = (401, 403)
+# The account of the pod is gone: an uninstall takes it away with the StatefulSet. Rights alone are
+# withdrawn by mistake as well, and then all voters would stop at once.
+UNKNOWN_ACCOUNT: Final = 401
+REFUSED: Final = (UNKNOWN_ACCOUNT, 403)
 # For that long, though: an API server that starts knows nobody until it has read who there is, and
 # all controllers that wait for their turn would stop at that moment.
 WITHDRAWN_S: Final = 5.0
@@ -49,31 +46,44 @@ class Fate(Enum):
     ALL_GO = "goes with all others"
 
 
+@value
+class Outlook:
+    """What its StatefulSet says of a pod; ordinals from `end` on are scaled away, if it says so."""
+
+    fate: Fate
+    end: int | None = None
+
+
 @named_value
 class StatefulSetAddress:
-    """Where to read one StatefulSet."""
+    """Where to read one StatefulSet, and its namespace."""
 
-    url: str
-    account: str = ACCOUNT
+    server: ApiServer
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.server.url}{self.path}"
 
     def read(self) -> bytes:
         """The object as JSON. Raises OSError, of which HTTPError is one."""
-        token = (Path(self.account) / "token").read_text().strip()
-        request = urllib.request.Request(self.url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - the address is that of the API server
-        tls = None
-        if self.url.startswith("https:"):
-            tls = ssl.create_default_context(cafile=str(Path(self.account) / "ca.crt"))
-            tls.hostname_checks_common_name = False
-        with urllib.request.urlopen(request, timeout=LOOK_UP_S, context=tls) as answer:  # noqa: S310
-            text: bytes = answer.read(ANSWER_BYTES_MAX)
-            return text
+        return self.server.get(self.path)
+
+    def read_namespace(self) -> bytes:
+        """The namespace as JSON. Raises OSError, of which HTTPError is one."""
+        return self.server.get(f"/api/v1/namespaces/{self.namespace}")
 
 
 class FateOfPod:
-    """What one StatefulSet says of one of its pods, and whether it could ever be read.
+    """What one StatefulSet says of one of its pods, and since when it could not be read.
 
-    A refusal that lasts means that the rights are gone with everything else, and only where there
-    were rights.
+    A refusal that lasts means that the account is gone with everything else, and only where there
+    were rights. An account that is there and has lost its rights says nothing: such a pod may be
+    one that the majority needs.
     """
 
     def __init__(
@@ -87,41 +97,55 @@ class FateOfPod:
         self._clock = clock
         self._ordinal = ordinal
         self._told = ""
-        self._newest: Fate | None = None
+        self._newest: Outlook | None = None
         self._looked_at: float | None = None
         # The first and the last refusal without an answer between them.
         self._refused_at: tuple[float, float] | None = None
+        self._unread_since: float | None = clock()
         self.was_read = False
 
-    async def learn(self) -> None:
-        """Find out whether it may be read, long before that counts; to be repeated until it was."""
-        if not self.was_read:
-            await self.look()
+    @property
+    def unread_s(self) -> float:
+        """For how long it could not be read, in seconds; 0 after it was."""
+        since = self._unread_since
+        return 0.0 if since is None else self._clock() - since
 
-    async def look(self) -> Fate | None:
+    async def look(self) -> Outlook | None:
         """What becomes of the pod, None where that cannot be known."""
-        name = self._statefulset.url
+        name = self._statefulset
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 text = await asyncio.to_thread(self._statefulset.read)
-            fate = fate_of(json.loads(text), self._ordinal)
+            outlook = outlook_of(json.loads(text), self._ordinal)
         except urllib.error.HTTPError as error:
             if self.was_read and (error.code == GONE or self._is_withdrawn(error.code)):
                 self._tell(f"{name} could be read before, and is gone now ({error}): all pods stop")
-                return Fate.ALL_GO
+                return Outlook(Fate.ALL_GO)
             self._tell_unknown(error)
             return None
         except (OSError, ValueError, TypeError, KeyError) as error:
             self._tell_unknown(error)
             return None
         self.was_read = True
+        self._unread_since = None
         self._refused_at = None
-        self._tell(f"{name}: pod {self._ordinal} {fate.value}", logging.INFO)
-        return fate
+        if outlook.fate is not Fate.ALL_GO and await self._does_namespace_go():
+            outlook = Outlook(Fate.ALL_GO)
+        self._tell(f"{name}: pod {self._ordinal} {outlook.fate.value}", logging.INFO)
+        return outlook
+
+    async def _does_namespace_go(self) -> bool:
+        """Its pods are deleted before its StatefulSets. False where that cannot be known."""
+        try:
+            async with asyncio.timeout(LOOK_UP_S):
+                text = await asyncio.to_thread(self._statefulset.read_namespace)
+            return bool(json.loads(text)["metadata"].get("deletionTimestamp"))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return False
 
     def _is_withdrawn(self, status: int) -> bool:
-        """Whether the rights have been refused for so long that they are gone."""
-        if status not in WITHDRAWN:
+        """Whether the account has been refused for so long that it is gone."""
+        if status not in REFUSED:
             self._refused_at = None
             return False
         now_s = self._clock()
@@ -130,9 +154,9 @@ class FateOfPod:
             # Nobody has looked since: that was another stop, which was taken back.
             first_s = now_s
         self._refused_at = first_s, now_s
-        return now_s - first_s >= WITHDRAWN_S
+        return status == UNKNOWN_ACCOUNT and now_s - first_s >= WITHDRAWN_S
 
-    async def look_again(self) -> Fate | None:
+    async def look_again(self) -> Outlook | None:
         """The same for callers that ask all the time: what was said a moment ago still holds."""
         if self._looked_at is None or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._newest = await self.look()
@@ -140,10 +164,13 @@ class FateOfPod:
         return self._newest
 
     def _tell_unknown(self, error: Exception) -> None:
+        if self._unread_since is None:
+            self._unread_since = self._clock()
         self._tell(
-            f"{self._statefulset.url} cannot be read ({str(error) or type(error).__name__}): a "
+            f"{self._statefulset} cannot be read ({str(error) or type(error).__name__}): a "
             "stop is taken for a restart, which removes no voter and waits for its turn; see "
-            "that the account of the pod may get this one object"
+            "that the account of the pod may get this one object, and that its network lets it "
+            "reach the API server"
         )
 
     def _tell(self, words: str, level: int = logging.WARNING) -> None:
@@ -159,17 +186,12 @@ def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSetAdd
     namespace, slash, name = named.partition("/")
     if not slash or not namespace or not name or "/" in name:
         raise ConfigError(f"admin.statefulset is {named!r}: write NAMESPACE/NAME")
-    host = environment.get("KUBERNETES_SERVICE_HOST", "")
-    port = environment.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host:
-        raise ConfigError("admin.statefulset is for pods: KUBERNETES_SERVICE_HOST is missing")
-    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return StatefulSetAddress(
-        url=f"https://{server}/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}"
+        server=api_server_of_pod("admin.statefulset", environment), namespace=namespace, name=name
     )
 
 
-def fate_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Fate:
+def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlook:
     """What a StatefulSet, as the API server shows it, has become of the pod with this ordinal.
 
     One that is being deleted, or has no replicas, wants nobody, and its disks may be used again:
@@ -177,7 +199,7 @@ def fate_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Fate:
     what is no StatefulSet.
     """
     if found["metadata"].get("deletionTimestamp"):
-        return Fate.ALL_GO
+        return Outlook(Fate.ALL_GO)
     spec = found["spec"]
     replicas = spec["replicas"]
     ordinals = spec.get("ordinals") or {}
@@ -185,5 +207,6 @@ def fate_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Fate:
     if not isinstance(replicas, int) or not isinstance(start, int):
         raise TypeError("spec.replicas is no number")
     if replicas == 0:
-        return Fate.ALL_GO
-    return Fate.RETURNS if ordinal < start + replicas else Fate.SCALED_AWAY
+        return Outlook(Fate.ALL_GO)
+    end = start + replicas
+    return Outlook(Fate.RETURNS if ordinal < end else Fate.SCALED_AWAY, end)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from quorate.admin.statefulset import Fate
+from quorate.admin.statefulset import Fate, Outlook
 from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.client.requests import voter_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.client.membership import MembershipClient
     from quorate.records.ids import NodeId, ReplicaKey
 
-    Look: TypeAlias = Callable[[], Awaitable[Fate | None]]
+    Look: TypeAlias = Callable[[], Awaitable[Outlook | None]]
 
 log = logging.getLogger(__name__)
 _ANY_CLUSTER: Final = ClusterId("")
@@ -43,6 +43,8 @@ _UNHEARD: Final = frozenset({NO_LEADER, OUTCOME_UNKNOWN})
 # What is left of the time when it stops without leave: for the hand-over of a leader.
 RESERVE_S: Final = 5.0
 RESERVE_SHARE: Final = 0.25
+# A voter that is scaled away as well, and has not fetched for so long, has no hook that removes it.
+GHOST_MS: Final = 3000
 # What no waiting mends.
 PERMANENT: Final = frozenset(
     {
@@ -88,7 +90,7 @@ class LetOthersLead:
 
 @value
 class Remove:
-    """The node is no leader, and its voter should go."""
+    """A voter should go: that of the node, which is no leader, or one that is scaled away too."""
 
     voter: ReplicaKey
 
@@ -107,13 +109,15 @@ Step: TypeAlias = TakeLeave | LetOthersLead | Remove | AwaitCommit | Ready
 
 
 def next_step(
-    quorum: m.DescribeQuorumResponse, node_id: NodeId, fate: Fate, *, may_go: bool
+    quorum: m.DescribeQuorumResponse, node_id: NodeId, outlook: Outlook, *, may_go: bool
 ) -> Step:
     """What has to be done next; `may_go` is whether it has leave, or goes without.
 
-    A leader asks for leave before it hands over: leaves are the leader's memory. Raises AdminError
-    where nobody else would be left.
+    A leader asks for leave before it hands over: leaves are the leader's memory. Voters that are
+    scaled away and silent are removed first: beside them a live one may be needed for a majority.
+    Raises AdminError where nobody else would be left.
     """
+    fate = outlook.fate
     own = voter_of(node_id, quorum)
     others = [state for state in quorum.voters if state.key.node_id != node_id]
     is_going = fate in _GOING
@@ -135,10 +139,28 @@ def next_step(
     if not is_going:
         return Ready()
     if own is not None:
-        return Remove(own.key)
+        ghosts = _ghosts(quorum, node_id, outlook)
+        return Remove(ghosts[0] if ghosts else own.key)
     change = quorum.uncommitted_voter_change
     is_open = change is not None and change.voter.key.node_id == node_id
     return AwaitCommit() if is_open or quorum.high_watermark is None else Ready()
+
+
+def _ghosts(
+    quorum: m.DescribeQuorumResponse, node_id: NodeId, outlook: Outlook
+) -> list[ReplicaKey]:
+    """Other voters that are scaled away and do not fetch, the highest node id first."""
+    if outlook.fate is not Fate.SCALED_AWAY or outlook.end is None:
+        return []
+    end, now_ms = outlook.end, quorum.now_ms
+    ghosts = [
+        state.key
+        for state in quorum.voters
+        if state.key.node_id >= end
+        and state.key.node_id not in (node_id, quorum.leader.leader_id)
+        and (state.last_fetch_ms is None or now_ms - state.last_fetch_ms >= GHOST_MS)
+    ]
+    return sorted(ghosts, key=lambda key: key.node_id, reverse=True)
 
 
 async def prepare_stop(
@@ -169,7 +191,7 @@ class _Stopping:
         self._client = client
         self._node_id = node_id
         self._look_at_fate = look
-        self._fate = Fate.RETURNS
+        self._outlook = Outlook(Fate.RETURNS)
         self._backoff = Backoff(deadline)
         left_s = self._backoff.left_s
         self._turn_deadline = deadline - min(RESERVE_S, left_s * RESERVE_SHARE)
@@ -178,15 +200,20 @@ class _Stopping:
         self._refusal = ""
         self._has_leave = False
         self._without_leave = ""
+        self._is_time_up = False
         self._asks_others = False
         self.handed_over = False
         self.removed = False
+
+    @property
+    def _fate(self) -> Fate:
+        return self._outlook.fate
 
     async def run(self) -> Prepared:
         """Step by step until it is ready. Raises AdminError."""
         while True:
             # A controller that waits may be scaled away meanwhile, or wanted again.
-            self._fate = await self._look_at_fate() or self._fate
+            self._outlook = await self._look_at_fate() or self._outlook
             if self._fate is Fate.ALL_GO:
                 words = "all pods of its StatefulSet stop"
                 return self._prepared(m.NOTHING_KNOWN, is_voter=None, without_leave=words)
@@ -202,7 +229,7 @@ class _Stopping:
                 # Another one than was asked may have won the election, or an answer was lost.
                 self.handed_over = True
             may_go = self._has_leave or bool(self._without_leave)
-            step = next_step(quorum, self._node_id, self._fate, may_go=may_go)
+            step = next_step(quorum, self._node_id, self._outlook, may_go=may_go)
             if isinstance(step, Ready):
                 is_voter = voter_of(self._node_id, quorum) is not None
                 without = self._without_leave if is_voter else ""
@@ -228,6 +255,7 @@ class _Stopping:
             leader=leader,
             has_leave=self._has_leave,
             without_leave="" if self._has_leave else without_leave,
+            is_needed=self._is_time_up and not self._has_leave and is_voter is True,
         )
 
     async def _look(self) -> m.DescribeQuorumResponse:
@@ -255,6 +283,7 @@ class _Stopping:
                 log.info(f"waits for its turn to stop: {refusal.message}")
         await self._backoff.wait()
         if asyncio.get_running_loop().time() >= self._turn_deadline:
+            self._is_time_up = True
             self._without_leave = f"its time is up: {self._refusal}"
 
     async def _take(self, step: LetOthersLead | Remove | AwaitCommit) -> AdminError | None:
@@ -284,7 +313,10 @@ class _Stopping:
                     scaled_away=is_scaled_away,
                 )
                 refusal = await self._try(removal, self._backoff.deadline)
-                self.removed = self.removed or refusal is None
+                is_own = voter.node_id == self._node_id
+                if refusal is None and not is_own:
+                    log.info(f"removed voter {voter}, which is scaled away too and does not fetch")
+                self.removed = self.removed or (refusal is None and is_own)
                 return refusal
             case AwaitCommit():
                 return AdminError(

@@ -48,7 +48,8 @@ class Prepared:
     """What was done so that the controller may stop, and what holds now.
 
     `is_voter` is None where nobody leads who could tell, `leader` NOTHING_KNOWN where nobody was
-    asked. `without_leave` says why a voter that comes back stops although it has no leave.
+    asked. `without_leave` says why a voter that comes back stops although it has no leave;
+    `is_needed` is that it cannot be spared now, and its time to wait is up.
     """
 
     handed_over: bool
@@ -57,6 +58,7 @@ class Prepared:
     leader: m.LeaderInfo
     has_leave: bool = False
     without_leave: str = ""
+    is_needed: bool = False
 
 
 class AdminError(Exception):

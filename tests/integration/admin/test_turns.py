@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from quorate.admin.statefulset import Fate
+from quorate.admin.statefulset import Fate, Outlook
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
@@ -19,6 +19,7 @@ from tests.integration.client.conftest import sidecar
 from tests.integration.client.scripted import refusal
 
 if TYPE_CHECKING:
+    from quorate.api.admin import AdminError
     from quorate.client.membership import MembershipClient
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
@@ -31,13 +32,29 @@ SHORT = pb.PrepareStopRequest(timeout_ms=6_000)
 class Pod:
     """What its StatefulSet says, by the tests' script; the last word holds."""
 
-    def __init__(self, *fates: Fate | None) -> None:
+    def __init__(self, *fates: Fate | None, end: int | None = None) -> None:
         self.fates = list(fates)
+        self.end = end
         self.looks = 0
 
-    async def look_again(self) -> Fate | None:
+    async def look_again(self) -> Outlook | None:
         self.looks += 1
-        return self.fates.pop(0) if len(self.fates) > 1 else self.fates[0]
+        fate = self.fates.pop(0) if len(self.fates) > 1 else self.fates[0]
+        return None if fate is None else Outlook(fate, self.end)
+
+
+class Told:
+    """What people are told of the stop."""
+
+    def __init__(self) -> None:
+        self.not_removed: list[str] = []
+        self.not_spared: list[str] = []
+
+    async def tell_not_removed(self, error: AdminError) -> None:
+        self.not_removed.append(error.reason)
+
+    async def tell_not_spared(self, why: str) -> None:
+        self.not_spared.append(why)
 
 
 async def test_it_waits_until_it_can_be_spared(quorum: ScriptedQuorum, beside: Beside) -> None:
@@ -200,3 +217,67 @@ async def test_nobody_leads_for_a_moment_and_the_turn_is_kept(
     quorum.answers.append(resign)
     answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.has_leave, answer.current_leader.leader_id) == (True, 3)
+
+
+async def test_the_silent_that_are_scaled_away_as_well_are_removed_first(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    # Nodes from 1 on are scaled away: 2 leads and has a hook of its own, 3 is on a dead node.
+    quorum.silences[3] = 9_000
+    pod = Pod(Fate.SCALED_AWAY, end=1)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.is_voter) == (True, False)
+    removals = [r for _, r in quorum.asked if isinstance(r, m.RemoveRaftVoterRequest)]
+    assert [removal.voter.node_id for removal in removals] == [3, 1]
+    assert all(removal.scaled_away for removal in removals)
+
+
+@pytest.mark.parametrize("leave", [False, True])
+async def test_a_removal_that_fails_is_told_unless_a_person_asked_for_it(
+    quorum: ScriptedQuorum, membership: MembershipClient, *, leave: bool
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.LAST_VOTER))
+    told, pod = Told(), Pod(Fate.SCALED_AWAY)
+    async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
+        with pytest.raises(grpc.aio.AioRpcError):
+            await beside.stub.PrepareStop(pb.PrepareStopRequest(leave=leave))
+    assert told.not_removed == ([] if leave else ["LAST_VOTER"])
+
+
+async def test_a_stop_that_the_quorum_cannot_bear_is_told(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+
+    async def away(request: m.MembershipRequest) -> m.MembershipResponse:
+        del request
+        quorum.answers.append(away)
+        return AWAY
+
+    quorum.answers.append(away)
+    told, pod = Told(), Pod(Fate.RETURNS)
+    async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(SHORT)
+    assert not answer.has_leave
+    assert told.not_spared == ["its time is up: voter 3 is away"]
+
+
+async def test_a_stop_that_is_ordinary_is_not_told(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    # It waits for its turn and gets it; a voter of two is never spared; all go.
+    quorum.answers.append(AWAY)
+    quorum.answers.append(m.MembershipResponse(ErrorCode.NONE, "", m.NOTHING_KNOWN))
+    quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, "two voters"))
+    told, pod = Told(), Pod(Fate.RETURNS)
+    async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
+        await beside.stub.PrepareStop(RESTART)
+        await beside.stub.PrepareStop(RESTART)
+        pod.fates = [Fate.ALL_GO]
+        await beside.stub.PrepareStop(RESTART)
+    assert told.not_spared == told.not_removed == []
+    assert not quorum.answers

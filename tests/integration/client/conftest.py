@@ -24,6 +24,7 @@ from tests.ports import HOST
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from quorate.admin.events import Events
     from quorate.admin.statefulset import FateOfPod
     from quorate.rpc.admin_server import CallRecord
 
@@ -59,11 +60,14 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 
 @asynccontextmanager
 async def sidecar(
-    membership: MembershipClient, timeout_ms: int = TIMEOUT_MS, pod: FateOfPod | None = None
+    membership: MembershipClient,
+    timeout_ms: int = TIMEOUT_MS,
+    pod: FateOfPod | None = None,
+    events: Events | None = None,
 ) -> AsyncIterator[Beside]:
     """One that serves the admin API. A caller that names no time of its own waits so long."""
     records: list[CallRecord] = []
-    handler = Sidecar(membership, NodeId(1), timeout_ms, pod)
+    handler = Sidecar(membership, NodeId(1), timeout_ms, pod, events)
     server = GrpcListener.serving(
         (AdminService(handler, records.append),), has_reflection=False, transport=chosen()
     )

@@ -69,6 +69,8 @@ class ScriptedQuorum:
         self.high_watermark: Offset | None = END
         self.kraft_version = 1
         self.lags: dict[int, int] = {}
+        # Milliseconds since the last Fetch.
+        self.silences: dict[int, int] = {}
         self.last_leader: m.LeaderInfo | None = None
         self.heard: tuple[Heard, ...] = ()
         self.answers: deque[Answer] = deque()
@@ -169,7 +171,7 @@ class ScriptedQuorum:
             m.ReplicaState(
                 key=key,
                 log_end_offset=Offset(END - self.lags.get(voter_id, 0)),
-                last_fetch_ms=now_ms,
+                last_fetch_ms=Millis(now_ms - self.silences.get(voter_id, 0)),
                 last_caught_up_ms=now_ms,
                 endpoints=self.endpoints(voter_id),
             )

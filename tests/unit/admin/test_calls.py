@@ -76,3 +76,10 @@ def test_the_end_of_the_certificate_is_the_one_of_now() -> None:
     ends_s = 8.0
     assert calls.registry.get_sample_value(name, {"node_id": "2"}) == 8.0
     assert CallLog(2).registry.get_sample_value(name, {"node_id": "2"}) is None
+
+
+def test_for_how_long_the_statefulset_could_not_be_read_is_told() -> None:
+    name, labels = "quorate_admin_statefulset_unread_seconds", {"node_id": "2"}
+    assert CallLog(2).registry.get_sample_value(name, labels) == 0.0
+    calls = CallLog(2, unread_s=lambda: 7.0)
+    assert calls.registry.get_sample_value(name, labels) == 7.0

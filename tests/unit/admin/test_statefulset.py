@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,15 +10,17 @@ from quorate.admin.statefulset import (
     WITHDRAWN_S,
     Fate,
     FateOfPod,
-    StatefulSetAddress,
-    fate_of,
+    Outlook,
+    outlook_of,
     statefulset_at,
 )
 from quorate.settings.properties import ConfigError
+from tests.unit.admin.api_servers import StandIn, api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+__all__ = ["api"]
 
 
 def found(replicas: object, **spec: object) -> dict[str, Any]:
@@ -38,12 +37,12 @@ def found(replicas: object, **spec: object) -> dict[str, Any]:
     ],
 )
 def test_ordinals_beyond_the_replicas_are_scaled_away(ordinal: int, fate: Fate) -> None:
-    assert fate_of(found(3), ordinal) is fate
+    assert outlook_of(found(3), ordinal).fate is fate
 
 
 def test_ordinals_may_begin_later() -> None:
-    assert fate_of(found(3, ordinals={"start": 5}), 7) is Fate.RETURNS
-    assert fate_of(found(3, ordinals={"start": 5}), 8) is Fate.SCALED_AWAY
+    assert outlook_of(found(3, ordinals={"start": 5}), 7).fate is Fate.RETURNS
+    assert outlook_of(found(3, ordinals={"start": 5}), 8).fate is Fate.SCALED_AWAY
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
@@ -51,17 +50,17 @@ def test_a_deleted_statefulset_scales_nobody_away(replicas: int) -> None:
     gone = found(replicas)
     gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    assert fate_of(gone, 1) is Fate.ALL_GO
+    assert outlook_of(gone, 1).fate is Fate.ALL_GO
 
 
 def test_without_replicas_all_stop_and_stay_voters() -> None:
-    assert fate_of(found(0), 0) is Fate.ALL_GO
+    assert outlook_of(found(0), 0).fate is Fate.ALL_GO
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": {}}, found(None), found("3")])
 def test_what_is_no_statefulset_is_not_judged(odd: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError)):
-        fate_of(odd, 0)
+        outlook_of(odd, 0)
 
 
 def test_the_address_is_that_of_the_pods_api_server() -> None:
@@ -69,12 +68,12 @@ def test_the_address_is_that_of_the_pods_api_server() -> None:
     named = statefulset_at("metadata/q-quorate", environment)
 
     assert named is not None
-    assert named.url == (
+    assert str(named) == (
         "https://10.0.0.1:6443/apis/apps/v1/namespaces/metadata/statefulsets/q-quorate"
     )
     six = statefulset_at("a/b", {"KUBERNETES_SERVICE_HOST": "fd00::1"})
     assert six is not None
-    assert six.url.startswith("https://[fd00::1]:443/")
+    assert str(six).startswith("https://[fd00::1]:443/")
     assert statefulset_at("", {}) is None
 
 
@@ -85,63 +84,19 @@ def test_a_wrong_name_is_refused() -> None:
         statefulset_at("a/b", {})
 
 
-class ApiServer(HTTPServer):
-    """Answers every request with the same, and keeps who asked."""
-
-    status = 200
-    answer: object = None
-    tokens: list[str | None]
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.tokens = []
-
-    def at(self, folder: Path) -> StatefulSetAddress:
-        (folder / "token").write_text("secret\n")
-        return StatefulSetAddress(url=f"http://127.0.0.1:{self.server_port}/q", account=str(folder))
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: ApiServer
-
-    def do_GET(self) -> None:
-        self.server.tokens.append(self.headers["Authorization"])
-        body = json.dumps(self.server.answer).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        del format, args
-
-
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    # It answers, however busy the machine is.
-    monkeypatch.setattr("quorate.admin.statefulset.LOOK_UP_S", 60.0)
-    server = ApiServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 async def test_the_api_server_is_asked_with_the_accounts_token(
-    api: ApiServer, tmp_path: Path
+    api: StandIn, tmp_path: Path
 ) -> None:
     api.answer = found(3)
 
-    assert await FateOfPod(api.at(tmp_path), 2).look() is Fate.RETURNS
-    assert await FateOfPod(api.at(tmp_path), 3).look() is Fate.SCALED_AWAY
-    assert api.tokens == ["Bearer secret"] * 2
+    assert await FateOfPod(api.at(tmp_path), 2).look() == Outlook(Fate.RETURNS, 3)
+    assert await FateOfPod(api.at(tmp_path), 3).look() == Outlook(Fate.SCALED_AWAY, 3)
+    assert set(api.tokens) == {"Bearer secret"}
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
 async def test_a_refusal_from_the_beginning_is_a_restart_and_said_once(
-    api: ApiServer, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
+    api: StandIn, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.status = status
     api.answer = found(0)
@@ -153,17 +108,14 @@ async def test_a_refusal_from_the_beginning_is_a_restart_and_said_once(
     assert "see that the account of the pod may get this one object" in caplog.text
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-async def test_rights_that_go_go_with_everything_else(
-    api: ApiServer, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("status", [401, 404])
+async def test_an_account_that_goes_goes_with_everything_else(
+    api: StandIn, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     now_s = 100.0
     api.answer = found(3)
     pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
-    await pod.learn()
-    # Once is enough.
-    await pod.learn()
-    assert len(api.tokens) == 1
+    await pod.look()
 
     api.status = status
 
@@ -171,21 +123,75 @@ async def test_rights_that_go_go_with_everything_else(
         # As from an API server that starts.
         assert await pod.look() is None
         now_s += WITHDRAWN_S
-    assert await pod.look() is Fate.ALL_GO
+    assert await pod.look() == Outlook(Fate.ALL_GO)
     assert "could be read before, and is gone now" in caplog.text
 
 
-@pytest.mark.parametrize("status", [401, 403])
+async def test_an_account_without_its_rights_stops_nobody(api: StandIn, tmp_path: Path) -> None:
+    now_s = 100.0
+    api.answer = found(3)
+    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
+    await pod.look()
+
+    api.status = 403
+    for _ in range(4):
+        now_s += WITHDRAWN_S
+        assert await pod.look() is None
+    # An uninstall takes the rights away, and a moment later the account.
+    api.status = 401
+    assert await pod.look() == Outlook(Fate.ALL_GO)
+
+
+async def test_how_long_it_could_not_be_read_is_known(api: StandIn, tmp_path: Path) -> None:
+    now_s = 100.0
+    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
+    now_s += 7.0
+    api.status = 403
+    await pod.look()
+    assert pod.unread_s == 7.0
+
+    api.status, api.answer = 200, found(3)
+    await pod.look()
+    now_s += 7.0
+    assert pod.unread_s == 0.0
+
+    api.status = 503
+    await pod.look()
+    now_s += 2.0
+    await pod.look()
+    assert pod.unread_s == 2.0
+
+
+async def test_a_namespace_that_is_deleted_takes_all_with_it(api: StandIn, tmp_path: Path) -> None:
+    api.answer = found(3)
+    pod = FateOfPod(api.at(tmp_path), 2)
+    api.namespace = {"metadata": {"name": "ns"}}
+    assert await pod.look() == Outlook(Fate.RETURNS, 3)
+
+    api.namespace = {"metadata": {"name": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert await pod.look() == Outlook(Fate.ALL_GO)
+
+
+@pytest.mark.parametrize("odd", [["no", "object"], {"metadata": None}, 403])
+async def test_a_namespace_that_cannot_be_read_is_there(
+    api: StandIn, tmp_path: Path, odd: object
+) -> None:
+    api.answer = found(3)
+    api.namespace = odd
+
+    assert await FateOfPod(api.at(tmp_path), 3).look() == Outlook(Fate.SCALED_AWAY, 3)
+
+
 @pytest.mark.parametrize("between", [None, 200, 500])
 async def test_an_api_server_that_starts_and_knows_nobody_yet_stops_nobody(
-    api: ApiServer, tmp_path: Path, status: int, between: int | None
+    api: StandIn, tmp_path: Path, between: int | None
 ) -> None:
     now_s = 100.0
     api.answer = found(3)
     pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
-    await pod.learn()
+    await pod.look()
 
-    api.status = status
+    api.status = 401
     assert await pod.look() is None
     now_s += WITHDRAWN_S - 0.1
     assert await pod.look() is None
@@ -196,17 +202,17 @@ async def test_an_api_server_that_starts_and_knows_nobody_yet_stops_nobody(
         # It knows after all, or fails.
         api.status = between
         await pod.look()
-    api.status = status
+    api.status = 401
     now_s += 0.1
     assert await pod.look() is None
     now_s += WITHDRAWN_S
-    assert await pod.look() is Fate.ALL_GO
+    assert await pod.look() == Outlook(Fate.ALL_GO)
 
 
-async def test_a_server_that_fails_has_taken_no_rights(api: ApiServer, tmp_path: Path) -> None:
+async def test_a_server_that_fails_has_taken_no_rights(api: StandIn, tmp_path: Path) -> None:
     api.answer = found(3)
     pod = FateOfPod(api.at(tmp_path), 2)
-    await pod.learn()
+    await pod.look()
 
     api.status = 503
 
@@ -214,27 +220,27 @@ async def test_a_server_that_fails_has_taken_no_rights(api: ApiServer, tmp_path:
 
 
 async def test_whoever_looks_all_the_time_is_told_what_was_seen_last(
-    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.answer = found(2)
     pod = FateOfPod(api.at(tmp_path), 2)
     monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 60.0)
-    assert await pod.look_again() is Fate.SCALED_AWAY
+    assert await pod.look_again() == Outlook(Fate.SCALED_AWAY, 2)
 
     api.answer = found(3)
 
-    assert await pod.look_again() is Fate.SCALED_AWAY
+    assert await pod.look_again() == Outlook(Fate.SCALED_AWAY, 2)
     monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 0.0)
-    assert await pod.look_again() is Fate.RETURNS
+    assert await pod.look_again() == Outlook(Fate.RETURNS, 3)
 
 
-async def test_nonsense_is_a_restart(api: ApiServer, tmp_path: Path) -> None:
+async def test_nonsense_is_a_restart(api: StandIn, tmp_path: Path) -> None:
     api.answer = ["no", "object"]
 
     assert await FateOfPod(api.at(tmp_path), 3).look() is None
 
 
-async def test_nobody_there_is_a_restart(api: ApiServer, tmp_path: Path) -> None:
+async def test_nobody_there_is_a_restart(api: StandIn, tmp_path: Path) -> None:
     named = api.at(tmp_path)
     (tmp_path / "token").unlink()
 

@@ -1,0 +1,59 @@
+"""The Kubernetes API server, as the account of the pod may ask it: a few objects, read or made."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.value import named_value
+from quorate.settings.properties import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
+ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+ANSWER_S: Final = 3.0
+ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+
+
+@named_value
+class ApiServer:
+    """Where the API server is, and the folder of the account. Calls block for seconds."""
+
+    url: str
+    account: str = ACCOUNT
+
+    def get(self, path: str) -> bytes:
+        """An object as JSON. Raises OSError, of which HTTPError is one."""
+        return self._ask(path, None)
+
+    def post(self, path: str, body: Mapping[str, object]) -> bytes:
+        """Make an object; the answer shows it. Raises OSError, of which HTTPError is one."""
+        return self._ask(path, json.dumps(body).encode())
+
+    def _ask(self, path: str, body: bytes | None) -> bytes:
+        token = (Path(self.account) / "token").read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(self.url + path, data=body, headers=headers)  # noqa: S310 - the address is that of the API server
+        tls = None
+        if self.url.startswith("https:"):
+            tls = ssl.create_default_context(cafile=str(Path(self.account) / "ca.crt"))
+            tls.hostname_checks_common_name = False
+        with urllib.request.urlopen(request, timeout=ANSWER_S, context=tls) as answer:  # noqa: S310
+            text: bytes = answer.read(ANSWER_BYTES_MAX)
+            return text
+
+
+def api_server_of_pod(key: str, environment: Mapping[str, str]) -> ApiServer:
+    """The one of the cluster that this pod is in. Raises ConfigError that names the setting."""
+    host = environment.get("KUBERNETES_SERVICE_HOST", "")
+    port = environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise ConfigError(f"{key} is for pods: KUBERNETES_SERVICE_HOST is missing")
+    return ApiServer(url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")

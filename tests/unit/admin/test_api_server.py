@@ -1,0 +1,56 @@
+"""The account's token goes with each call, and objects are read and made as JSON."""
+
+from __future__ import annotations
+
+import urllib.error
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.admin.api_server import api_server_of_pod
+from quorate.settings.properties import ConfigError
+from tests.unit.admin.api_servers import StandIn, api
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["api"]
+
+
+def test_an_object_is_read_and_made_in_the_name_of_the_account(
+    api: StandIn, tmp_path: Path
+) -> None:
+    server = api.at(tmp_path).server
+    api.answer = {"kind": "Thing"}
+    assert server.get("/things/1") == b'{"kind": "Thing"}'
+    assert api.tokens == ["Bearer secret"]
+
+    # Kubernetes renews it while the pod runs.
+    (tmp_path / "token").write_text("renewed")
+    server.get("/things/1")
+    assert api.tokens[-1] == "Bearer renewed"
+
+    assert server.post("/things", {"kind": "Thing"}) == b'{"kind": "Thing"}'
+    assert api.posted == [("/things", {"kind": "Thing"})]
+
+
+def test_what_is_refused_is_an_error_of_the_system(api: StandIn, tmp_path: Path) -> None:
+    server = api.at(tmp_path).server
+    api.status = 403
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        server.get("/things/1")
+    with pytest.raises(OSError, match="403"):
+        server.post("/things", {})
+    (tmp_path / "token").unlink()
+    with pytest.raises(FileNotFoundError):
+        server.get("/things/1")
+
+
+def test_it_is_where_kubernetes_says_or_the_setting_is_named() -> None:
+    told = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+    assert api_server_of_pod("key", told).url == "https://10.0.0.1:6443"
+    assert api_server_of_pod("key", {"KUBERNETES_SERVICE_HOST": "fd00::1"}).url == (
+        "https://[fd00::1]:443"
+    )
+    with pytest.raises(ConfigError, match="key is for pods: KUBERNETES_SERVICE_HOST is missing"):
+        api_server_of_pod("key", {})
