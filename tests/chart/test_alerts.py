@@ -77,6 +77,7 @@ def healthy() -> Series:
             "offline_partitions_count": constant(0),
             "certificate_expiry_timestamp_seconds": constant(90 * DAY_S),
             "admin_certificate_expiry_timestamp_seconds": constant(90 * DAY_S),
+            "admin_statefulset_unread_seconds": constant(0),
         }
         series |= {(f"quorate_{name}", controller(pod)): value for name, value in same.items()}
     for name in ("number_of_offline_voters", "uncommitted_voter_change"):
@@ -172,6 +173,14 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "a sidecar's certificate": (
         at(1, "admin_certificate_expiry_timestamp_seconds", constant(6 * DAY_S)),
         {"QuorateCertificateExpires"},
+    ),
+    "a StatefulSet that cannot be read": (
+        at(1, "admin_statefulset_unread_seconds", late(200)),
+        {"QuorateStatefulSetUnread"},
+    ),
+    "an API server that restarts": (
+        at(1, "admin_statefulset_unread_seconds", late(50, 0, 120)),
+        set(),
     ),
     "an operator that stands": (
         of_operator("last_pass_timestamp_seconds", lambda t: min(t, END_S - 660)),

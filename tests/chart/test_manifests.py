@@ -124,7 +124,14 @@ def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: H
             "resources": ["statefulsets"],
             "resourceNames": ["q-quorate"],
             "verbs": ["get"],
-        }
+        },
+        {
+            "apiGroups": [""],
+            "resources": ["namespaces"],
+            "resourceNames": ["default"],
+            "verbs": ["get"],
+        },
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
     subject = one(objects, "RoleBinding")["subjects"][0]["name"]
     pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
@@ -135,6 +142,39 @@ def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: H
         if "account" in [mount["name"] for mount in c["volumeMounts"]]
     ]
     assert having == ["admin"]
+
+
+def test_a_pod_is_not_ready_before_it_could_read_its_statefulset(helm: Helm) -> None:
+    sidecar = container(helm.objects(), "admin")
+
+    assert sidecar["readinessProbe"]["grpc"] == {"port": 9091, "service": "startup"}
+    assert sidecar["livenessProbe"]["grpc"] == {"port": 9091, "service": "liveness"}
+
+
+def test_the_way_out_is_closed_only_if_asked_and_not_to_what_pods_need(helm: Helm) -> None:
+    assert one(helm.objects(), "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+
+    collector = '[{"to": [{"podSelector": {}}], "ports": [{"port": 4317}]}]'
+    server = '[{"ipBlock": {"cidr": "10.0.0.1/32"}}]'
+    spec = one(
+        helm.objects(
+            *("--set", "networkPolicy.egress.enabled=true"),
+            *("--set-json", f"networkPolicy.egress.apiServer={server}"),
+            *("--set-json", f"networkPolicy.egress.extra={collector}"),
+        ),
+        "NetworkPolicy",
+    )["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    names, each_other, api_server, extra = spec["egress"]
+    assert names == {"ports": [{"port": 53, "protocol": p} for p in ("UDP", "TCP")]}
+    among = each_other["to"][0]["podSelector"]["matchLabels"]
+    assert among.items() < spec["podSelector"]["matchLabels"].items()
+    assert [port["port"] for port in each_other["ports"]] == [9094, 9095]
+    assert api_server == {
+        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+        "ports": [{"port": 443}, {"port": 6443}],
+    }
+    assert extra["ports"] == [{"port": 4317}]
 
 
 def test_scaling_changes_no_pod(helm: Helm) -> None:
