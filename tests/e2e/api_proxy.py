@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 ANSWER_WITHIN_S: Final = 60.0
 STOPS_WITHIN_S: Final = 10.0
 # Kinds outside the core group.
-GROUPS: Final = {"statefulsets": "/apis/apps/v1"}
+GROUPS: Final = {
+    "statefulsets": "/apis/apps/v1",
+    "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
+}
 CLUSTER_WIDE: Final = frozenset({"nodes"})
 
 
