@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--e2e", action="store_true", help="run tests/e2e against the cluster of the kubeconfig"
+    )
+    group.addoption(
+        "--day",
+        type=date.fromisoformat,
+        metavar="DATE",
+        help="of tests/e2e that are run once a week only those of this day (default all)",
     )
     group.addoption(
         "--image",

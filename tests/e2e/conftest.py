@@ -13,6 +13,7 @@ from tests.e2e.api_proxy import ApiProxy
 from tests.e2e.cluster import Cluster
 from tests.e2e.cluster_lock import ClusterLock
 from tests.e2e.nodes import Nodes
+from tests.e2e.week import dealt
 from tests.lacking import lack
 
 if TYPE_CHECKING:
@@ -41,11 +42,18 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests come first, so that no worker begins one when all others have ended.
 
     Tests that need the cluster alone come last: before that, several workers are all at work.
+    With --day those that are run once a week are left to their days.
     """
+    day = config.getoption("--day")
+    if day is not None:
+        weekly = {item.nodeid for item in items if has_mark(item, "weekly")}
+        left = weekly - dealt(weekly, day)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        items[:] = [item for item in items if item.nodeid not in left]
     items.sort(key=lambda item: (has_mark(item, "alone"), not has_mark(item, "long")))
 
 
