@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
+from tests.e2e.nodes import spread
 from tests.e2e.operating import ENABLED
 
 if TYPE_CHECKING:
@@ -23,21 +24,34 @@ pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 # The hook has 45 s; without it nothing is committed before the node is back.
 LONGEST_GAP_S = 30.0
+# The first four have a node each; the scheduler would put two beside each other if it liked.
+APART = tuple(
+    f"topologySpreadConstraints[0].{field}"
+    for field in (
+        "maxSkew=1",
+        "topologyKey=kubernetes.io/hostname",
+        "whenUnsatisfiable=DoNotSchedule",
+    )
+)
 
 
 @pytest.fixture
 def schedulable(cluster: Cluster) -> Iterator[None]:
     """No node is left cordoned."""
     yield
-    cluster.kubectl("uncordon", "--all", namespaced=False)
+    cluster.kubectl("uncordon", *node_names(cluster), namespaced=False)
+
+
+def node_names(cluster: Cluster) -> list[str]:
+    found = cluster.kubectl("get", "nodes", "--output", "name", namespaced=False)
+    return [name.removeprefix("node/") for name in found.split()]
 
 
 def put_beside(release: Release, ordinal: int, new: int) -> str:
     """Scale up by one controller, which lands on the node of another one; the node's name."""
     node = release.node_of(ordinal)
     cluster = release.cluster
-    found = cluster.kubectl("get", "nodes", "--output", "name", namespaced=False).split()
-    others = [name.removeprefix("node/") for name in found if name != f"node/{node}"]
+    others = [name for name in node_names(cluster) if name != node]
     cluster.kubectl("cordon", *others, namespaced=False)
     cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={new + 1}")
     release.await_voters(*range(new + 1))
@@ -60,10 +74,11 @@ def test_three_of_five_stay_a_majority(
     away_s: float,
     values: tuple[str, ...],
 ) -> None:
-    release = cluster.release("q", "replicaCount=4", *values)
+    release = cluster.release("q", "replicaCount=4", *APART, *values)
     release.install()
     cluster_lock.acquire_alone()
     release.await_voters(0, 1, 2, 3)
+    spread(release)
     node = put_beside(release, 0, 4)
     others = release.away_from(node)
     claims = {claim["metadata"]["uid"] for claim in cluster.get("persistentvolumeclaims")["items"]}
