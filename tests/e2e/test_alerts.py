@@ -20,7 +20,7 @@ from tests.e2e.scraping import EVERY_S, Scraping
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 # Some wait for five minutes, which is long for a test.
 FOR_S_MAX = 30.0

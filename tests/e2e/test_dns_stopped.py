@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.operating import Operator
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 AWAY_S = 60.0
 SYSTEM = ("--namespace", "kube-system")

@@ -64,8 +64,11 @@ def put_beside(release: Release, ordinal: int, new: int) -> str:
 @pytest.mark.usefixtures("schedulable")
 @pytest.mark.parametrize(
     ("away_s", "values"),
-    [(15.0, ()), (0.0, ()), (0.0, (ENABLED,))],
-    ids=["long", "now", "operator"],
+    [
+        pytest.param(15.0, (), id="long"),
+        pytest.param(0.0, (), id="now", marks=pytest.mark.weekly),
+        pytest.param(0.0, (ENABLED,), id="operator", marks=pytest.mark.weekly),
+    ],
 )
 def test_three_of_five_stay_a_majority(
     cluster: Cluster,

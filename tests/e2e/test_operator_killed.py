@@ -16,7 +16,7 @@ from tests.e2e.watching import Departures
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 ADDED_WITHIN_S = 300.0
 ROLLED_WITHIN_S = 900.0
