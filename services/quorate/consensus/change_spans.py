@@ -41,8 +41,10 @@ class ChangeSpans:
         return None if self._span is None else self._span.get_span_context()
 
     def begun(self, about: Values, token: ReplyToken | None, call: SpanContext | None) -> None:
-        """An observer that is near enough to the end of the log is asked what it supports."""
-        self._begin(about, token, call).add_event("caught_up")
+        """A change waits for the voters' fetches; an observer that is to be added has caught up."""
+        span = self._begin(about, token, call)
+        if about["change"] == "add":
+            span.add_event("caught_up")
 
     def appended(self, about: Values, token: ReplyToken | None, call: SpanContext | None) -> None:
         """The new set is in the log, and in force."""

@@ -192,9 +192,22 @@ class RaftDriver:
             self._barriers.clean(work)
             return
         event = work
-        if _comes_after_decisions(event) and not self._is_first(event):
+        if self._comes_after_decisions(event) and not self._is_first(event):
             return
         self._take(event, self.core.step(event, self.host.monotonic_ms()))
+
+    def _comes_after_decisions(self, event: api.Event) -> bool:
+        """Whether a leader may append a voter set because of it, or takes no more records after."""
+        match event:
+            case api.ShutdownRequested():
+                return True
+            case api.TimerFired():
+                return self.core.may_append_voters
+            case api.RequestReceived(request=request):
+                return isinstance(request, _CHANGES)
+            case api.ResponseReceived(response=response):
+                return isinstance(response, m.ApiVersionsResponse)
+        return False
 
     def _is_first(self, event: api.Event) -> bool:
         """Whether nothing that was decided before is still to be proposed; else it goes first.
@@ -333,15 +346,3 @@ class RaftDriver:
         """Wait until the disk has done all that it was asked for."""
         await self._barriers.over()
         await self.access.quiesce()
-
-
-def _comes_after_decisions(event: api.Event) -> bool:
-    """Whether a leader may append a voter set because of it, or takes no more records after it."""
-    match event:
-        case api.ShutdownRequested():
-            return True
-        case api.RequestReceived(request=request):
-            return isinstance(request, _CHANGES)
-        case api.ResponseReceived(response=response):
-            return isinstance(response, m.ApiVersionsResponse)
-    return False

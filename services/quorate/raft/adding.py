@@ -1,6 +1,7 @@
 """AddRaftVoter: an observer that has caught up becomes a voter (KIP-853, "AddVoter").
 
-Checked, then asked by ApiVersions who it is and what it supports, checked again, then appended.
+Checked, then asked by ApiVersions who it is and what it supports while the voters show that they
+still fetch, checked again, then appended.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class Adding:
         r.out.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
         call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
-        r.role.pending = PendingChange(token, what, deadline, about, add=request, call=call.call)
+        pending = PendingChange(token, what, deadline, about, request=request, call=call.call)
+        if not request.force:
+            self.changes.begin_round(r.role, pending)
+        self.changes.wait(r.role, pending)
 
     def _why_malformed(self, request: AddRaftVoterRequest) -> Obstacle | None:
         if request.voter.directory_id is None:
@@ -102,25 +106,46 @@ class Adding:
 
     def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> None:
         """The new voter has said who it is, or does not answer."""
+        role = self.r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None or pending.call != call.call:
+            return
+        request = pending.request
+        assert isinstance(role, Leader)
+        assert isinstance(request, AddRaftVoterRequest)
+        if isinstance(answer, CallFailure):
+            role.pending = None
+            self.changes.refuse_unreachable(pending)
+            return
+        obstacle = self._why_unsuited(request, answer)
+        if obstacle is not None:
+            role.pending = None
+            self.changes.refuse(pending.token, obstacle)
+            return
+        pending.call = None
+        pending.voter = Voter(
+            request.voter, request.listeners, answer.kraft_version_min, answer.kraft_version_max
+        )
+        self.advance()
+
+    def advance(self) -> None:
+        """Append the new set once its voter has answered and most of it have fetched since."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
-        if pending is None or pending.add is None or pending.call != call.call:
+        if pending is None or pending.offset is not None or pending.voter is None:
             return
+        request, voter = pending.request, pending.voter
         assert isinstance(role, Leader)
-        request = pending.add
-        role.pending = None
-        if isinstance(answer, CallFailure):
-            self.changes.refuse_unreachable(pending)
+        assert isinstance(request, AddRaftVoterRequest)
+        if self.changes.why_silent(role, pending) is not None:
             return
-        obstacle = self._why_unsuited(request, answer) or self.why_not(
-            role, request.voter, auto_join=request.auto_join, force=request.force
+        role.pending = None
+        obstacle = (
+            self.changes.why_not_leader(request.cluster_id)
+            or self.why_not(role, voter.key, auto_join=request.auto_join, force=request.force)
+            or self.changes.why_unwritable(r.voters.with_voter(voter))
         )
-        voter = Voter(
-            request.voter, request.listeners, answer.kraft_version_min, answer.kraft_version_max
-        )
-        if obstacle is None:
-            obstacle = self.changes.why_unwritable(r.voters.with_voter(voter))
         if obstacle is not None:
             self.changes.refuse(pending.token, obstacle)
             return

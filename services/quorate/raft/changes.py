@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.leaves import has_leave
-from quorate.raft.messages import Reason
+from quorate.raft.messages import AddRaftVoterRequest, Reason, RemoveRaftVoterRequest
 from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
 from quorate.records.control import KRaftVoters, encode_control
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
+from quorate.records.voters import Voter
 from quorate.records.widths import record_problem
 
 if TYPE_CHECKING:
@@ -118,28 +119,64 @@ class Changes:
         newest = max(r.log.voters_offset, r.log.kraft_version_offset)
         return newest < r.high_watermark
 
-    def why_no_live_majority(self, role: Leader, voters: VoterSet) -> Obstacle | None:
+    def why_no_live_majority(
+        self, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+    ) -> Obstacle | None:
         """A set most of whose voters are silent would commit nothing (strict-reconfig-check).
 
-        Nor one most of whose voters are about to stop.
+        Nor one most of whose voters are about to stop. With `pending` a voter counts once it has
+        sent a Fetch after that change was asked for: one that was cut off just before is recent.
         """
         r = self.r
         alive = [
             voter.key
             for voter in voters
             if not has_leave(r, role, voter.key)
-            and (voter.key == r.key or self.is_alive(role.progress.get(voter.key)))
+            and (
+                voter.key == r.key
+                or (
+                    self.is_alive(role.progress.get(voter.key))
+                    and (pending is None or _has_echoed(role, pending, voter.key))
+                )
+            )
         ]
         if len(alive) >= voters.majority:
             return None
         lively = [int(key.node_id) for key in alive]
+        within = f"within {r.config.fetch_timeout_ms} ms"
+        since = within if pending is None else "since this was asked for"
         text = (
-            f"of the voters {voters.ids} that would be left only {lively} fetched within "
-            f"{r.config.fetch_timeout_ms} ms and stay, and a majority is {voters.majority}: bring "
-            "the others back first, or override this check with force"
+            f"of the voters {voters.ids} that would be left only {lively} fetched {since} and "
+            f"stay, and a majority is {voters.majority}: bring the others back first, or override "
+            "this check with force"
         )
         metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
+
+    def voters_after(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> VoterSet:
+        """The set that this change would leave."""
+        voters, key = self.r.voters, request.voter
+        if isinstance(request, RemoveRaftVoterRequest):
+            return voters.without(key, decommission=request.decommissions)
+        return voters.with_voter(Voter(key))
+
+    def begin_round(self, role: Leader, pending: PendingChange) -> None:
+        """Have the voters show that they still fetch, as a current read does (decision 0002)."""
+        r = self.r
+        pending.read_round = role.begin_round()
+        pending.live_by = min(pending.deadline, r.timers.after(r.config.fetch_timeout_ms))
+
+    def wait(self, role: Leader, pending: PendingChange) -> None:
+        """It is the one change under way; parked Fetches are answered, so that others come."""
+        role.pending = pending
+        if pending.read_round > 0:
+            self.leading.serving.release_voters(role)
+
+    def why_silent(self, role: Leader, pending: PendingChange) -> Obstacle | None:
+        """Most of the set that it would leave have yet to fetch since it was asked for."""
+        if pending.request is None or pending.read_round == 0:
+            return None
+        return self.why_no_live_majority(role, self.voters_after(pending.request), pending)
 
     def is_alive(self, progress: Progress | None) -> bool:
         """Whether a replica fetched within the fetch timeout."""
@@ -218,22 +255,23 @@ class Changes:
         role.pending = pending
         if pending is not None:
             pending.offset = Offset(self.r.log.end.offset + len(before))
+            pending.read_round = 0
         self.leading.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
         """Tell callers that have waited for too long; what was appended stays in force."""
         r = self.r
         role = r.role
-        if (
-            not isinstance(role, Leader)
-            or role.pending is None
-            or role.pending.deadline > r.timers.now
-        ):
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None:
             return
-        pending, role.pending = role.pending, None
+        assert isinstance(role, Leader)
         if pending.offset is None:
-            self.refuse_unreachable(pending)
+            self._expire_waiting(role, pending)
             return
+        if pending.deadline > r.timers.now:
+            return
+        role.pending = None
         text = (
             f"{pending.what}: the new set is in force at offset {pending.offset} but not committed "
             "in time; it is finished when a majority of it fetches, or rolled back by a new leader"
@@ -246,19 +284,54 @@ class Changes:
         )
         self.refuse(pending.token, obstacle)
 
+    def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
+        """Refuse what was not appended in time: too few fetched, or the new voter is not there."""
+        now = self.r.timers.now
+        silent = None
+        if pending.live_by is not None and pending.live_by <= now:
+            silent = self.why_silent(role, pending)
+        if silent is not None:
+            role.pending = None
+            self.refuse(pending.token, silent)
+        elif pending.call is not None and pending.deadline <= now:
+            role.pending = None
+            self.refuse_unreachable(pending)
+
     def refuse_unreachable(self, pending: PendingChange) -> None:
         """The new voter did not say what it supports."""
-        assert pending.add is not None
-        endpoint = self.address(pending.add.listeners)
+        request = pending.request
+        assert isinstance(request, AddRaftVoterRequest)
+        endpoint = self.address(request.listeners)
         text = (
-            f"{pending.what}: node {pending.add.voter.node_id} does not answer ApiVersions at "
+            f"{pending.what}: node {request.voter.node_id} does not answer ApiVersions at "
             f"{endpoint}: see that it runs, and that this address is its own"
         )
         obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
         self.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When the caller that waits for the pending change is told that it takes too long."""
-        role = self.r.role
-        if isinstance(role, Leader) and role.pending is not None:
-            due.append(role.pending.deadline)
+        """When the pending change goes on, or its caller is told that it takes too long."""
+        r = self.r
+        role = r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None:
+            return
+        assert isinstance(role, Leader)
+        due.append(pending.deadline)
+        if pending.offset is not None or pending.live_by is None:
+            return
+        if self.why_silent(role, pending) is not None:
+            due.append(pending.live_by)
+            due += [leave.until_ms for leave in role.leaves.values()]
+        elif pending.call is None:
+            # It goes on with a step of its own, after all that was decided before.
+            due.append(r.timers.now)
+
+
+def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
+    """True when a voter has fetched since that change was asked for.
+
+    The one to be added need not have: it is asked for its versions, and has to answer.
+    """
+    is_new = pending.request is not None and key == pending.request.voter
+    return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round

@@ -160,6 +160,11 @@ class RaftCore:
         """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
         return self.replica.epoch == 0 and self.replica.rival is None
 
+    @property
+    def may_append_voters(self) -> bool:
+        """True while the next timer may append a voter set, after all that is proposed before."""
+        return self.membership.may_append
+
     def servers(self) -> list[Peer]:
         """The voters and bootstrap servers that could know the leader."""
         return self.finding.targets()
@@ -187,7 +192,8 @@ class RaftCore:
             case RecordsProposed():
                 self.leading.propose(event)
             case TimerFired():
-                pass
+                # A shell proposes what it has decided before this: see `may_append_voters`.
+                self.membership.advance()
             case _:
                 self._handle_rare(event)
 

@@ -22,6 +22,7 @@ from quorate.raft.messages import (
     UpdateRaftVoterRequest,
 )
 from quorate.raft.removing import Removing
+from quorate.raft.roles import Leader
 from quorate.raft.updating import Updating
 from quorate.raft.upgrading import Upgrading
 
@@ -62,6 +63,18 @@ class Membership:
                 self.leaving.handle(token, request)
             case _:
                 assert_never(request)
+
+    @property
+    def may_append(self) -> bool:
+        """True while a change waits to be appended, which the next timer may do."""
+        role = self.changes.r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        return pending is not None and pending.offset is None
+
+    def advance(self) -> None:
+        """Append the set of a change for which most of it have fetched by now."""
+        self.adding.advance()
+        self.removing.advance()
 
     def expire(self) -> None:
         """Tell those who have waited for too long."""

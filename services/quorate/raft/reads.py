@@ -46,8 +46,11 @@ class Reads:
             self._answer_confirmed(role)
 
     def needs_more_than(self, role: Leader, read_round: int) -> bool:
-        """Whether a read waits for a round newer than this one."""
-        return bool(role.reads) and next(reversed(role.reads.values())) > read_round
+        """True while a read, or a change of the voters, waits for a round newer than this one."""
+        newest = next(reversed(role.reads.values())) if role.reads else 0
+        if role.pending is not None:
+            newest = max(newest, role.pending.read_round)
+        return newest > read_round
 
     def committed(self, role: Leader) -> None:
         """The high watermark rose: a new leader's reads wait for its epoch to be committed."""

@@ -29,26 +29,66 @@ class Removing:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
-        """Append the set without that voter, unless something forbids it."""
+        """Refuse what may not be; otherwise wait until most of those that are left have fetched."""
         r = self.r
-        obstacle = self.changes.why_not_leader(request.cluster_id)
-        if obstacle is None:
-            assert isinstance(r.role, Leader)
-            obstacle = self.changes.why_not_now(r.role) or self._why_not(r.role, request)
+        obstacle = self._why_never(request)
         if obstacle is not None:
             self.changes.refuse(token, obstacle)
             return
+        role = r.role
+        assert isinstance(role, Leader)
         what = f"remove voter {request.voter}"
         about = change_values("remove", request.voter)
+        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
+        pending = PendingChange(token, what, deadline, about, request=request)
+        if not request.force:
+            self.changes.begin_round(role, pending)
+        if self.changes.why_silent(role, pending) is None:
+            self._append(pending, request)
+            return
+        left = self.changes.voters_after(request)
+        text = f"{what}: waits until a majority of {left.ids} has fetched"
+        r.out.note(NoteKind.CHANGE_BEGUN, text, **about)
+        self.changes.wait(role, pending)
+
+    def advance(self) -> None:
+        """Append the set that is left once most of it have shown that they still fetch."""
+        role = self.r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None or pending.offset is not None:
+            return
+        request = pending.request
+        assert isinstance(role, Leader)
+        if (
+            not isinstance(request, RemoveRaftVoterRequest)
+            or self.changes.why_silent(role, pending) is not None
+        ):
+            return
+        role.pending = None
+        obstacle = self._why_never(request)
+        if obstacle is None:
+            self._append(pending, request)
+        else:
+            self.changes.refuse(pending.token, obstacle)
+
+    def _append(self, pending: PendingChange, request: RemoveRaftVoterRequest) -> None:
+        r = self.r
         r.out.note(
             NoteKind.CHANGE_APPENDED,
-            f"{what}: appended at offset {r.log.end.offset}",
-            **about,
+            f"{pending.what}: appended at offset {r.log.end.offset}",
+            **pending.about,
             offset=r.log.end.offset,
         )
-        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
-        left = r.voters.without(request.voter, decommission=request.decommissions)
-        self.changes.append(PendingChange(token, what, deadline, about), voters=left)
+        self.changes.append(pending, voters=self.changes.voters_after(request))
+
+    def _why_never(self, request: RemoveRaftVoterRequest) -> Obstacle | None:
+        """What no Fetch would change."""
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is not None:
+            return obstacle
+        role = self.r.role
+        assert isinstance(role, Leader)
+        return self.changes.why_not_now(role) or self._why_not(role, request)
 
     def _why_not(self, role: Leader, request: RemoveRaftVoterRequest) -> Obstacle | None:
         r = self.r

@@ -17,7 +17,7 @@ from quorate.records.ids import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
-    from quorate.raft.messages import AddRaftVoterRequest
+    from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
     from quorate.raft.notes import Value
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
@@ -153,7 +153,9 @@ class PendingChange:
     """A change of the voters that somebody waits for; a leader has one at a time.
 
     `what` says it in words, `about` in values. `offset` is where the new set stands in the log;
-    None while the new voter has not answered the request `call`.
+    None before it is appended. Until then `request` waits for a majority of the new set to send
+    back `read_round`, or a later one, by `live_by`; with round 0 it does not. An addition waits for
+    the answer to `call`, too, by which `voter` is known.
     """
 
     token: ReplyToken
@@ -161,8 +163,11 @@ class PendingChange:
     deadline: Millis
     about: dict[str, Value]
     offset: Offset | None = None
-    add: AddRaftVoterRequest | None = None
+    request: AddRaftVoterRequest | RemoveRaftVoterRequest | None = None
+    read_round: int = 0
+    live_by: Millis | None = None
     call: CallId | None = None
+    voter: Voter | None = None
 
 
 @dataclass(slots=True)

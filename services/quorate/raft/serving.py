@@ -46,7 +46,7 @@ class Serving:
         request = fetch.request
         if self._serve(role, fetch):
             return
-        # A read waits for a Fetch sent later than this one: parking it would delay the read.
+        # Somebody waits for a Fetch sent later than this one: parking it would be a delay.
         is_needed = (
             self.reads.needs_more_than(role, request.read_round)
             and fetch.key is not None
@@ -137,7 +137,7 @@ class Serving:
                 role.parked.remove(fetch.token)
 
     def release_voters(self, role: Leader) -> None:
-        """Answer the voters' parked fetches with nothing: a read wants to hear from them."""
+        """Answer the voters' parked fetches with nothing: the round goes out with it."""
         for fetch in self._parked_voters(role):
             role.parked.remove(fetch.token)
             self.reply(role, fetch.token)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
+from quorate.raft.roles import Leader
 from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -328,6 +329,30 @@ def grown_up(core: RaftCore, *others: int) -> RaftCore:
     for node_id in others:
         heed(core, node_id, now_ms=4400)
     return core
+
+
+def echo(core: RaftCore, *node_ids: int, now_ms: int) -> api.Update:
+    """These voters have all that there is, and the newest round; what the leader does then."""
+    role = core.replica.role
+    assert isinstance(role, Leader)
+    end, epoch, read_round = log_end(core).offset, told(core).epoch, role.read_round
+    for node_id in node_ids:
+        request = fetch(node_id, end, epoch, read_round=read_round)
+        ask(core, request, now_ms=now_ms, token=200 + node_id)
+    return core.step(api.TimerFired(), Millis(now_ms))
+
+
+def change(
+    core: RaftCore,
+    request: m.RemoveRaftVoterRequest,
+    *,
+    now_ms: int,
+    token: int = 1,
+    by: tuple[int, ...] = (2,),
+) -> api.Update:
+    """A voter is removed of a set of which these show that they fetch; the last update of it."""
+    assert not memberships(ask(core, request, now_ms=now_ms, token=token))
+    return echo(core, *by, now_ms=now_ms)
 
 
 def flush(core: RaftCore, *, now_ms: int) -> api.Update:

@@ -55,9 +55,12 @@ def answered(
     core: RaftCore,
     versions: m.ApiVersionsResponse | api.CallFailure = VERSIONS,
     request: m.AddRaftVoterRequest = ADD,
+    *,
+    by: tuple[int, ...] = (2, 3),
 ) -> api.Update:
     call, question = cores.calls(asked(core, request))[4]
     assert question == m.ApiVersionsRequest()
+    cores.echo(core, *by, now_ms=4501)
     return cores.answer(core, call, versions, now_ms=4501)
 
 
@@ -89,7 +92,7 @@ def test_what_it_acknowledged_as_an_observer_commits_nothing() -> None:
     cores.flush(core, now_ms=4456)
     cores.ask(core, cores.fetch(4, 5, 1), now_ms=4460, token=51)
     assert told(core).high_watermark == Offset(3)
-    answered(core)
+    answered(core, by=())
     assert cores.key(4) in appended_voters(core)
     assert told(core).high_watermark == Offset(3)
     cores.ask(core, cores.fetch(4, 5, 1), now_ms=4510, token=52)
@@ -187,6 +190,7 @@ def test_a_new_voter_that_does_not_answer_is_not_added() -> None:
 def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> None:
     core = with_observer()
     call, _ = cores.calls(asked(core))[4]
+    cores.echo(core, 2, 3, now_ms=5000)
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.reason is m.Reason.VOTER_UNREACHABLE
     cores.answer(core, call, VERSIONS, now_ms=5501)
@@ -204,6 +208,7 @@ def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
     assert not cores.memberships(
         cores.answer(core, first, api.CallFailure.DISCONNECTED, now_ms=5503)
     )
+    cores.echo(core, 2, 3, now_ms=5504)
     cores.answer(core, second, VERSIONS, now_ms=5504)
     assert cores.key(4) in appended_voters(core)
 

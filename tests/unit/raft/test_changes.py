@@ -11,6 +11,13 @@ from quorate.records.ids import ClusterId, Epoch, Millis
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import appended_voters, told
 
+ADD = m.AddRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(4),
+    listeners=cores.endpoints(4),
+    timeout_ms=Millis(1000),
+)
+
 
 def remove(node_id: int, *, force: bool = False) -> m.RemoveRaftVoterRequest:
     return m.RemoveRaftVoterRequest(
@@ -77,7 +84,7 @@ def test_kraft_version_0_has_its_voters_in_the_settings() -> None:
 
 def test_the_answer_comes_when_the_new_set_has_committed_the_change() -> None:
     core = cores.grown_up_leader()
-    update = cores.ask(core, remove(3), now_ms=4500, token=7)
+    update = cores.change(core, remove(3), now_ms=4500, token=7)
     assert not cores.memberships(update)
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
@@ -90,7 +97,7 @@ def test_the_answer_comes_when_the_new_set_has_committed_the_change() -> None:
 
 def test_who_waits_too_long_is_told_and_the_set_stays_in_force() -> None:
     core = cores.grown_up_leader()
-    update = cores.ask(core, remove(3), now_ms=4500, token=7)
+    update = cores.change(core, remove(3), now_ms=4500, token=7)
     assert update.wake_at_ms is not None
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.error is ErrorCode.REQUEST_TIMED_OUT
@@ -102,10 +109,104 @@ def test_who_waits_too_long_is_told_and_the_set_stays_in_force() -> None:
 
 def test_who_waits_when_leadership_is_lost_is_told_that_it_may_still_happen() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, remove(3), now_ms=4500, token=7)
+    cores.change(core, remove(3), now_ms=4500, token=7)
     update = cores.begin(core, 2, 5, now_ms=4501)
     (answer,) = cores.memberships(update)
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.reason is m.Reason.LEADERSHIP_LOST
     assert "may still be committed" in answer.message
     assert told(core).epoch == Epoch(5)
+
+
+def test_a_voter_that_was_cut_off_just_before_is_not_counted() -> None:
+    """Two of five have gone silent 100 ms ago, and a third one, which lives, is to be removed."""
+    core = cores.grown_up_leader(1, 2, 3, 4, 5)
+    update = cores.ask(core, remove(2), now_ms=4500, token=7)
+    assert not cores.memberships(update)
+    assert not cores.memberships(cores.echo(core, 2, 3, now_ms=4501))
+    assert appended_voters(core) == cores.voters(1, 2, 3, 4, 5)
+    answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
+    assert answer.reason is m.Reason.NO_LIVE_MAJORITY
+    assert dict(answer.metadata) == {"alive": "2", "majority": "3"}
+    assert appended_voters(core) == cores.voters(1, 2, 3, 4, 5)
+
+
+def test_a_fetch_that_was_sent_before_the_request_counts_for_nothing() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    late = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=8)
+    # It is answered at once, for its answer carries the round.
+    assert cores.fetched(late).read_round > 0
+    assert appended_voters(core) == cores.voters(1, 2, 3)
+    cores.echo(core, 2, now_ms=4502)
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1, 2]
+
+
+def test_parked_fetches_are_answered_so_that_others_come() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    update = cores.ask(core, remove(3), now_ms=4405, token=7)
+    answers = [each for each in cores.replies(update) if isinstance(each, m.FetchResponse)]
+    assert [each.read_round for each in answers] == [1, 1]
+    # Those that have shown it wait for records again.
+    shown = cores.ask(core, cores.fetch(3, 3, 1, read_round=1), now_ms=4406, token=8)
+    assert not cores.replies(shown)
+
+
+def test_fetches_are_waited_for_no_longer_than_a_fetch_timeout() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, replace(remove(3), timeout_ms=Millis(60_000)), now_ms=4500, token=7)
+    deadline = 4500 + cores.config().fetch_timeout_ms
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=deadline - 2, token=8)
+    assert core.step(api.TimerFired(), Millis(deadline - 1)).wake_at_ms == deadline
+    answer = cores.membership(core.step(api.TimerFired(), Millis(deadline)))
+    assert answer.reason is m.Reason.NO_LIVE_MAJORITY
+    assert "fetched since this was asked for" in answer.message
+
+
+def test_an_addition_waits_for_the_fetches_of_the_new_set_too() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, cores.fetch(4, 3, 1), now_ms=4450, token=50)
+    call, _ = cores.calls(cores.ask(core, ADD, now_ms=4500, token=7))[4]
+    versions = m.ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=cores.CLUSTER,
+        key=cores.key(4),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
+    assert not cores.memberships(cores.answer(core, call, versions, now_ms=4501))
+    assert appended_voters(core) == cores.voters(1, 2, 3)
+    cores.echo(core, 3, now_ms=4502)
+    assert cores.key(4) in appended_voters(core)
+
+
+def test_an_addition_is_refused_where_the_voters_do_not_fetch() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, cores.fetch(4, 3, 1), now_ms=4450, token=50)
+    cores.ask(core, ADD, now_ms=4500, token=7)
+    answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
+    assert answer.reason is m.Reason.NO_LIVE_MAJORITY
+    assert dict(answer.metadata) == {"alive": "2", "majority": "3"}
+
+
+def test_what_has_changed_while_fetches_were_waited_for_is_seen() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    cores.ask(core, m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2)), now_ms=4501)
+    answer = cores.membership(cores.echo(core, 2, now_ms=4502))
+    assert answer.reason is m.Reason.PENDING_VOTER_CHANGE
+    assert appended_voters(core) == cores.voters(1, 2, 3)
+
+
+def test_a_set_is_appended_with_a_step_of_its_own() -> None:
+    """What was decided before it has offsets, and is proposed meanwhile."""
+    core = cores.grown_up_leader(1, 2, 3)
+    assert not core.may_append_voters
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    update = cores.ask(core, cores.fetch(2, 3, 1, read_round=1), now_ms=4501, token=8)
+    assert core.may_append_voters
+    assert update.wake_at_ms == 4501
+    assert appended_voters(core) == cores.voters(1, 2, 3)
+    core.step(api.TimerFired(), Millis(4501))
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1, 2]
+    assert not core.may_append_voters

@@ -45,7 +45,7 @@ def test_an_observer_that_may_be_added_has_no_obstacle() -> None:
 
 def test_a_change_that_is_not_committed_is_told() -> None:
     core = cores.grown_up_leader()
-    cores.ask(
+    cores.change(
         core,
         m.RemoveRaftVoterRequest(
             cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
@@ -103,12 +103,13 @@ def test_a_replica_that_loads_or_abstains_says_so() -> None:
 
 def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
     core = cores.grown_up_leader()
-    cores.ask(
+    cores.change(
         core,
         m.RemoveRaftVoterRequest(
             cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(0)
         ),
         now_ms=4500,
+        by=(2, 3),
     )
     answer = cores.described(core, now_ms=4500)
     assert answer.error is ErrorCode.NONE

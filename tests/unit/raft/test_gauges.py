@@ -25,7 +25,7 @@ def numbers_of(core: RaftCore, now_ms: int) -> dict[str, Any]:
 def test_a_leader_tells_of_the_voters_and_observers() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=4450, token=2)
-    cores.ask(
+    cores.change(
         core,
         m.RemoveRaftVoterRequest(
             cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
@@ -66,12 +66,13 @@ def test_nobody_and_no_vote_are_minus_one() -> None:
 
 def test_a_removed_leader_that_still_leads_counts_as_an_observer() -> None:
     core = cores.grown_up_leader()
-    cores.ask(
+    cores.change(
         core,
         m.RemoveRaftVoterRequest(
             cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(0)
         ),
         now_ms=4500,
+        by=(2, 3),
     )
     numbers = numbers_of(core, 4500)
     assert (numbers["number_of_observers"], numbers["is_voter"]) == (1, 0)

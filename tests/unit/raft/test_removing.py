@@ -27,10 +27,9 @@ def test_who_is_removed_is_decommissioned() -> None:
     core = cores.grown_up_leader()
     left = replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
     expect(
-        cores.ask(core, REMOVE, now_ms=4500, token=7),
-        traffic.fetch_reply(100, high_watermark=3),
-        traffic.fetch_reply(101, high_watermark=3),
+        cores.change(core, REMOVE, now_ms=4500, token=7),
         api.AppendToLog(Offset(3), cores.end(4, 1), api.ControlBatch((KRaftVoters(left),))),
+        traffic.fetch_reply(202, records=(3, 4), high_watermark=3, read_round=1),
         # Then the caller has waited for long enough.
         wake_at_ms=4500 + REMOVE.timeout_ms,
         notes=(
@@ -44,7 +43,7 @@ def test_who_is_removed_is_decommissioned() -> None:
 
 def test_who_is_scaled_away_is_not_decommissioned_and_who_was_before_still_is() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, REMOVE, now_ms=4500)
+    cores.change(core, REMOVE, now_ms=4500)
     cores.flush(core, now_ms=4501)
     cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
     scaled = replace(REMOVE, voter=cores.key(2), scaled_away=True)
@@ -56,7 +55,7 @@ def test_a_disk_that_was_replaced_is_decommissioned_whatever_is_said_of_its_pod(
     core = cores.grown_up_leader()
     late = 4401 + cores.config().fetch_timeout_ms
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
-    cores.ask(core, replace(REMOVE, auto_join=True, scaled_away=True), now_ms=late)
+    cores.change(core, replace(REMOVE, auto_join=True, scaled_away=True), now_ms=late)
     assert appended_voters(core).decommissioned == (cores.key(3),)
 
 
@@ -77,7 +76,7 @@ def test_rule_6_auto_join_does_not_evict_a_voter_that_lives() -> None:
     assert cores.membership(cores.ask(core, own, now_ms=4500)).reason is m.Reason.VOTER_ALIVE
     late = 4401 + cores.config().fetch_timeout_ms
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
-    cores.ask(core, asked, now_ms=late)
+    cores.change(core, asked, now_ms=late)
     assert cores.key(3) not in appended_voters(core)
 
 
@@ -119,7 +118,7 @@ def test_the_last_voter_stays() -> None:
 
 def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7)
+    cores.change(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7, by=(2, 3))
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
     assert told(core).role == "leader"
@@ -147,7 +146,7 @@ def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns(
 
 def test_a_removed_leader_that_told_its_end_asks_who_took_over() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7)
+    cores.change(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7, by=(2, 3))
     cores.flush(core, now_ms=4501)
     cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
     ended = cores.calls(cores.ask(core, cores.fetch(3, 4, 1), now_ms=4503, token=9))

@@ -21,26 +21,34 @@ if TYPE_CHECKING:
     from quorate.sim.seen import SeenNode, SeenWorld
 
 
+class _Asked(NamedTuple):
+    """A change of one voter that a leader was asked for, and has not answered."""
+
+    voter: ReplicaKey
+    at_ms: Millis
+    is_forced: bool
+
+
 class _Decided(NamedTuple):
-    """A leader's knowledge when it decided on another set, and those who may have forced it."""
+    """A leader's knowledge when it decided on another set, and what it was asked for by then."""
 
     incarnation: int
     at_ms: Millis
     heard_ms: dict[ReplicaKey, Millis]
-    forced: tuple[ReplicaKey, ...]
+    asked: tuple[_Asked, ...]
 
 
 class ChangesKeepALiveMajority(Invariant):
-    """An unforced change is appended only if a majority of the new set fetched of late.
+    """An unforced change is appended only if a majority of the new set fetched after the request.
 
-    That is, within the fetch timeout before the leader decided on it. A set that most voters are
-    silent in commits nothing. Source: rule 5 (strict reconfiguration).
+    The one that is to be added need not have, though it has within a fetch timeout. A set that most
+    voters are silent in commits nothing. Source: rule 5 (strict reconfiguration).
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._heard_ms: dict[NodeId, tuple[int, dict[ReplicaKey, Millis]]] = {}
-        self._forced: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+        self._asked: dict[tuple[NodeId, ReplyToken], _Asked] = {}
         self._decided: dict[NodeId, _Decided] = {}
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
@@ -48,16 +56,17 @@ class ChangesKeepALiveMajority(Invariant):
             self._heard(node)[request.replica] = node.local_ms
 
     def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
-        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest) and request.force:
-            self._forced[node.node_id, token] = request.voter
+        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            asked = _Asked(request.voter, node.local_ms, request.force)
+            self._asked[node.node_id, token] = asked
 
     def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
-        self._forced.pop((node.node_id, token), None)
+        self._asked.pop((node.node_id, token), None)
 
     def changing(self, node: SeenNode) -> None:
-        forced = tuple(key for (by, _), key in self._forced.items() if by == node.node_id)
+        asked = tuple(asked for (of, _), asked in self._asked.items() if of == node.node_id)
         heard = dict(self._heard(node))
-        self._decided[node.node_id] = _Decided(node.incarnation, node.local_ms, heard, forced)
+        self._decided[node.node_id] = _Decided(node.incarnation, node.local_ms, heard, asked)
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
         decided, progress = self._decided.get(node.node_id), node.progress
@@ -66,23 +75,28 @@ class ChangesKeepALiveMajority(Invariant):
         if progress is None or not progress.is_leader:
             return
         before, after = node.log.voters_below(entry.base), entry.voters
-        is_forced = any(holds(before, key) != holds(after, key) for key in decided.forced)
+        asked = [
+            each for each in decided.asked if holds(before, each.voter) != holds(after, each.voter)
+        ]
+        is_forced = any(each.is_forced for each in asked)
         if is_forced or not before.voters or not changed(before, after):
             return
         oldest_ms = decided.at_ms - self.world.options.timeouts.fetch_timeout_ms
+        asked_ms = min((each.at_ms for each in asked), default=oldest_ms)
         alive = [
             int(voter.key.node_id)
             for voter in after
             if node.is_voter(voter)
             or any(
-                at_ms >= oldest_ms and after.voter(key) is voter
+                at_ms >= (asked_ms if holds(before, key) else oldest_ms)
+                and after.voter(key) is voter
                 for key, at_ms in decided.heard_ms.items()
             )
         ]
         if len(alive) < after.majority:
             raise Violation(
                 f"node {node.node_id} goes to voters {ids(after)} at {entry.base} unforced, and "
-                f"only {alive} have fetched within a fetch timeout"
+                f"only {alive} have fetched since that was asked for"
             )
 
     def _heard(self, node: SeenNode) -> dict[ReplicaKey, Millis]:

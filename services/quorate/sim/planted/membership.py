@@ -154,9 +154,18 @@ def _drop_held(self: HandingOver) -> None:
     _expire_hand_over(self)
 
 
-def _of_set_before(self: Changes, role: Leader, voters: VoterSet) -> Obstacle | None:
+def _of_set_before(
+    self: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+) -> Obstacle | None:
     del voters
-    return _why_no_live_majority(self, role, self.r.voters)
+    return _why_no_live_majority(self, role, self.r.voters, pending)
+
+
+def _of_late(
+    self: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+) -> Obstacle | None:
+    del pending
+    return _why_no_live_majority(self, role, voters)
 
 
 # Several voters are told to stop at one moment, of a quorum that is well otherwise.
@@ -335,5 +344,11 @@ BUGS: Final = (
         (14,),
         (Patch(Changes, "why_no_live_majority", _of_set_before),),
         within=300,
+    ),
+    Bug(
+        "alive-before-the-request",
+        "a voter that fetched just before a change was asked for is taken for alive (rule 5)",
+        (3,),
+        (Patch(Changes, "why_no_live_majority", _of_late),),
     ),
 )
