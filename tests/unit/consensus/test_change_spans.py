@@ -10,7 +10,7 @@ from opentelemetry.trace import StatusCode
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Resigned
+from quorate.raft.roles import Leader, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from tests.recorded_spans import attributes_of, recorded
@@ -49,6 +49,15 @@ def names(spans: Recorded) -> list[str]:
     return [name for name, _ in events(spans.one("kraft.voter_change"))]
 
 
+def fetch_again(watched: Watched) -> None:
+    """The voters fetch after the change was asked for; then the leader goes on with it."""
+    leading = watched.core.replica.role
+    assert isinstance(leading, Leader)
+    for node_id in (2, 3):
+        watched.ask(cores.fetch(node_id, 3, 1, read_round=leading.read_round))
+    watched.wake(watched.now)
+
+
 def commit(watched: Watched) -> None:
     watched.flush()
     end = watched.core.replica.log.end.offset
@@ -62,6 +71,7 @@ def test_an_added_voter_is_a_child_of_the_call_from_the_check_to_the_commit(*, w
         watched = leader()
         watched.ask(replace(ADD, ack_when_committed=waits), called=CALL, at=4500)
         carried = watched.carried[4]
+        fetch_again(watched)
         watched.answer(4, VERSIONS)
         assert not spans.named("kraft.voter_change")
         commit(watched)
@@ -87,6 +97,7 @@ def test_a_change_that_nobody_traces_is_a_trace_of_its_own() -> None:
             ),
             at=4500,
         )
+        fetch_again(watched)
         watched.flush()
         watched.ask(cores.fetch(2, 4, 1))
     change = spans.one("kraft.voter_change")
@@ -120,6 +131,7 @@ def test_a_caller_that_is_told_to_wait_no_longer_does_not_end_the_change() -> No
     with recorded() as spans:
         watched = leader()
         watched.ask(ADD, called=CALL, at=4500)
+        fetch_again(watched)
         watched.answer(4, VERSIONS)
         watched.wake(5500)
         commit(watched)
@@ -132,6 +144,7 @@ def test_a_leader_that_is_none_any_more_does_not_know_what_becomes_of_a_change()
     with recorded() as spans:
         watched = leader()
         watched.ask(ADD, called=CALL, at=4500)
+        fetch_again(watched)
         watched.answer(4, VERSIONS)
         watched.ask(cores.vote(3, 1, 9, cores.end(9, 8)))
     change = spans.one("kraft.voter_change")
@@ -148,6 +161,7 @@ def test_a_leader_that_is_removed_resigns_within_its_removal() -> None:
             cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(1000)
         )
         watched.ask(removal, called="remove", at=4500)
+        fetch_again(watched)
         for node_id in (2, 3):
             watched.ask(cores.fetch(node_id, 4, 1))
         assert isinstance(watched.core.replica.role, Resigned)
@@ -157,6 +171,20 @@ def test_a_leader_that_is_removed_resigns_within_its_removal() -> None:
     resign = spans.one("kraft.resign")
     assert parent_of(resign, spans) == "kraft.voter_change"
     assert attributes_of(resign)["kraft.resign.reason"] == "removed"
+
+
+def test_a_removal_that_waits_for_fetches_is_a_child_of_its_call() -> None:
+    with recorded() as spans:
+        watched = leader()
+        removal = m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
+        )
+        watched.ask(removal, called="remove", at=4500)
+        watched.wake(5500)
+    change = spans.one("kraft.voter_change")
+    assert parent_of(change, spans) == "remove"
+    assert attributes_of(change)["kraft.refusal"] == "NO_LIVE_MAJORITY"
+    assert names(spans) == []
 
 
 def test_a_voter_that_moved_is_a_change_too() -> None:
