@@ -339,14 +339,14 @@ class Node:
             log.warning("the disk answers again")
 
     async def _tell_health(self) -> None:
-        """Started: recovered and serving. Ready: it hears a leader too, or there was never one.
+        """Started: recovered and serving. Ready: it hears a leader too.
 
-        Neither waits for a quorum that has to begin: its pods may be started one by one.
+        One that has never found a leader serves nobody, in a new quorum as in an old one.
         """
         core = self.driver.core
         is_started = self.ending is None and self._application.is_loaded and self._late is None
         await self._set_health(LIVENESS, serving=True)
-        await self._set_health(READINESS, serving=is_started and (core.hears_leader or core.is_new))
+        await self._set_health(READINESS, serving=is_started and core.hears_leader)
         if is_started:
             await self._set_health(STARTUP, serving=True)
 

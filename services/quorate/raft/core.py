@@ -156,11 +156,6 @@ class RaftCore:
         return r.ends.known(r.role) if isinstance(r.role, Leader) else r.ends.told_high_watermark
 
     @property
-    def is_new(self) -> bool:
-        """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
-        return self.replica.epoch == 0 and self.replica.rival is None
-
-    @property
     def may_append_voters(self) -> bool:
         """True while the next timer may append a voter set, after all that is proposed before."""
         return self.membership.may_append

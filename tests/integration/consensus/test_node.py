@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 from contextlib import asynccontextmanager
 from functools import partial
@@ -137,7 +138,7 @@ async def is_serving(config: ControllerConfig, service: str) -> bool:
 
 
 @pytest.mark.parametrize("epoch", [0, 5])
-async def test_the_first_of_a_quorum_is_ready_and_one_that_lost_its_leader_is_not(
+async def test_a_voter_without_a_leader_has_started_and_is_not_ready(
     properties: dict[str, str], tmp_path: Path, epoch: int
 ) -> None:
     ports = [int(properties["listeners"].rpartition(":")[2]), *free_ports(2)]
@@ -162,7 +163,7 @@ async def test_the_first_of_a_quorum_is_ready_and_one_that_lost_its_leader_is_no
     async with running(config):
         await asyncio.wait_for(until(config, STARTUP), WAIT_S)
         assert await is_serving(config, LIVENESS)
-        assert await is_serving(config, READINESS) == (epoch == 0)
+        assert not await is_serving(config, READINESS)
 
 
 async def test_a_node_without_a_leader_says_why(
@@ -189,6 +190,35 @@ async def test_a_node_without_a_leader_says_why(
         unresolved = "nowhere.invalid cannot be resolved"
         await eventually(lambda: refused in caplog.text and unresolved in caplog.text)
     assert "no leader is known in epoch 0" in caplog.text
+
+
+FOREIGN = "of cluster cluster, not another controller of cluster other"
+
+
+async def test_one_that_hears_of_another_cluster_alone_warns_and_is_not_ready(
+    properties: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = read_config(properties, {})
+    directory = str(tmp_path / "observer")
+    meta = MetaProperties(NodeId(2), ClusterId("other"), DirectoryId(b"e" * UUID_BYTES))
+    format_directory(OsFileSystem(), directory, Formatting(meta=meta, records=()), timestamp_ms=0)
+    port, health_port = free_ports(2)
+    own = {
+        "node.id": "2",
+        "metadata.log.dir": directory,
+        "listeners": f"GRPC://{HOST}:{port}",
+        "health.port": str(health_port),
+        "controller.quorum.bootstrap.servers": f"{HOST}:{config.peers.bound.port}",
+    }
+    other = read_config(properties | own, {})
+    async with running(config), running(other):
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+        await eventually(lambda: any(FOREIGN in warning for warning in warnings(caplog)))
+        assert not await is_serving(other, READINESS)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [line.getMessage() for line in caplog.records if line.levelno == logging.WARNING]
 
 
 async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str, str]) -> None:

@@ -80,7 +80,6 @@ def test_rule_34_its_own_word_ends_leadership_durably(epoch: int) -> None:
     assert api.SaveRival(rival) in update.effects
     assert role(core) == "resigned"
     assert not core.hears_leader
-    assert not core.is_new
     (remark,) = core.remarks()
     assert "node 4 at node-4:9094" in remark
     assert "--no-initial-controllers" in remark
