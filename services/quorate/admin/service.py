@@ -51,7 +51,6 @@ LOOK_S: Final = 30.0
 LOOK_UNREAD_S: Final = 5.0
 # It is not ready once it could not be read for so long.
 UNREAD_S: Final = 60.0
-_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 
 
 class Sidecar:
@@ -171,13 +170,12 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
             if own is None:
                 log.info("stopped")
                 return 0
-            hosts = tuple(host or _ANY_HOST for host in own)
             if config.health_port >= 0:
-                with taking_port("health.port", hosts, config.health_port):
-                    await health.start(hosts, config.health_port)
+                with taking_port("health.port", own, config.health_port):
+                    await health.start(own, config.health_port)
             if config.metrics_port >= 0:
-                with taking_port("metrics.port", hosts, config.metrics_port):
-                    metrics.start(hosts, config.metrics_port)
+                with taking_port("metrics.port", own, config.metrics_port):
+                    metrics.start(own, config.metrics_port)
             with taking_port("admin.listener", own, config.port):
                 server.bind(own, config.port, tls=tls)
             await server.start()

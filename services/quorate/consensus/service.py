@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from quorate.consensus.node import Opened
 
 log = logging.getLogger(__name__)
-_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 # The core bounds the hand-over by itself; this bounds a core that does not answer.
 _SHUTDOWN_MARGIN_S: Final = 2.0
 _BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
@@ -222,8 +221,8 @@ async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
 
 
 def _port_hosts(config: ControllerConfig) -> tuple[str, ...]:
-    """The addresses of health and metrics: those on which peers call."""
-    return tuple(host or _ANY_HOST for host in config.peers.hosts)
+    """The addresses of health and metrics: those on which peers call, or all of this machine."""
+    return config.peers.hosts
 
 
 async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:

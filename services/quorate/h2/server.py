@@ -18,6 +18,7 @@ from quorate.h2.fair_queue import queue_of_running_loop
 from quorate.h2.limits import LAST_WORDS_S, Limits, ListenerMemory
 from quorate.h2.peers import client_of
 from quorate.h2.server_link import ServerLink
+from quorate.settings.ports import any_address
 
 if TYPE_CHECKING:
     import ssl
@@ -213,9 +214,8 @@ async def _settled(tasks: list[asyncio.Task[None]], limit_s: float) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     """A socket that listens on this address. Raises OSError."""
-    if host in _ANY and not socket.has_ipv6:
-        host = "0.0.0.0"  # noqa: S104 - what was asked for, on a machine without IPv6
-    found = socket.getaddrinfo(host or "::", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    host = any_address() if host in _ANY else host
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]
     listening = socket.socket(family, kind, protocol)
     try:

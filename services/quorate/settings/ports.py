@@ -23,6 +23,19 @@ def each_of(hosts: Hosts) -> tuple[str, ...]:
     return (hosts,) if isinstance(hosts, str) else hosts
 
 
+def any_address() -> str:
+    """The address that stands for all of this machine: `::`, which takes IPv4 as well.
+
+    0.0.0.0 where the machine has no IPv6.
+    """
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::", 0))
+    except OSError:
+        return "0.0.0.0"  # noqa: S104 - what was asked for, on a machine without IPv6
+    return "::"
+
+
 def own_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
     """Those of some IP addresses that this machine can listen on."""
     return tuple(each for each in addresses if not _is_foreign(each))

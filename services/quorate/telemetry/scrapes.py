@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from quorate.settings.ports import any_address
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,12 +64,12 @@ class ScrapeServer(WSGIServer):
         *,
         beside: ScrapeServer | None = None,
     ) -> None:
-        """Listen on one address. Raises OSError when the port is taken.
+        """Listen on one address, or with an empty host on all. Raises OSError if it is taken.
 
         A server `beside` another one shares the bound on its connections.
         """
         family, *_, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host or any_address(), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         self.address_family = family
         self._places: threading.BoundedSemaphore = (
@@ -126,6 +128,9 @@ class ScrapeServer(WSGIServer):
     def server_bind(self) -> None:
         """Without the look-up of this host's name that the base class makes."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self.address_family == socket.AF_INET6:
+            is_only = int(self.server_address[0] != "::")
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, is_only)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         host, port = self.server_address[:2]

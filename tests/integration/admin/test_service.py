@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -21,7 +24,8 @@ from tests.integration.admin.sidecars import sidecar_of, spawn
 from tests.integration.admin.test_errors import refused
 from tests.integration.lookups import hanging_lookups
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
-from tests.ports import HOST
+from tests.ports import HOST, free_ports
+from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,6 +72,30 @@ async def test_a_port_that_is_taken_ends_the_process(tmp_path: Path) -> None:
     assert process.returncode == 1
     said = stderr.decode()
     assert f"quorate admin: admin.listener: {HOST}:{port} cannot be listened on: " in said
+
+
+async def test_health_and_metrics_are_on_both_families_where_no_host_is_given() -> None:
+    """The kubelet asks the first address of a pod, which may be one of IPv6."""
+    port, health_port, metrics_port = free_ports(3)
+    properties = {"node.id": "1", "admin.listener": f":{port}"}
+    ports = {"health.port": str(health_port), "metrics.port": str(metrics_port)}
+    serving = asyncio.ensure_future(_serve(read_config(properties | ports, {}), None))
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await eventually(partial(can_connect, port))
+        for host in (HOST, "::1"):
+            for asked in (health_port, metrics_port):
+                assert can_connect(asked, host)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, DEADLINE_S) == 0
+
+
+def can_connect(port: int, host: str = HOST) -> bool:
+    with suppress(ConnectionRefusedError):
+        socket.create_connection((host, port)).close()
+        return True
+    return False
 
 
 async def test_a_stop_does_not_wait_for_the_lookup_of_its_host(

@@ -27,7 +27,7 @@ from quorate.controller.topics.messages import ListTopics
 from quorate.storage.lock import DirectoryLock
 from tests.integration.lookups import hanging_lookups
 from tests.integration.transports import EACH, chosen
-from tests.ports import HOST
+from tests.ports import HOST, free_ports
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -203,6 +203,31 @@ async def test_the_hosts_of_listeners_are_resolved_beside_the_event_loop(
     assert threading.main_thread() not in threads
 
 
+async def test_health_and_metrics_are_on_both_families_where_no_host_is_given(
+    properties: dict[str, str],
+) -> None:
+    """The kubelet asks the first address of a pod, which may be one of IPv6."""
+    port = properties["listeners"].rpartition(":")[2]
+    (metrics_port,) = free_ports(1)
+    own = {
+        "listeners": f"GRPC://:{port}",
+        "advertised.listeners": f"GRPC://{HOST}:{port}",
+        "metrics.port": str(metrics_port),
+    }
+    config = read_config(properties | own, {})
+    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    serving = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait_for(active(config, serving, host=HOST), WAIT_S)
+        for host in (HOST, "::1"):
+            for asked in (config.health_port, metrics_port):
+                _, writer = await asyncio.open_connection(host, asked)
+                writer.close()
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, WAIT_S) == 0
+
+
 async def test_a_stop_does_not_wait_for_the_lookup_of_a_listeners_host(
     properties: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -226,8 +251,10 @@ def files_in(directory: str) -> list[str]:
     return [path for path in found if path.startswith(directory)]
 
 
-async def active(config: ControllerConfig, serving: asyncio.Future[int]) -> None:
-    server = (config.peers.bound.host, config.peers.bound.port)
+async def active(
+    config: ControllerConfig, serving: asyncio.Future[int], *, host: str | None = None
+) -> None:
+    server = (host or config.peers.bound.host, config.peers.bound.port)
     async with ControllerClient([server], timeout_ms=WAIT_S * 1000, transport=chosen()) as client:
         await client.read(ListTopics())
     assert not serving.done()

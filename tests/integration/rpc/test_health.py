@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import TYPE_CHECKING
 
 import grpc.aio
 import pytest
@@ -13,6 +14,9 @@ from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer, enable_reflection
 from tests.integration.rpc.conftest import HOST
 from tests.integration.transports import chosen
+
+if TYPE_CHECKING:
+    from quorate.settings.ports import Hosts
 
 STATUS = health_pb2.HealthCheckResponse
 
@@ -69,9 +73,10 @@ async def test_a_taken_port_is_an_error_that_names_it() -> None:
             await HealthServer(chosen()).start(HOST, port)
 
 
-async def test_it_listens_on_ipv6_addresses_too() -> None:
+@pytest.mark.parametrize("hosts", ["", (HOST, "::1")])
+async def test_it_listens_on_ipv6_addresses_too(hosts: Hosts) -> None:
     health = HealthServer(chosen())
-    port = await health.start((HOST, "::1"), 0)
+    port = await health.start(hosts, 0)
     try:
         for host in (HOST, "::1"):
             async with open_channel(host, port, transport=chosen()) as channel:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 import pytest
 
-from quorate.settings.ports import each_of, own_addresses, require_free, taking_port, why_not
+from quorate.settings.ports import (
+    any_address,
+    each_of,
+    own_addresses,
+    require_free,
+    taking_port,
+    why_not,
+)
 from quorate.settings.properties import ConfigError
 
 
@@ -61,3 +69,18 @@ def test_of_several_addresses_the_one_that_is_taken_is_named() -> None:
         words = rf"^listeners: 127\.77\.0\.2:{port} cannot be listened on: Address already in use"
         with pytest.raises(ConfigError, match=words), taking_port("listeners", hosts, port):
             raise RuntimeError("failed to bind")
+
+
+def test_all_of_a_machine_without_ipv6_is_all_of_its_ipv4(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = socket.socket
+
+    def make(family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return system(family, kind)
+
+    assert any_address() == "::"
+    monkeypatch.setattr(socket, "socket", make)
+    assert any_address() == "0.0.0.0"  # noqa: S104 - compared, not bound

@@ -48,6 +48,15 @@ def test_a_scrape_comes_through_beside_connections_that_say_nothing(
         assert threading.active_count() - before <= CONNECTIONS_MAX
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_without_a_host_it_listens_on_both_families(host: str) -> None:
+    server = ScrapeServer("", 0, answer)
+    try:
+        socket.create_connection((host, server.server_port)).close()
+    finally:
+        server.server_close()
+
+
 def send(server: ScrapeServer, request: bytes) -> None:
     """One connection with this request, to its end."""
     with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
