@@ -46,6 +46,7 @@ from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from quorate.consensus.advertised_host import AdvertisedHost
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.hosting import Hosted, Hosting
     from quorate.consensus.loop_watch import LoopWatch
@@ -90,6 +91,14 @@ class Looks:
     files: FileWatch
 
 
+@value
+class Surroundings:
+    """What a process has once, while nodes follow each other in it."""
+
+    watch: LoopWatch | None = None
+    advertised: AdvertisedHost | None = None
+
+
 class Node:
     """A controller from the recovery of its directory to the closing of its files."""
 
@@ -100,13 +109,13 @@ class Node:
         *,
         certificates: Certificates | None = None,
         hosting: Hosting = host_metadata,
-        watch: LoopWatch | None = None,
+        around: Surroundings | None = None,
     ) -> None:
-        """`certificates` are the listeners', and outlive a node that starts over, as `watch` does.
+        """`certificates` are the listeners', and outlive a node that starts over, as `around` does.
 
         Raises TlsError where they are not given and cannot be read.
         """
-        self._watch = watch
+        self._around = around or Surroundings()
         self._config = config
         self._certificates = certificates or Certificates(config.listeners)
         self._hosting = hosting
@@ -339,14 +348,16 @@ class Node:
             log.warning("the disk answers again")
 
     async def _tell_health(self) -> None:
-        """Started: recovered and serving. Ready: it hears a leader too.
+        """Started: recovered and serving. Ready: it hears a leader too, and can be called.
 
         One that has never found a leader serves nobody, in a new quorum as in an old one.
         """
-        core = self.driver.core
         is_started = self.ending is None and self._application.is_loaded and self._late is None
+        advertised = self._around.advertised
+        can_be_called = advertised is None or advertised.is_resolved
+        is_ready = is_started and can_be_called and self.driver.core.hears_leader
         await self._set_health(LIVENESS, serving=True)
-        await self._set_health(READINESS, serving=is_started and core.hears_leader)
+        await self._set_health(READINESS, serving=is_ready)
         if is_started:
             await self._set_health(STARTUP, serving=True)
 
@@ -357,7 +368,7 @@ class Node:
 
     def metrics(self) -> dict[str, Value]:
         """Numbers for a scrape; read from another thread, each of them whole."""
-        driver, watch = self.driver, self._watch
+        driver, watch = self.driver, self._around.watch
         replica = driver.core.replica
         has_static_voters = bool(self._config.quorum.voters.voters)
         values: dict[str, Value] = {

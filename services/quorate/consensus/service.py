@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
+from quorate.consensus.advertised_host import AdvertisedHost
 from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.garbage import PassWatch
 from quorate.consensus.hosting import host_metadata
 from quorate.consensus.listeners import Certificates
 from quorate.consensus.loop_watch import LoopWatch
-from quorate.consensus.node import Node
+from quorate.consensus.node import Node, Surroundings
 from quorate.consensus.resources import access_warning, check_descriptors
 from quorate.consensus.restarting import Restarts
 from quorate.process.interruption import unless_stopped
@@ -153,6 +154,9 @@ async def _serve(
     passes.start()
     watch = LoopWatch(loop)
     watch.start()
+    advertised = AdvertisedHost(config.peers.advertised.host, secrets.SystemRandom())
+    looking_up = loop.create_task(advertised.resolve())
+    around = Surroundings(watch, advertised)
     try:
         resolved = await unless_stopped(stop, _with_addresses(config))
         if resolved is None:
@@ -165,7 +169,7 @@ async def _serve(
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
-            node = Node(config, health, certificates=certificates, hosting=hosting, watch=watch)
+            node = Node(config, health, certificates=certificates, hosting=hosting, around=around)
             try:
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:
@@ -193,6 +197,7 @@ async def _serve(
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     finally:
+        looking_up.cancel()
         watch.stop()
         passes.stop()
         await health.stop()

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.client.controller_client import ControllerClient
+from quorate.consensus import advertised_host
 from quorate.consensus.config import read_config
 from quorate.consensus.hosting import host_metadata
 from quorate.consensus.listeners import Certificates
 from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
 from quorate.controller.topics.messages import ListTopics
+from quorate.rpc.health import READINESS
 from quorate.storage.lock import DirectoryLock
+from tests.integration.consensus.test_node import is_serving, until
 from tests.integration.lookups import hanging_lookups
 from tests.integration.transports import EACH, chosen
 from tests.ports import HOST, free_ports
@@ -201,6 +204,38 @@ async def test_the_hosts_of_listeners_are_resolved_beside_the_event_loop(
         assert await asyncio.wait_for(serving, WAIT_S) == 0
     assert threads
     assert threading.main_thread() not in threads
+
+
+async def test_a_controller_is_not_ready_before_its_advertised_host_resolves(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It leads meanwhile; and once that was right, a failure of DNS takes nothing back."""
+    monkeypatch.setattr(advertised_host, "WARNED_AFTER_S", 0.0)
+    system, known = socket.getaddrinfo, list[str]()
+
+    def look_up(host: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        if host == "own.example" and host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return system(HOST if host == "own.example" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    port = properties["listeners"].rpartition(":")[2]
+    own = {"advertised.listeners": f"GRPC://own.example:{port}"}
+    config = read_config(properties | own, {})
+    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    serving = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait_for(active(config, serving), WAIT_S)
+        await eventually(lambda: "is this host right" in caplog.text)
+        assert not await is_serving(config, READINESS)
+        known.append("own.example")
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+        known.clear()
+        assert await is_serving(config, READINESS)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, WAIT_S) == 0
+    assert "advertised.listeners: own.example cannot be resolved" in caplog.text
 
 
 async def test_health_and_metrics_are_on_both_families_where_no_host_is_given(

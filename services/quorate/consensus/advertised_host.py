@@ -1,0 +1,65 @@
+"""The host that a controller tells peers and clients, which has to resolve before it is ready.
+
+A name that leads nowhere is seen only by those who call it: the controller itself calls others, is
+heard, and would pass for healthy while a roll-out takes it to all of a quorum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from quorate.h2.name_resolver import RESOLVER, NameLookupError, NameResolver, is_address
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from quorate.raft.api import Random
+
+log = logging.getLogger(__name__)
+FIRST_WAIT_S: Final = 0.1
+LONGEST_WAIT_S: Final = 5.0
+# A lookup may take as long.
+LOOKUP_S: Final = 10.0
+# The name of a new pod may take a while to get around.
+WARNED_AFTER_S: Final = 10.0
+
+
+class AdvertisedHost:
+    """Whether the advertised host has resolved, once; what becomes of it later does not matter."""
+
+    def __init__(
+        self,
+        host: str,
+        random: Random,
+        *,
+        resolver: NameResolver = RESOLVER,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._host, self._random = host, random
+        self._resolver, self._clock, self._pause = resolver, clock, pause
+        # An address needs no lookup.
+        self.is_resolved = is_address(host)
+
+    async def resolve(self) -> None:
+        """Look it up until it resolves, ever less often."""
+        begun_s, wait_s = self._clock(), FIRST_WAIT_S
+        while not self.is_resolved:
+            try:
+                await self._resolver.resolve(self._host, limit_s=LOOKUP_S)
+            except NameLookupError as error:
+                if self._clock() - begun_s >= WARNED_AFTER_S:
+                    log.warning(
+                        "advertised.listeners: %s: peers and clients cannot call this controller, "
+                        "and it is not ready until they can: is this host right (on Kubernetes: "
+                        "clusterDomain)?",
+                        error,
+                        extra={"repeats": ("advertised host", self._host)},
+                    )
+                await self._pause(wait_s / 2 * (1 + self._random.random()))
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            else:
+                self.is_resolved = True
