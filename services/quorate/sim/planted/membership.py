@@ -185,7 +185,7 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (17,),
+        (24,),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
@@ -206,7 +206,7 @@ BUGS: Final = (
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (9,),
+        (3,),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
@@ -237,7 +237,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (29,),
+        (14,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
@@ -316,7 +316,7 @@ BUGS: Final = (
     Bug(
         "change-during-hand-over",
         "the voters are changed while leadership is handed over",
-        (71,),
+        (112,),
         (Patch(Changes, "why_pending", _overlook_hand_over),),
         within=300,
     ),

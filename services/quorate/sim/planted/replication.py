@@ -192,7 +192,7 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (13,),
+        (17,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(

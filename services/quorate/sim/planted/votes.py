@@ -151,7 +151,7 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (9,),
+        (24,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
@@ -172,7 +172,7 @@ BUGS: Final = (
     Bug(
         "stopping-voter-campaigns",
         "a leader that was asked to stop, and has no successor yet, asks for votes again (rule 25)",
-        (9,),
+        (16,),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
     Bug(
