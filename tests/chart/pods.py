@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from tests.chart.rendering import one
+from tests.chart.rendering import ROOT, one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -155,7 +155,8 @@ class Pods:
         ]
 
     def _environment(self, ordinal: int, told: Mapping[str, str]) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        places = (Path(sys.executable).parent, ROOT / "deploy/images/quorate")
+        path = f"{places[0]}:{places[1]}:{os.environ['PATH']}"
         return {"PATH": path, **self._api_servers[ordinal].environment, **told}
 
     def run(
@@ -227,7 +228,7 @@ def place(ordinal: int) -> int:
 
 def words_of(container: dict[str, Any]) -> list[str]:
     """Its command line; without a command it is the image's entry point."""
-    return [*container.get("command", ["quorate"]), *container.get("args", [])]
+    return [*container.get("command", ["quorate-init", "quorate"]), *container.get("args", [])]
 
 
 def await_true(what: str, look: Callable[[], bool | str], within_s: float = COMMAND_S) -> None:

@@ -74,7 +74,7 @@ def test_the_image_has_what_the_dockerfile_promises() -> None:
     assert "RUN" not in final
     assert text.count("ARG BASE_IMAGE=python:3.13-slim\n") == 1
     assert "--require-hashes" in text
-    assert 'ENTRYPOINT ["quorate"]' in final
+    assert 'ENTRYPOINT ["quorate-init", "quorate"]' in final
     assert "USER 65532:65532" in final
     assert "HEALTHCHECK" not in text
     assert not re.search(r"apt|gcc|curl", text)
