@@ -89,7 +89,9 @@ def _why_unclear(seen: Observed, quorum: DescribeQuorumResponse) -> Wait | None:
             Waiting.OTHER_CLUSTER, f"there are several cluster ids: {words}; nothing is touched"
         )
     if not clusters:
-        return Wait(Waiting.POD_SILENT, "no pod has said to which cluster it belongs")
+        reasons = "; ".join(f"{pod.name}: {pod.silence}" for pod in seen.pods if pod.silence)
+        text = "no pod has said to which cluster it belongs"
+        return Wait(Waiting.POD_SILENT, f"{text}: {reasons}" if reasons else text)
     if quorum.uncommitted_voter_change is not None:
         change = quorum.uncommitted_voter_change
         return Wait(

@@ -180,7 +180,8 @@ def _arrivals(view: View, memory: Memory) -> Iterator[Action | Wait]:
         elif pod.is_deleting or view.voter_in(pod) is not None:
             continue
         elif pod.key is None:
-            yield Wait(Waiting.POD_SILENT, f"pod {pod.name} has not said who it is")
+            why = f": {pod.silence}" if pod.silence else ""
+            yield Wait(Waiting.POD_SILENT, f"pod {pod.name} has not said who it is{why}")
         elif any(other.key == pod.key for other in view.pods if other is not pod) or any(
             other.key is not None and other.key.node_id == pod.key.node_id
             for other in view.pods

@@ -98,7 +98,9 @@ class PodQuorum:
         if not pod.is_running:
             return pod
         answer = await client.try_api_versions_at(server, ASK_TIMEOUT_S)
-        if isinstance(answer, str) or answer.directory_id is None:
+        if isinstance(answer, str):
+            return replace(pod, silence=answer)
+        if answer.directory_id is None:
             return pod
         if answer.node_id != pod.ordinal:
             # Pods that restarted may have each other's addresses; DNS may be right by now.

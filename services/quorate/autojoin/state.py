@@ -41,6 +41,7 @@ class Desired:
 class Pod:
     """A pod of the StatefulSet. `key` and `cluster_id` are its own words, None while it is silent.
 
+    `silence` is then what came of asking it: a name that does not resolve is no pod that is late.
     `version` is the API's resource version: a pod that changed since is not the one that was seen.
     """
 
@@ -55,6 +56,7 @@ class Pod:
     is_deleting: bool
     key: ReplicaKey | None = None
     cluster_id: ClusterId | None = None
+    silence: str = ""
 
 
 @value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.autojoin.decision import decide
@@ -61,3 +63,14 @@ def test_a_record_of_another_cluster_stops_everything() -> None:
     assert summary(step) == (Waiting.OTHER_CLUSTER,)
     assert isinstance(step, Wait)
     assert "before" in step.text
+
+
+def test_the_wait_for_a_silent_pod_says_what_came_of_asking_it() -> None:
+    unresolved = "UNAVAILABLE: q-2.q-headless.ns.svc cannot be resolved: Name or service not known"
+    silent = replace(pod(2, disk=None), silence=unresolved)
+    step = decide(desired(3), look(pods(3, silent), quorum(0, 1, observers=(2,)))).step
+    assert step == Wait(Waiting.POD_SILENT, f"pod q-2 has not said who it is: {unresolved}")
+    seen = look((silent,), quorum(2), record=None)
+    step = decide(desired(3), seen).step
+    told = f"no pod has said to which cluster it belongs: q-2: {unresolved}"
+    assert step == Wait(Waiting.POD_SILENT, told)

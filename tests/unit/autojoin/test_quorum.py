@@ -40,7 +40,8 @@ async def test_running_pods_say_who_they_are(monkeypatch: pytest.MonkeyPatch) ->
     broken = replace(SILENT[2], is_running=False)
     told = await client.ask((SILENT[0], SILENT[1], broken), "q-headless")
     assert asked == [("q-0.q-headless.ns.svc", 9094), ("q-1.q-headless.ns.svc", 9094)]
-    assert told == (replace(SILENT[0], key=key(0), cluster_id=CLUSTER), SILENT[1], broken)
+    refused = replace(SILENT[1], silence="connection refused")
+    assert told == (replace(SILENT[0], key=key(0), cluster_id=CLUSTER), refused, broken)
     await client.close()
 
 
