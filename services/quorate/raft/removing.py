@@ -31,7 +31,7 @@ class Removing:
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
         """Refuse what may not be; otherwise wait until most of those that are left have fetched."""
         r = self.r
-        obstacle = self._why_never(request)
+        obstacle = self._why_refused(request)
         if obstacle is not None:
             self.changes.refuse(token, obstacle)
             return
@@ -65,7 +65,7 @@ class Removing:
         ):
             return
         role.pending = None
-        obstacle = self._why_never(request)
+        obstacle = self._why_refused(request)
         if obstacle is None:
             self._append(pending, request)
         else:
@@ -81,8 +81,8 @@ class Removing:
         )
         self.changes.append(pending, voters=self.changes.voters_after(request))
 
-    def _why_never(self, request: RemoveRaftVoterRequest) -> Obstacle | None:
-        """What no Fetch would change."""
+    def _why_refused(self, request: RemoveRaftVoterRequest) -> Obstacle | None:
+        """What stands against it now, before anything is asked of the voters that are left."""
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
             return obstacle

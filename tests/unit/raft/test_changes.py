@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.leaving import LEAVE_MS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
-from tests.unit.raft import cores
+from tests.unit.raft import cores, quorums
 from tests.unit.raft.expecting import appended_voters, told
 
 ADD = m.AddRaftVoterRequest(
@@ -210,3 +211,13 @@ def test_a_set_is_appended_with_a_step_of_its_own() -> None:
     core.step(api.TimerFired(), Millis(4501))
     assert [voter.key.node_id for voter in appended_voters(core)] == [1, 2]
     assert not core.may_append_voters
+
+
+def test_a_leave_that_has_lapsed_wakes_nobody_who_waits_for_fetches() -> None:
+    quorum = quorums.Quorum(1, 2, 3)
+    assert quorum.may_stop(2)
+    quorum.passes(LEAVE_MS + 1, 2, 3)
+    update = cores.ask(quorum.core, remove(3), now_ms=quorum.now, token=7)
+    assert not cores.memberships(update)
+    assert update.wake_at_ms is not None
+    assert update.wake_at_ms > quorum.now
