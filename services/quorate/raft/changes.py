@@ -323,8 +323,8 @@ class Changes:
         if self.why_silent(role, pending) is not None:
             due.append(pending.live_by)
             # A voter whose leave lapses counts again.
-            untils = (leave.until_ms for leave in role.leaves.values())
-            due += [until_ms for until_ms in untils if until_ms > r.timers.now]
+            lapses = (leave.until_ms for leave in role.leaves.values())
+            due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
         elif pending.call is None:
             # It goes on with a step of its own, after all that was decided before.
             due.append(r.timers.now)
