@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # that several that join do not meet each time.
 RETRY_SHARE: Final = 4
 ACCEPTED_FETCH_TIMEOUTS: Final = 3
+# Of the time of its call, in percent: what the leader may take, so that its answer still arrives.
+ANSWER_PERCENT: Final = 80
 
 
 class Joining:
@@ -53,7 +55,7 @@ class Joining:
         assert peer is not None
         before = r.voters.by_id(r.node_id)
         self.is_adding = before is None
-        timeout_ms = r.config.request_timeout_ms
+        timeout_ms = Millis(r.config.request_timeout_ms * ANSWER_PERCENT // 100)
         self._wait_to_retry()
         if before is not None:
             text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
