@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # How many records a voter may still lack when it is added, or takes over leadership.
 LAG_MAX: Final = 10_000
+# A slow voter may have sent one Fetch just before a change was asked for; the next one shows that
+# it lives, and each takes a fetch timeout at most.
+LIVE_FETCH_TIMEOUTS: Final = 2
 
 
 class Changes:
@@ -145,10 +148,12 @@ class Changes:
         lively = [int(key.node_id) for key in alive]
         within = f"within {r.config.fetch_timeout_ms} ms"
         since = within if pending is None else "since this was asked for"
+        late = [] if pending is None else _late(self, role, voters, pending)
+        remedy = _remedy(late, within)
         text = (
             f"of the voters {voters.ids} that would be left only {lively} fetched {since} and "
-            f"stay, and a majority is {voters.majority}: bring the others back first, or override "
-            "this check with force"
+            f"stay, and a majority is {voters.majority}: {remedy}, or override this check with "
+            "force"
         )
         metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
@@ -164,7 +169,8 @@ class Changes:
         """Have the voters show that they still fetch, as a current read does (decision 0002)."""
         r = self.r
         pending.read_round = role.begin_round()
-        pending.live_by = min(pending.deadline, r.timers.after(r.config.fetch_timeout_ms))
+        wait_ms = r.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
+        pending.live_by = min(pending.deadline, r.timers.after(wait_ms))
 
     def wait(self, role: Leader, pending: PendingChange) -> None:
         """It is the one change under way; parked Fetches are answered, so that others come."""
@@ -337,3 +343,24 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
     """
     is_new = pending.request is not None and key == pending.request.voter
     return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round
+
+
+def _late(changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange) -> list[int]:
+    """Voters that fetched of late, and stay, but have not shown it since that was asked for."""
+    return [
+        int(voter.key.node_id)
+        for voter in voters
+        if voter.key != changes.r.key
+        and not has_leave(changes.r, role, voter.key)
+        and changes.is_alive(role.progress.get(voter.key))
+        and not _has_echoed(role, pending, voter.key)
+    ]
+
+
+def _remedy(late: list[int], within: str) -> str:
+    if not late:
+        return "bring the others back first"
+    return (
+        f"{late} fetched {within}, but show no Fetch sent since: see that they are neither cut off "
+        "nor slow, and send read rounds back, as stock and old ones do not"
+    )

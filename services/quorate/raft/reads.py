@@ -45,12 +45,12 @@ class Reads:
             role.read_rounds_echoed[voter] = read_round
             self._answer_confirmed(role)
 
-    def needs_more_than(self, role: Leader, read_round: int) -> bool:
-        """True while a read, or a change of the voters, waits for a round newer than this one."""
+    def needed_round(self, role: Leader) -> int:
+        """The newest round that a read, or a change of the voters, waits for; 0 without any."""
         newest = next(reversed(role.reads.values())) if role.reads else 0
         if role.pending is not None:
             newest = max(newest, role.pending.read_round)
-        return newest > read_round
+        return newest
 
     def committed(self, role: Leader) -> None:
         """The high watermark rose: a new leader's reads wait for its epoch to be committed."""

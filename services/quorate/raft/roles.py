@@ -134,7 +134,8 @@ class Progress:
 
     `last_fetch_ms` is when it last fetched what follows this leader's log, `asked_ms` when a voter
     last fetched at all, with whatever log. `mark` is what it could have had at its Fetch before,
-    and `mark_ms` when that was; `told_high_watermark` is for replicas that send none.
+    and `mark_ms` when that was; `told_high_watermark` is for replicas that send none,
+    `told_round` the read round that a voter was told of at once.
     """
 
     fetch_offset: Offset | None = None
@@ -144,6 +145,7 @@ class Progress:
     mark: Offset | None = None
     mark_ms: Millis | None = None
     told_high_watermark: Offset = UNKNOWN_OFFSET
+    told_round: int = 0
     endpoints: tuple[Endpoint, ...] = ()
     has_fetched: OffsetAndEpoch | None = None
 

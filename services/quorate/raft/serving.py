@@ -46,13 +46,7 @@ class Serving:
         request = fetch.request
         if self._serve(role, fetch):
             return
-        # Somebody waits for a Fetch sent later than this one: parking it would be a delay.
-        is_needed = (
-            self.reads.needs_more_than(role, request.read_round)
-            and fetch.key is not None
-            and fetch.key in r.voters
-        )
-        if request.max_wait_ms <= 0 or is_needed:
+        if request.max_wait_ms <= 0 or self._wants_round(role, fetch):
             self.reply(role, fetch.token)
             return
         wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)
@@ -81,6 +75,21 @@ class Serving:
         if progress is None or progress.told_high_watermark >= known:
             return False
         progress.told_high_watermark = known
+        return True
+
+    def _wants_round(self, role: Leader, fetch: ParkedFetch) -> bool:
+        """True when a Fetch sent later than this one is waited for: parking it would be a delay.
+
+        A voter that does not send back the round is told it once: it may never send one back, and
+        would be answered without end.
+        """
+        needed, key = self.reads.needed_round(role), fetch.key
+        if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
+            return False
+        progress = role.progress.get(key)
+        if progress is None or progress.told_round >= needed:
+            return False
+        progress.told_round = role.read_round
         return True
 
     def _serve(self, role: Leader, fetch: ParkedFetch) -> bool:

@@ -153,15 +153,59 @@ def test_parked_fetches_are_answered_so_that_others_come() -> None:
     assert not cores.replies(shown)
 
 
-def test_fetches_are_waited_for_no_longer_than_a_fetch_timeout() -> None:
+def test_fetches_are_waited_for_no_longer_than_two_fetch_timeouts() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     cores.ask(core, replace(remove(3), timeout_ms=Millis(60_000)), now_ms=4500, token=7)
-    deadline = 4500 + cores.config().fetch_timeout_ms
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=deadline - 2, token=8)
-    assert core.step(api.TimerFired(), Millis(deadline - 1)).wake_at_ms == deadline
+    half = cores.config().fetch_timeout_ms // 2
+    deadline = 4500 + 4 * half
+    # They keep the leader in office, and show nothing.
+    for token, now_ms in enumerate((4500 + half, 4500 + 2 * half, 4500 + 3 * half), 10):
+        cores.ask(core, cores.fetch(2, 3, 1), now_ms=now_ms, token=token)
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=deadline - 2, token=20)
+    update = core.step(api.TimerFired(), Millis(deadline - 1))
+    assert not cores.memberships(update)
+    assert update.wake_at_ms == deadline
     answer = cores.membership(core.step(api.TimerFired(), Millis(deadline)))
     assert answer.reason is m.Reason.NO_LIVE_MAJORITY
     assert "fetched since this was asked for" in answer.message
+
+
+def test_a_voter_that_takes_almost_a_fetch_timeout_for_each_fetch_is_alive() -> None:
+    """The Fetch that was under way shows nothing, and the next one is as slow."""
+    core = cores.grown_up_leader(1, 2, 3)
+    turn_ms = cores.config().fetch_timeout_ms - 100
+    cores.ask(core, replace(remove(3), timeout_ms=Millis(60_000)), now_ms=4500, token=7)
+    before = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4400 + turn_ms, token=8)
+    assert cores.fetched(before).read_round == 1
+    late_ms = 4400 + 2 * turn_ms
+    assert not cores.memberships(core.step(api.TimerFired(), Millis(late_ms - 1)))
+    cores.echo(core, 2, now_ms=late_ms)
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1, 2]
+
+
+def test_a_voter_that_sends_no_round_back_is_answered_at_once_only_once() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    answers = [
+        cores.replies(cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=token))
+        for token in (8, 9)
+    ]
+    # The second one waits, as any Fetch does that finds nothing new.
+    assert [len(each) for each in answers] == [1, 0]
+    answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
+    assert answer.reason is m.Reason.NO_LIVE_MAJORITY
+    assert "[2] fetched within 2000 ms, but show no Fetch sent since" in answer.message
+    assert "bring the others back" not in answer.message
+
+
+def test_the_next_round_is_told_at_once_again() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    for token, now_ms in ((7, 4500), (17, 6000)):
+        cores.ask(core, remove(3), now_ms=now_ms, token=token)
+        told_at_once = cores.ask(core, cores.fetch(2, 3, 1), now_ms=now_ms + 1, token=token + 1)
+        assert cores.replies(told_at_once)
+        cores.ask(core, cores.fetch(2, 3, 1), now_ms=now_ms + 2, token=token + 2)
+        assert cores.memberships(core.step(api.TimerFired(), Millis(now_ms + 1000)))
 
 
 def test_an_addition_waits_for_the_fetches_of_the_new_set_too() -> None:
