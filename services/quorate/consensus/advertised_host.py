@@ -50,13 +50,16 @@ class AdvertisedHost:
         while not self.is_resolved:
             try:
                 await self._resolver.resolve(self._host, limit_s=LOOKUP_S)
-            except NameLookupError as error:
+            except Exception as error:
+                # Another kind is a fault of this program: it must not end the lookups unseen.
+                is_known = isinstance(error, NameLookupError)
                 if self._clock() - begun_s >= WARNED_AFTER_S:
                     log.warning(
                         "advertised.listeners: %s: peers and clients cannot call this controller, "
                         "and it is not ready until they can: is this host right (on Kubernetes: "
-                        "clusterDomain)?",
-                        error,
+                        "clusterDomain; after a correction delete the pods of the old revision, "
+                        "pod 0 first)?",
+                        error if is_known else f"{self._host} cannot be resolved: {error!r}",
                         extra={"repeats": ("advertised host", self._host)},
                     )
                 await self._pause(wait_s / 2 * (1 + self._random.random()))

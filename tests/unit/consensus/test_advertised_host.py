@@ -26,13 +26,16 @@ class Stage:
     """Lookups that fail until a time, and a clock that moves with each pause."""
 
     resolves_at_s: float
+    error: Exception = field(
+        default_factory=lambda: socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    )
     now_s: float = 100.0
     pauses: list[float] = field(default_factory=list)
 
     def look_up(self, host: str) -> tuple[str, ...]:
         assert host == HOST
         if self.now_s < 100.0 + self.resolves_at_s:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            raise self.error
         return ("10.0.0.1",)
 
     async def pause(self, wait_s: float) -> None:
@@ -81,7 +84,18 @@ async def test_a_name_that_leads_nowhere_is_asked_for_ever_less_often_and_warned
     assert caplog.records[0].getMessage() == (
         f"advertised.listeners: {HOST} cannot be resolved: Name or service not known: peers and "
         "clients cannot call this controller, and it is not ready until they can: is this host "
-        "right (on Kubernetes: clusterDomain)?"
+        "right (on Kubernetes: clusterDomain; after a correction delete the pods of the old "
+        "revision, pod 0 first)?"
     )
     is_new = RepeatFilter().filter
     assert [is_new(line) for line in caplog.records].count(True) == 1
+
+
+async def test_an_error_of_another_kind_is_warned_about_and_ends_no_lookup(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(resolves_at_s=3 * WARNED_AFTER_S, error=RuntimeError("out of order"))
+    own = stage.of(HOST)
+    await own.resolve()
+    assert own.is_resolved
+    assert f"{HOST} cannot be resolved: RuntimeError('out of order')" in caplog.text
