@@ -34,7 +34,9 @@ class ApiServer:
         self.account = folder / "account"
         self.account.mkdir(parents=True)
         self.secrets: dict[str, dict[str, Any]] = {}
-        self.replicas = 3
+        # None where the StatefulSet is gone.
+        self.replicas: int | None = 3
+        self.annotations: dict[str, str] = {}
         self.calls: list[str] = []
         authority = Authority("cluster")
         (self.account / "ca.crt").write_bytes(authority.pem)
@@ -93,8 +95,9 @@ class ApiServer:
         name = path.removeprefix(f"{SECRETS}/")
         if request.headers["Authorization"] != f"Bearer {TOKEN}":
             status = 401
-        elif path == STATEFULSET:
-            status, found = 200, {"metadata": {}, "spec": {"replicas": self.replicas}}
+        elif path == STATEFULSET and self.replicas is not None:
+            metadata = {"annotations": self.annotations}
+            status, found = 200, {"metadata": metadata, "spec": {"replicas": self.replicas}}
         elif method == "POST" and path == SECRETS:
             status, found = self._put(body, expected=None)
         elif method == "PUT" and name in self.secrets:

@@ -1,4 +1,4 @@
-"""Renders the chart with helm, without a cluster, and finds objects in what comes out."""
+"""Renders the chart with helm and finds objects in what comes out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,27 @@ CONFORM: Final = "QUORATE_CONFORM"
 
 @dataclass(frozen=True)
 class Helm:
-    """Runs helm without a cluster."""
+    """Runs helm; without a cluster unless there is a kubeconfig."""
 
     program: str
+    kubeconfig: str = os.devnull
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """One command, whatever its exit status."""
         command = [self.program, *(str(word) for word in words)]
-        environment = os.environ | {"KUBECONFIG": os.devnull}
+        environment = os.environ | {"KUBECONFIG": self.kubeconfig}
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    def _template(
+        self, *words: str | Path, release: str = "q", chart: Path = CHART
+    ) -> subprocess.CompletedProcess[str]:
+        """What an installation would make, beside what is there where there is a cluster."""
+        asked = () if self.kubeconfig == os.devnull else ("--dry-run=server",)
+        return self.run("template", release, chart, "--kube-version", VERSION, *asked, *words)
 
     def render(self, *words: str | Path, release: str = "q", chart: Path = CHART) -> str:
         """The manifests as text. Fails the test with what helm says."""
-        done = self.run("template", release, chart, "--kube-version", VERSION, *words)
+        done = self._template(*words, release=release, chart=chart)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -43,9 +51,9 @@ class Helm:
         rendered = yaml.safe_load_all(self.render(*words, release=release, chart=chart))
         return [document for document in rendered if document]
 
-    def refusal(self, *words: str | Path) -> str:
+    def refusal(self, *words: str | Path, release: str = "q") -> str:
         """What helm says against values. Fails the test when it says nothing."""
-        done = self.run("template", "q", CHART, "--kube-version", VERSION, *words)
+        done = self._template(*words, release=release)
         assert done.returncode != 0, "these values were taken"
         return done.stderr
 

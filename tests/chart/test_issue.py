@@ -32,7 +32,7 @@ def api_server(tmp_path: Path) -> Iterator[ApiServer]:
 def environment(helm: Helm) -> dict[str, str]:
     """What the Job's container is told."""
     objects = helm.objects("--values", CHART / "ci" / "tls-values.yaml")
-    container = one(objects, "Job")["spec"]["template"]["spec"]["containers"][0]
+    container = one(objects, "Job", "q-quorate-issuer")["spec"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "/etc/quorate/issuer/issue.py"]
     return {each["name"]: each["value"] for each in container["env"]}
 

@@ -55,7 +55,17 @@ def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: 
 @case
 def test_pods_are_restricted(helm: Helm, values: Path) -> None:
     """As the `restricted` pod security standard wants it, and without an account's token."""
-    ours = ("format", "admin", "controller", "backup", "commit", "autojoin", "issuer", "report")
+    ours = (
+        "format",
+        "admin",
+        "controller",
+        "backup",
+        "commit",
+        "autojoin",
+        "issuer",
+        "report",
+        "rollback",
+    )
     for manifest in helm.objects("--values", values):
         spec = manifest.get("spec", {})
         spec = spec.get("jobTemplate", {}).get("spec", spec)
@@ -199,11 +209,11 @@ def test_a_new_setting_restarts_the_pods_and_nothing_else_does(helm: Helm) -> No
     assert checksum("tls.enabled=true") == checksum("tls.enabled=true")
 
 
-def test_disks_outlive_the_release_and_go_with_scaled_away_pods(helm: Helm) -> None:
+def test_disks_outlive_the_release_and_every_scaling(helm: Helm) -> None:
     objects = helm.objects()
 
     retention = one(objects, "StatefulSet")["spec"]["persistentVolumeClaimRetentionPolicy"]
-    assert retention == {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    assert retention == {"whenScaled": "Retain", "whenDeleted": "Retain"}
     identity = one(objects, "ConfigMap", "q-quorate-cluster")
     assert identity["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
@@ -267,7 +277,8 @@ def test_a_certificate_of_cert_manager_has_the_same_names(helm: Helm) -> None:
     assert "q-quorate.default.svc.cluster.local" in spec["dnsNames"]
     assert "localhost" in spec["dnsNames"]
     assert {"server auth", "client auth"} <= set(spec["usages"])
-    assert not [o for o in objects if o["kind"] in ("Secret", "Job")]
+    assert not [o for o in objects if o["kind"] == "Secret"]
+    assert one(objects, "Job")["metadata"]["name"] == "q-quorate-rollback"
 
 
 TRACED = ("tracing.enabled=true", "tracing.endpoint=http://jaeger:4317", "tracing.fetchRatio=0.01")

@@ -1,7 +1,7 @@
 {{/* What a schema cannot say. Everything that is wrong is told at once. */}}
 {{- define "quorate.check" -}}
 {{- $wrong := list -}}
-{{- if lt (int .Values.replicaCount) 1 -}}
+{{- if and (not (kindIs "invalid" .Values.replicaCount)) (lt (int .Values.replicaCount) 1) -}}
 {{- $wrong = append $wrong "replicaCount is 0: a quorum needs at least one controller; choose 1, 3 or 5" -}}
 {{- end -}}
 {{- if and .Values.tls.existingSecret .Values.tls.certManager.enabled -}}
@@ -16,8 +16,9 @@
 {{- if and .Values.backup.enabled (not .Values.persistence.enabled) -}}
 {{- $wrong = append $wrong "backup.enabled needs persistence.enabled: there is no disk to take a backup from" -}}
 {{- end -}}
-{{- if and .Values.backup.enabled (ge (int .Values.backup.ordinal) (int (include "quorate.replicas" .))) -}}
-{{- $wrong = append $wrong (printf "backup.ordinal is %d, but the controllers are 0 to %d" (int .Values.backup.ordinal) (sub (int (include "quorate.replicas" .)) 1)) -}}
+{{- $replicas := int (include "quorate.replicas" .) -}}
+{{- if and .Values.backup.enabled $replicas (ge (int .Values.backup.ordinal) $replicas) -}}
+{{- $wrong = append $wrong (printf "backup.ordinal is %d, but the controllers are 0 to %d" (int .Values.backup.ordinal) (sub $replicas 1)) -}}
 {{- end -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
 {{- $wrong = append $wrong "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both set: every number would be counted twice, choose one" -}}
@@ -55,13 +56,21 @@
 {{/* What is allowed and unwise. */}}
 {{- define "quorate.warnings" -}}
 {{- $replicas := int (include "quorate.replicas" .) -}}
-{{- if eq (mod $replicas 2) 0 }}
+{{- if eq $replicas 0 }}
+NOTE: the StatefulSet is scaled to zero, and stays so: kubectl scale starts it again.
+{{- else if eq (mod $replicas 2) 0 }}
 WARNING: {{ $replicas }} controllers bear the loss of {{ div (sub $replicas 1) 2 }}, as {{ sub $replicas 1 }} would: an odd number is better.
 {{- end }}
 {{- if eq $replicas 1 }}
 WARNING: a single controller bears no loss: nothing is committed while its pod is away.
 {{- end }}
-{{- if ne $replicas (int .Values.replicaCount) }}
+{{- if kindIs "invalid" .Values.replicaCount }}
+{{- if include "quorate.renderedReplicas" . }}
+NOTE: replicaCount is null, but this installation began with a number, and keeps one: left out, it would become 1.
+{{- else }}
+NOTE: spec.replicas is left out of the StatefulSet, which begins with 1: kubectl scale changes it, and neither an upgrade nor a rollback does.
+{{- end }}
+{{- else if and $replicas (ne $replicas (int .Values.replicaCount)) }}
 NOTE: replicaCount is {{ .Values.replicaCount }}, and the StatefulSet has {{ $replicas }} replicas, which stay: kubectl scale changes them.
 {{- end }}
 {{- if not .Values.persistence.enabled }}

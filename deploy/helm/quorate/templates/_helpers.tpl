@@ -114,10 +114,46 @@ that no scaling changes the pods: voters are known from the log, the service lea
 {{- $kept.clusterId | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
 {{- end -}}
 
-{{/* What kubectl scale has set stays; the value counts for the first installation. */}}
+{{/* The StatefulSet that is there, as JSON; {} where there is none or nothing can be looked up. */}}
+{{- define "quorate.live" -}}
+{{- lookup "apps/v1" "StatefulSet" .Release.Namespace (include "quorate.fullname" .) | default dict | toJson -}}
+{{- end -}}
+
+{{/* How many pods a StatefulSet that was deleted without them has left; 0 where none did. */}}
+{{- define "quorate.orphans" -}}
+{{- $count := 0 -}}
+{{- if .Release.IsUpgrade -}}
+{{- $name := include "quorate.fullname" . -}}
+{{- range (lookup "v1" "Pod" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- if and (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "controller") (regexMatch (printf "^%s-[0-9]+$" $name) .metadata.name) -}}
+{{- $count = max $count (trimPrefix (printf "%s-" $name) .metadata.name | int | add1) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $count -}}
+{{- end -}}
+
+{{/* How many controllers there are to be. What kubectl scale has set stays, also while the StatefulSet
+is made again around its pods; the value counts for the first installation. */}}
 {{- define "quorate.replicas" -}}
-{{- $live := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "quorate.fullname" .) -}}
-{{- if $live -}}{{ $live.spec.replicas }}{{- else -}}{{ .Values.replicaCount }}{{- end -}}
+{{- $live := include "quorate.live" . | fromJson -}}
+{{- if $live -}}
+{{- $live.spec.replicas -}}
+{{- else -}}
+{{- include "quorate.orphans" . | int | default (.Values.replicaCount | default 1 | int) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* spec.replicas as it is rendered; "" leaves it out. The first installation decides whether it is:
+a number that was there in one revision and not in the next would become 1. */}}
+{{- define "quorate.renderedReplicas" -}}
+{{- $live := include "quorate.live" . | fromJson -}}
+{{- $isLeftOut := and (kindIs "invalid" .Values.replicaCount) (eq (include "quorate.orphans" .) "0") -}}
+{{- if $live -}}
+{{- $isLeftOut = eq (dig "metadata" "annotations" "quorate/replicas" "" $live) "left-out" -}}
+{{- end -}}
+{{- if not $isLeftOut -}}{{ include "quorate.replicas" . }}{{- end -}}
 {{- end -}}
 
 {{- define "quorate.tlsSecret" -}}
