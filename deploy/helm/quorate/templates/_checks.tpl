@@ -43,14 +43,85 @@
 {{- $wrong = append $wrong "pipeline.report.existingSecret is given, which counts only with pipeline.report.enabled and tls.enabled: set both, or take the Secret away" -}}
 {{- end -}}
 {{- end -}}
-{{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
-{{- if hasKey $.Values.config $key -}}
-{{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}
+{{- range $section, $values := dict "config" .Values.config "admin.config" .Values.admin.config "operator.config" .Values.operator.config -}}
+{{- range $key, $value := $values -}}
+{{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._-]*$" $key) -}}
+{{- $wrong = append $wrong (printf "%s has the key %q: a key has letters, digits, dots, dashes and underscores" $section $key) -}}
+{{- end -}}
+{{- if regexMatch "[\\x00-\\x08\\x0a-\\x1f\\x7f\\x{85}\\x{2028}\\x{2029}]" (toString $value) -}}
+{{- $wrong = append $wrong (printf "%s.%s is %q, which has a line feed or another control character: write it on one line" $section $key $value) -}}
+{{- end -}}
+{{- if hasSuffix "\\" (toString $value) -}}
+{{- $wrong = append $wrong (printf "%s.%s is %q: a backslash at the end takes in the next line, take it out" $section $key $value) -}}
+{{- end -}}
+{{- if and (kindIs "float64" $value) (or (ge $value 9007199254740992.0) (le $value -9007199254740992.0)) -}}
+{{- $wrong = append $wrong (printf "%s.%s is a number above 9007199254740992, of which not every digit is kept: put it in quotes" $section $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $section, $ours := include "quorate.ours" . | fromYaml -}}
+{{- $values := (eq $section "config" | ternary $.Values (index $.Values (trimSuffix ".config" $section))).config -}}
+{{- range $key, $instead := $ours -}}
+{{- if hasKey ($values | default dict) $key -}}
+{{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: %s" $section $key ($instead | default "take it out")) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $wrong -}}
 {{- fail (printf "\n%s" (join "\n" $wrong)) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The settings that the chart writes, and what to give instead; "" is nothing. */}}
+{{- define "quorate.ours" -}}
+config:
+  process.roles: ""
+  node.id: ""
+  metadata.log.dir: ""
+  listeners: ""
+  advertised.listeners: ""
+  controller.listener.names: ""
+  listener.security.protocol.map: set tls.enabled
+  controller.quorum.bootstrap.servers: ""
+  controller.quorum.voters: ""
+  controller.quorum.auto.join.enable: set operator.enabled
+  controller.quorum.election.timeout.ms: set quorum.electionTimeoutMs
+  controller.quorum.fetch.timeout.ms: set quorum.fetchTimeoutMs
+  controller.quorum.request.timeout.ms: set quorum.requestTimeoutMs
+  health.port: ""
+  metrics.port: ""
+  ssl.keystore.certificate.chain.location: set tls.existingSecret
+  ssl.keystore.key.location: set tls.existingSecret
+  ssl.truststore.location: set tls.existingSecret
+  ssl.client.auth: set tls.clientAuth
+  log.level: set log.level of the chart
+  log.format: set log.format of the chart
+admin.config:
+  admin.listener: ""
+  admin.statefulset: ""
+  admin.controller: ""
+  controller.quorum.bootstrap.servers: ""
+  health.port: ""
+  metrics.port: ""
+  security.protocol: set tls.enabled
+  ssl.keystore.certificate.chain.location: set tls.existingSecret
+  ssl.keystore.key.location: set tls.existingSecret
+  ssl.truststore.location: set tls.existingSecret
+  ssl.client.auth: set tls.clientAuth
+  log.level: set log.level of the chart
+  log.format: set log.format of the chart
+operator.config:
+  autojoin.statefulset: ""
+  autojoin.namespace: ""
+  controller.quorum.fetch.timeout.ms: set quorum.fetchTimeoutMs
+  health.port: ""
+  metrics.port: ""
+  security.protocol: set tls.enabled
+  ssl.keystore.certificate.chain.location: set tls.existingSecret
+  ssl.keystore.key.location: set tls.existingSecret
+  ssl.truststore.location: set tls.existingSecret
+  log.level: set log.level of the chart
+  log.format: set log.format of the chart
 {{- end -}}
 
 {{/* What is allowed and unwise. */}}
@@ -72,6 +143,21 @@ NOTE: spec.replicas is left out of the StatefulSet, which begins with 1: kubectl
 {{- end }}
 {{- else if and $replicas (ne $replicas (int .Values.replicaCount)) }}
 NOTE: replicaCount is {{ .Values.replicaCount }}, and the StatefulSet has {{ $replicas }} replicas, which stay: kubectl scale changes them.
+{{- end }}
+{{- $spared := max 1 (div (sub $replicas 1) 2) }}
+{{- if and .Values.podDisruptionBudget.enabled (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spared)) }}
+WARNING: podDisruptionBudget.maxUnavailable is {{ .Values.podDisruptionBudget.maxUnavailable }}: drains may take the majority of {{ $replicas }} controllers at one moment, and nothing is committed then. 1 is right for any number.
+{{- end }}
+{{- range $name := list "electionTimeoutMs" "fetchTimeoutMs" }}
+{{- $ms := index $.Values.quorum $name | int64 }}
+{{- if lt $ms 500 }}
+WARNING: quorum.{{ $name }} is {{ $ms }}: a slow flush or a busy node is taken for a lost leader. The default is right where controllers are less than 100 ms apart.
+{{- else if gt $ms 30000 }}
+WARNING: quorum.{{ $name }} is {{ $ms }}: when a leader is lost, nothing is committed for {{ div $ms 1000 }} s or more.
+{{- end }}
+{{- end }}
+{{- if ne .Values.service.type "ClusterIP" }}
+WARNING: service.type is {{ .Values.service.type }}, which serves no clients outside of the cluster by itself: they are sent on to the names of pods (docs/kubernetes.md, clients outside the cluster).
 {{- end }}
 {{- if not .Values.persistence.enabled }}
 WARNING: persistence.enabled is false: a pod that moves has lost its disk, and when most do so at once, everything that was committed is lost.

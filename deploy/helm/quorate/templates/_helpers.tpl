@@ -168,6 +168,23 @@ a number that was there in one revision and not in the next would become 1. */}}
 {{- concat $names .Values.tls.extraDnsNames | uniq | toJson -}}
 {{- end -}}
 
+{{/* A value as a properties file has it. Numbers of a values file are floating point, which Go writes with
+an exponent from a million up. */}}
+{{- define "quorate.scalar" -}}
+{{- $text := toJson . -}}
+{{- if kindIs "string" . -}}{{ . }}
+{{- else if and (kindIs "float64" .) (contains "e" $text) -}}{{ printf "%.18f" . | regexFind "^-?[0-9]+([.][0-9]*[1-9])?" }}
+{{- else -}}{{ $text }}
+{{- end -}}
+{{- end -}}
+
+{{/* Further settings of a process, a line each. */}}
+{{- define "quorate.properties" -}}
+{{- range $key, $value := . }}
+{{ $key }}={{ include "quorate.scalar" $value }}
+{{- end }}
+{{- end -}}
+
 {{- define "quorate.nodeEnvironment" -}}
 - name: POD_NAME
   valueFrom:
@@ -238,9 +255,9 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ .endpoint | quote }}
 - name: QUORATE_TRACING_FETCH_RATIO
-  value: {{ .fetchRatio | quote }}
+  value: {{ include "quorate.scalar" .fetchRatio | quote }}
 - name: QUORATE_TRACING_WRITE_RATIO
-  value: {{ .writeRatio | quote }}
+  value: {{ include "quorate.scalar" .writeRatio | quote }}
 - name: OTEL_RESOURCE_ATTRIBUTES
   value: k8s.namespace.name={{ $.Release.Namespace }},k8s.statefulset.name={{ include "quorate.fullname" $ }},k8s.pod.name=$(POD_NAME)
 {{- end }}
