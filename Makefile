@@ -82,6 +82,7 @@ image:  ## build the container image TAG=quorate:dev with docker, podman or buil
 e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubeconfig; LOAD='kind load docker-image'
 	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" --next-image="$(NEXT)" --nodes="$(NODES)" --jaeger="$(JAEGER)" $(ARGS)
 
-gen: $(INSTALLED)  ## generate the protobuf code and the diagram of roles anew
+gen: $(INSTALLED)  ## generate the protobuf code, the diagram of roles and the table of values
 	$(BIN)/python tools/gen_proto.py
 	$(BIN)/python tools/draw_roles.py
+	$(BIN)/python tools/chart_values.py

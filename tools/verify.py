@@ -21,6 +21,7 @@ CHECKS: tuple[tuple[str, ...], ...] = (
     ("lint-imports", "--no-cache", "--no-logo"),
     ("python", "tools/gen_proto.py", "--check"),
     ("python", "tools/draw_roles.py", "--check"),
+    ("python", "tools/chart_values.py", "--check"),
     ("codespell",),
     ("python", "tools/tidy.py"),
 )
