@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from tests.chart.rendering import VERSION, Helm
+from tests.chart.rendering import CLUSTER_ID, VERSION, Helm
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def thing(version: str, kind: str, name: str, **more: Any) -> dict[str, Any]:  #
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
 
 
-def cluster_id(text: str = "MkU3OEVBNTcwNTJENDM2Qg", name: str = "q-quorate") -> dict[str, Any]:
+def cluster_id(text: str = CLUSTER_ID) -> dict[str, Any]:
     """The ConfigMap with the identity of a quorum."""
-    return thing("v1", "ConfigMap", f"{name}-cluster", data={"clusterId": text})
+    return thing("v1", "ConfigMap", "q-quorate-cluster", data={"clusterId": text})
 
 
 def stateful_set(replicas: int, name: str = "q-quorate", **annotations: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def stateful_set(replicas: int, name: str = "q-quorate", **annotations: str) -> 
     return thing(
         *("apps/v1", "StatefulSet", name),
         metadata={"labels": labels, "annotations": annotations},
-        spec={"replicas": replicas},
+        spec={"replicas": replicas, "selector": {"matchLabels": labels}},
     )
 
 

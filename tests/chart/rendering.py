@@ -15,6 +15,9 @@ CHART: Final = ROOT / "deploy" / "helm" / "quorate"
 CASES: Final = sorted((CHART / "ci").glob("*-values.yaml"))
 # What the chart is rendered for where no cluster is asked.
 VERSION: Final = "1.34.0"
+# What it has to be told then.
+CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
+ALONE: Final = ("--set", f"clusterId={CLUSTER_ID}")
 CONFORM: Final = "QUORATE_CONFORM"
 
 
@@ -35,7 +38,7 @@ class Helm:
         self, *words: str | Path, release: str = "q", chart: Path = CHART
     ) -> subprocess.CompletedProcess[str]:
         """What an installation would make, beside what is there where there is a cluster."""
-        asked = () if self.kubeconfig == os.devnull else ("--dry-run=server",)
+        asked = ALONE if self.kubeconfig == os.devnull else ("--dry-run=server",)
         return self.run("template", release, chart, "--kube-version", VERSION, *asked, *words)
 
     def render(self, *words: str | Path, release: str = "q", chart: Path = CHART) -> str:

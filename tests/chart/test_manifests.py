@@ -218,15 +218,6 @@ def test_disks_outlive_the_release_and_every_scaling(helm: Helm) -> None:
     assert identity["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
-def test_a_cluster_id_is_drawn_as_kafka_draws_one(helm: Helm) -> None:
-    first, second = (
-        one(helm.objects(), "ConfigMap", "q-quorate-cluster")["data"]["clusterId"] for _ in range(2)
-    )
-
-    assert first != second
-    assert re.fullmatch(r"[A-Za-z0-9]{21}[AQgw]", first)
-
-
 def test_one_disruption_at_a_time(helm: Helm) -> None:
     for replicas in (1, 3, 5):
         budget = one(helm.objects("--set", f"replicaCount={replicas}"), "PodDisruptionBudget")

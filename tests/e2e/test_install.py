@@ -11,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.chart.rendering import ALONE
 from tests.e2e.cluster import CHART, READY_WITHIN_S, wait_for
 from tests.e2e.commands import CommandFailedError, run
 
@@ -83,6 +84,7 @@ def test_what_alerts_and_the_dashboard_name_is_on_a_running_pod(cluster: Cluster
                 str(CHART),
                 "--kube-version",
                 "1.34.0",
+                *ALONE,
                 "--values",
                 values,
                 "--show-only",
@@ -99,7 +101,7 @@ def test_what_alerts_and_the_dashboard_name_is_on_a_running_pod(cluster: Cluster
 def test_the_api_server_takes_the_manifests(cluster: Cluster, name: str) -> None:
     rendered = run(
         *("helm", "template", "q", str(CHART), "--namespace", cluster.namespace),
-        *("--kube-version", "1.34.0", "--values", str(CHART / "ci" / name)),
+        *("--kube-version", "1.34.0", *ALONE, "--values", str(CHART / "ci" / name)),
     )
     # Kinds of other projects are not known to every cluster.
     own = [

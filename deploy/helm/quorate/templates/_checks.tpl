@@ -43,6 +43,21 @@
 {{- $wrong = append $wrong "pipeline.report.existingSecret is given, which counts only with pipeline.report.enabled and tls.enabled: set both, or take the Secret away" -}}
 {{- end -}}
 {{- end -}}
+{{- $name := include "quorate.fullname" . -}}
+{{- $live := include "quorate.live" . | fromJson -}}
+{{- if $live -}}
+{{- $selects := dig "spec" "selector" "matchLabels" "app.kubernetes.io/name" "" $live -}}
+{{- if and $selects (ne $selects (include "quorate.name" .)) -}}
+{{- $wrong = append $wrong (printf "StatefulSet %s selects its pods by app.kubernetes.io/name=%s, which cannot be changed: give nameOverride=%s" $name $selects $selects) -}}
+{{- end -}}
+{{- else if and .Release.IsUpgrade (not .Values.allowRename) -}}
+{{- range (lookup "apps/v1" "StatefulSet" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- if and (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "controller") (eq (get $labels "app.kubernetes.io/part-of") "quorate") -}}
+{{- $wrong = append $wrong (printf "this release runs as %s, and an empty quorum named %s would take its place: give fullnameOverride=%s, or allowRename=true if that is meant" .metadata.name $name .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $section, $values := dict "config" .Values.config "admin.config" .Values.admin.config "operator.config" .Values.operator.config -}}
 {{- range $key, $value := $values -}}
 {{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._-]*$" $key) -}}

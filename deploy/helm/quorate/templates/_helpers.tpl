@@ -111,6 +111,17 @@ that no scaling changes the pods: voters are known from the log, the service lea
 {{- if and .Values.clusterId $kept.clusterId (ne .Values.clusterId $kept.clusterId) -}}
 {{- fail (printf "clusterId is %s, but ConfigMap %s says that this quorum is %s: leave clusterId out, or install under another name" .Values.clusterId $name $kept.clusterId) -}}
 {{- end -}}
+{{- if not (or $kept.clusterId .Values.clusterId) -}}
+{{- if include "quorate.live" . | fromJson -}}
+{{- $full := include "quorate.fullname" . -}}
+{{- fail (printf "clusterId: StatefulSet %s is there, but ConfigMap %s, which has the id of its quorum, is not. Give clusterId: kubectl --namespace %s exec %s-0 -c controller -- grep cluster.id /var/lib/quorate/metadata/meta.properties" $full $name .Release.Namespace $full) -}}
+{{- end -}}
+{{- /* Every namespace has the first one, and who reads ConfigMaps may read it; the other is for a namespace
+that is yet to be made. */ -}}
+{{- if not (or (lookup "v1" "ConfigMap" .Release.Namespace "kube-root-ca.crt") (lookup "v1" "Namespace" "" "kube-system")) -}}
+{{- fail "clusterId is needed where the chart is rendered without a cluster: give it what `quorate storage random-uuid` prints, or have helm ask the cluster with --dry-run=server" -}}
+{{- end -}}
+{{- end -}}
 {{- $kept.clusterId | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
 {{- end -}}
 
