@@ -84,6 +84,8 @@ def healthy() -> Series:
         series[f"quorate_{name}", controller(0)] = constant(0)
     series |= commits((0.9, 1.0, 1.0, 1.0))
     series["quorate_autojoin_last_pass_timestamp_seconds", operator()] = lambda t: t - 5
+    # A backup was made at the beginning, and the schedule long before.
+    series |= of_backups("status_last_successful_time", 0) | of_backups("created", -DAY_S * 10)
     for reason in ("InStep", "ObserverLags", "Paused"):
         labels = operator(reason=reason)
         series["quorate_autojoin_waiting", labels] = constant(reason == "InStep")
@@ -105,6 +107,12 @@ def at(pod: int, name: str, value: Callable[[float], float]) -> Series:
 
 def of_operator(name: str, value: Callable[[float], float], **more: str) -> Series:
     return {(f"quorate_autojoin_{name}", operator(**more)): value}
+
+
+def of_backups(name: str, at_s: float) -> Series:
+    """A moment that kube-state-metrics tells of the schedule."""
+    labels = {"namespace": NAMESPACE, "cronjob": f"{STATEFUL_SET}-backup"}
+    return {(f"kube_cronjob_{name}", labels_of(labels)): constant(at_s)}
 
 
 # What is otherwise than in a healthy quorum, and all alerts that fire then.
@@ -182,6 +190,11 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
         at(1, "admin_statefulset_unread_seconds", late(50, 0, 120)),
         set(),
     ),
+    "a backup of the day before yesterday": (
+        of_backups("status_last_successful_time", -DAY_S * 1.3),
+        {"QuorateBackupOld"},
+    ),
+    "a backup of last night": (of_backups("status_last_successful_time", -DAY_S), set()),
     "an operator that stands": (
         of_operator("last_pass_timestamp_seconds", lambda t: min(t, END_S - 660)),
         {"QuorateOperatorStalled"},
@@ -224,6 +237,13 @@ def test_an_alert_fires_for_what_it_is_about(rules: list[Rule], case: str) -> No
 def test_what_is_not_scraped_is_missed(rules: list[Rule]) -> None:
     fired = {rule.name for rule in rules if rule.firing(Samples(), END_S, EVERY_S)}
     assert fired == {"QuorateNoActiveController", "QuorateOperatorStalled"}
+
+
+def test_a_schedule_that_never_succeeded_is_noticed(rules: list[Rule]) -> None:
+    (rule,) = (rule for rule in rules if rule.name == "QuorateBackupOld")
+
+    assert not rule.firing(samples_of(of_backups("created", 0)), END_S, EVERY_S)
+    assert rule.firing(samples_of(of_backups("created", -DAY_S * 2)), END_S, EVERY_S)
 
 
 def test_every_alert_has_a_case(rules: list[Rule]) -> None:

@@ -58,6 +58,13 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range $section, $labels := dict "podLabels" .Values.podLabels "jobs.podLabels" .Values.jobs.podLabels "commonLabels" .Values.commonLabels -}}
+{{- range $key := keys ($labels | default dict) | sortAlpha -}}
+{{- if has $key (list "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/part-of" "app.kubernetes.io/managed-by") -}}
+{{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: take it out" $section $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $section, $values := dict "config" .Values.config "admin.config" .Values.admin.config "operator.config" .Values.operator.config -}}
 {{- range $key, $value := $values -}}
 {{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._-]*$" $key) -}}

@@ -34,19 +34,54 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
+{{/* Labels of a pod: (dict "root" $ "component" "c" "more" (dict)). */}}
+{{- define "quorate.podLabels" -}}
+{{- merge (dict) (include "quorate.selector" .root | fromYaml) (dict "app.kubernetes.io/component" .component) (.more | default dict) | toYaml -}}
+{{- end -}}
+
+{{/* Labels and annotations of the template of a pod that runs for a moment. */}}
+{{- define "quorate.jobMetadata" -}}
+labels:
+  {{- include "quorate.podLabels" (dict "root" .root "component" .component "more" .root.Values.jobs.podLabels) | nindent 2 }}
+{{- with .root.Values.jobs.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Where the controllers may run, others may, too. */}}
+{{- define "quorate.scheduling" -}}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The same with their wishes about nodes. Those about pods are wishes of controllers about each other. */}}
+{{- define "quorate.jobScheduling" -}}
+{{- include "quorate.scheduling" . }}
+{{- with (.Values.affinity | default dict).nodeAffinity }}
+affinity:
+  nodeAffinity:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end -}}
+
 {{/* Metadata of an object: (dict "root" $ "suffix" "-x" "component" "c" "annotations" (dict)).
 "length" leaves of the name so much before the ending: a CronJob's has 52 characters at most. */}}
 {{- define "quorate.metadata" -}}
 name: {{ include "quorate.fullname" .root | trunc (.length | default 50 | int) | trimSuffix "-" }}{{ .suffix | default "" }}
 namespace: {{ .root.Release.Namespace }}
 labels:
-  {{- include "quorate.labels" .root | nindent 2 }}
-  {{- with .component }}
-  app.kubernetes.io/component: {{ . }}
-  {{- end }}
-  {{- with .labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- $component := .component | empty | ternary dict (dict "app.kubernetes.io/component" .component) }}
+  {{- merge (dict) (.labels | default dict) $component (include "quorate.labels" .root | fromYaml) | toYaml | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
