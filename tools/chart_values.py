@@ -1,7 +1,10 @@
-"""Writes what follows from the chart's values.yaml: the table in the README of the chart.
+"""Writes what follows from the chart's values.yaml.
 
-python tools/chart_values.py            writes it between its two marks
-python tools/chart_values.py --check    compares only; exit status 1 when the document is stale
+That is the table in the README of the chart, between two marks, and files/sections.yaml, from which
+the templates take a section that is null.
+
+python tools/chart_values.py            writes both
+python tools/chart_values.py --check    compares only; exit status 1 when one of them is stale
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ END = "<!-- end of values -->\n"
 _KEY = re.compile(r"( *)([A-Za-z]+):")
 _INDENT = 2
 _DESCRIBES = "# -- "
+_HEADER = "# Written by tools/chart_values.py from values.yaml: what a section that is null has.\n"
 
 
 def described(text: str) -> Iterator[tuple[str, str]]:
@@ -62,6 +66,22 @@ def _at(values: Any, path: str) -> Any:  # noqa: ANN401 - whatever YAML holds
     return values
 
 
+def sections(schema: Any, values: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON and YAML hold
+    """The default of each section by its path: an object whose keys the schema knows."""
+    found: dict[str, Any] = {}
+    for key, shape in schema["properties"].items():
+        if "properties" in shape:
+            inner = (*path, key)
+            found[".".join(inner)] = values[key]
+            found |= sections(shape, values[key], inner)
+    return found
+
+
+def _sections_file(schema: str, values: str) -> str:
+    found = sections(json.loads(schema), yaml.safe_load(values))
+    return _HEADER + yaml.safe_dump(found, sort_keys=False)
+
+
 def _escaped(words: str) -> str:
     """As a cell of a table has it."""
     return words.replace("|", "\\|").replace("<", "&lt;")
@@ -80,15 +100,21 @@ def main(arguments: list[str] | None = None, chart: Path = CHART) -> int:
     """Write, or with --check compare; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only, change nothing")
-    document = chart / "README.md"
-    text = document.read_text(encoding="utf-8")
-    fresh = rewritten(text, table((chart / "values.yaml").read_text(encoding="utf-8")))
+    values = (chart / "values.yaml").read_text(encoding="utf-8")
+    schema = (chart / "values.schema.json").read_text(encoding="utf-8")
+    readme, file = chart / "README.md", chart / "files" / "sections.yaml"
+    fresh = {
+        readme: rewritten(readme.read_text(encoding="utf-8"), table(values)),
+        file: _sections_file(schema, values),
+    }
     if not parser.parse_args(arguments).check:
-        document.write_text(fresh, encoding="utf-8")
+        for path, text in fresh.items():
+            path.write_text(text, encoding="utf-8")
         return 0
-    if fresh != text:
-        print("README.md of the chart: the table of values is stale: run make gen", file=sys.stderr)
-    return int(fresh != text)
+    stale = [path for path, text in fresh.items() if path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"{path.name} of the chart is stale: run make gen", file=sys.stderr)
+    return int(bool(stale))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The table of values in the chart's README is what values.yaml says."""
+"""What the chart derives from values.yaml is fresh, and says what is there."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,11 +37,23 @@ ROWS = """\
 """
 
 
+SCHEMA = {
+    "properties": {
+        "count": {"type": "integer"},
+        "part": {"properties": {"items": {}, "inner": {"properties": {"name": {}}}}},
+        "other": {"type": "object"},
+    }
+}
+
+
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
     (tmp_path / "values.yaml").write_text(VALUES)
     text = f"before\n{chart_values.BEGIN}old\n{chart_values.END}after\n"
     (tmp_path / "README.md").write_text(text)
+    (tmp_path / "values.schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "sections.yaml").touch()
     return tmp_path
 
 
@@ -63,11 +76,22 @@ def test_a_stale_table_is_found_and_rewritten(
     chart: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert chart_values.main(["--check"], chart) == 1
-    assert "the table of values is stale: run make gen" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == [
+        f"{name} of the chart is stale: run make gen" for name in ("README.md", "sections.yaml")
+    ]
     assert chart_values.main([], chart) == 0
     assert chart_values.main(["--check"], chart) == 0
     begin, end = chart_values.BEGIN, chart_values.END
     assert (chart / "README.md").read_text() == f"before\n{begin}{ROWS}{end}after\n"
+
+
+def test_a_section_is_what_the_schema_knows_the_keys_of(chart: Path) -> None:
+    chart_values.main([], chart)
+
+    assert yaml.safe_load((chart / "files" / "sections.yaml").read_text()) == {
+        "part": {"items": ["a", "<b>"], "inner": {"name": ""}},
+        "part.inner": {"name": ""},
+    }
 
 
 def test_marks_must_be_there() -> None:

@@ -1,13 +1,19 @@
 {{/* What a schema cannot say. Everything that is wrong is told at once. */}}
 {{- define "quorate.check" -}}
 {{- $wrong := list -}}
+{{- if eq (toString .Values.enabled) "false" -}}
+{{- $wrong = append $wrong "enabled is false, which counts only as the condition of a chart that depends on this one: take it out, or name it there as the condition" -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "quorate.fullname" .)) -}}
+{{- $wrong = append $wrong (printf "the name of the release makes Services %s, which Kubernetes refuses: begin it with a letter and use no dots, or give fullnameOverride" (include "quorate.fullname" .)) -}}
+{{- end -}}
 {{- if and (not (kindIs "invalid" .Values.replicaCount)) (lt (int .Values.replicaCount) 1) -}}
 {{- $wrong = append $wrong "replicaCount is 0: a quorum needs at least one controller; choose 1, 3 or 5" -}}
 {{- end -}}
 {{- if and .Values.tls.existingSecret .Values.tls.certManager.enabled -}}
 {{- $wrong = append $wrong "tls.existingSecret and tls.certManager.enabled are both set: choose one source of certificates" -}}
 {{- end -}}
-{{- if and .Values.tls.certManager.enabled (not .Values.tls.certManager.issuerRef.name) -}}
+{{- if and .Values.tls.certManager.enabled (not (.Values.tls.certManager.issuerRef | default dict).name) -}}
 {{- $wrong = append $wrong "tls.certManager.enabled needs tls.certManager.issuerRef.name: name an Issuer or a ClusterIssuer" -}}
 {{- end -}}
 {{- if and (or .Values.tls.existingSecret .Values.tls.certManager.enabled) (not .Values.tls.enabled) -}}

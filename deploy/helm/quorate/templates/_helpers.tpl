@@ -1,3 +1,17 @@
+{{/* Gives each section that is null its defaults. Every template begins with it, because any may be first. */}}
+{{- define "quorate.complete" -}}
+{{- range $path, $default := .Files.Get "files/sections.yaml" | fromYaml -}}
+{{- $keys := splitList "." $path -}}
+{{- $inner := $.Values -}}
+{{- range initial $keys -}}
+{{- $inner = get $inner . -}}
+{{- end -}}
+{{- if not (kindIs "map" (get $inner (last $keys))) -}}
+{{- $_ := set $inner (last $keys) $default -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "quorate.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
@@ -82,15 +96,20 @@ namespace: {{ .root.Release.Namespace }}
 labels:
   {{- $component := .component | empty | ternary dict (dict "app.kubernetes.io/component" .component) }}
   {{- merge (dict) (.labels | default dict) $component (include "quorate.labels" .root | fromYaml) | toYaml | nindent 2 }}
-{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+{{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* Of a chart that depends on this one, unless it is told here. */}}
+{{- define "quorate.registry" -}}
+{{- .Values.image.registry | default (.Values.global | default dict).imageRegistry | default "" -}}
+{{- end -}}
+
 {{- define "quorate.image" -}}
 {{- $image := .Values.image -}}
-{{- with $image.registry }}{{ . }}/{{ end -}}
+{{- with include "quorate.registry" . }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
@@ -98,13 +117,17 @@ annotations:
 {{/* The image with Spark, of the same registry and, unless told otherwise, of the same tag. */}}
 {{- define "quorate.pipelineImage" -}}
 {{- $image := .Values.pipeline.image -}}
-{{- with .Values.image.registry }}{{ . }}/{{ end -}}
+{{- with include "quorate.registry" . }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- define "quorate.pullSecrets" -}}
-{{- with .Values.image.pullSecrets }}
+{{- $names := .Values.image.pullSecrets | default list }}
+{{- range (.Values.global | default dict).imagePullSecrets }}
+{{- $names = append $names (kindIs "map" . | ternary (get (kindIs "map" . | ternary . dict) "name") .) }}
+{{- end }}
+{{- with $names | uniq }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
@@ -211,7 +234,7 @@ a number that was there in one revision and not in the next would become 1. */}}
 {{- $name := include "quorate.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
 {{- $names := list (printf "*.%s" (include "quorate.podDomain" .)) (printf "*.%s-headless.%s.svc" $name $namespace) (include "quorate.podDomain" .) (include "quorate.serviceHost" .) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
-{{- concat $names .Values.tls.extraDnsNames | uniq | toJson -}}
+{{- concat $names (.Values.tls.extraDnsNames | default list) | uniq | toJson -}}
 {{- end -}}
 
 {{/* A value as a properties file has it. Numbers of a values file are floating point, which Go writes with
