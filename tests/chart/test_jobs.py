@@ -88,7 +88,9 @@ def test_one_run_that_hangs_keeps_no_other_away_for_ever(helm: Helm, name: str, 
     assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (1, 3)
 
 
-@pytest.mark.parametrize("section", ["podLabels", "jobs.podLabels", "commonLabels"])
+@pytest.mark.parametrize(
+    "section", ["podLabels", "jobs.podLabels", "operator.podLabels", "commonLabels"]
+)
 def test_labels_of_the_chart_are_its_own(helm: Helm, section: str) -> None:
     said = helm.refusal("--set", f"{section}.app\\.kubernetes\\.io/name=x")
 

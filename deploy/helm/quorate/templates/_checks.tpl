@@ -64,7 +64,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- range $section, $labels := dict "podLabels" .Values.podLabels "jobs.podLabels" .Values.jobs.podLabels "commonLabels" .Values.commonLabels -}}
+{{- range $section, $labels := dict "podLabels" .Values.podLabels "jobs.podLabels" .Values.jobs.podLabels "operator.podLabels" .Values.operator.podLabels "commonLabels" .Values.commonLabels -}}
 {{- range $key := keys ($labels | default dict) | sortAlpha -}}
 {{- if has $key (list "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/part-of" "app.kubernetes.io/managed-by") -}}
 {{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: take it out" $section $key) -}}
