@@ -104,7 +104,7 @@ def test_each_pod_is_told_its_own_name_and_id(helm: Helm) -> None:
     index = "metadata.labels['apps.kubernetes.io/pod-index']"
     assert environment["QUORATE_NODE_ID"]["valueFrom"]["fieldRef"]["fieldPath"] == index
     assert environment["QUORATE_ADVERTISED_LISTENERS"]["value"] == (
-        "GRPC://$(POD_NAME).q-quorate-headless.default.svc.cluster.local:9094"
+        "GRPC://$(POD_NAME).q-quorate-headless.default.svc:9094"
     )
 
 

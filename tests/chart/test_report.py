@@ -74,7 +74,7 @@ def test_a_page_is_kept_and_the_oldest_go(helm: Helm, tmp_path: Path) -> None:
     assert status == 0
     assert words[:4] == [
         *("pipeline", "report", "--bootstrap-controller"),
-        "q-quorate.default.svc.cluster.local:9094",
+        "q-quorate.default.svc:9094",
     ]
     names = sorted(path.name for path in pages.iterdir())
     assert names[0] == old[-1].name

@@ -143,13 +143,28 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* What the names of this namespace's Services end in. Every pod finds those without a domain. */}}
+{{- define "quorate.domain" -}}
+{{ .Release.Namespace }}.svc{{ with .Values.clusterDomain }}.{{ . }}{{ end }}
+{{- end -}}
+
 {{/* The domain below which each pod has a name of its own. */}}
 {{- define "quorate.podDomain" -}}
-{{ include "quorate.fullname" . }}-headless.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{ include "quorate.fullname" . }}-headless.{{ include "quorate.domain" . }}
 {{- end -}}
 
 {{- define "quorate.serviceHost" -}}
-{{ include "quorate.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{ include "quorate.fullname" . }}.{{ include "quorate.domain" . }}
+{{- end -}}
+
+{{/* Of every Service. */}}
+{{- define "quorate.ipFamilies" -}}
+{{- with .Values.service.ipFamilyPolicy }}
+ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- with .Values.service.ipFamilies }}
+ipFamilies: {{ toJson . }}
+{{- end }}
 {{- end -}}
 
 {{/* Where a new controller asks for the leader. The list does not follow the number of replicas, so
@@ -229,11 +244,13 @@ a number that was there in one revision and not in the next would become 1. */}}
 {{- .Values.tls.existingSecret | default (printf "%s-tls" (include "quorate.fullname" .)) -}}
 {{- end -}}
 
-{{/* The names by which controllers are called: each other, by clients, and within the pod. */}}
+{{/* The names by which controllers are called: each other, by clients, and within the pod. Those with a
+domain are there without clusterDomain, too: controllers of an earlier revision are called by them. */}}
 {{- define "quorate.dnsNames" -}}
 {{- $name := include "quorate.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
-{{- $names := list (printf "*.%s" (include "quorate.podDomain" .)) (printf "*.%s-headless.%s.svc" $name $namespace) (include "quorate.podDomain" .) (include "quorate.serviceHost" .) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
+{{- $full := printf "%s.svc.%s" $namespace (.Values.clusterDomain | default "cluster.local") -}}
+{{- $names := list (printf "*.%s-headless.%s" $name $full) (printf "*.%s-headless.%s.svc" $name $namespace) (printf "%s-headless.%s" $name $full) (printf "%s.%s" $name $full) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
 {{- concat $names (.Values.tls.extraDnsNames | default list) | uniq | toJson -}}
 {{- end -}}
 
