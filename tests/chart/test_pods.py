@@ -90,8 +90,8 @@ def certificates(
     rendered: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, bytes]:
     """What the issuer's Job makes."""
-    container = one(rendered, "Job")["spec"]["template"]["spec"]["containers"][0]
-    told = {each["name"]: each["value"] for each in container["env"]}
+    pod = one(rendered, "Job", f"{RELEASE}-issuer")["spec"]["template"]["spec"]
+    told = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
     with ApiServer(tmp_path_factory.mktemp("issuer")) as server:
         subprocess.run(
             [sys.executable, CHART / "files" / "issue.py"],
