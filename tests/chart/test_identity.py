@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.chart.looked_up import There, cluster_id, looked_up, stateful_set
-from tests.chart.rendering import CHART, CLUSTER_ID, VERSION, Helm, one
+from tests.chart.rendering import CHART, CLUSTER_ID, ROOT, VERSION, Helm, one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +98,20 @@ def test_labels_that_select_pods_stay(helm: Helm, tmp_path: Path) -> None:
 
     assert "by app.kubernetes.io/name=quorate, which cannot be changed" in said
     assert "give nameOverride=quorate" in said
+
+
+def test_the_command_for_kubectl_apply_says_the_same_twice(helm: Helm) -> None:
+    """Without what Helm alone can run, and without a number that would be put back."""
+    text = (ROOT / "docs" / "gitops.md").read_text()
+    found = re.search(r"^helm (template .*?) \| kubectl apply", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    words = shlex.split(found[1].replace("deploy/helm/quorate", str(CHART)))
+
+    first, second = helm.run(*words), helm.run(*words)
+
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    objects = [each for each in yaml.safe_load_all(first.stdout) if each]
+    assert "replicas" not in one(objects, "StatefulSet")["spec"]
+    for each in objects:
+        assert "helm.sh/hook" not in each["metadata"].get("annotations", {})

@@ -1,4 +1,4 @@
-"""The operator's Deployment: what it is told, what it may do, and where it runs."""
+"""The operator's Deployment: where its pods run, and how many there are."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.api_server import ApiServer
+from tests.chart.api_server import TOKEN, ApiServer
 from tests.chart.looked_up import There, cluster_id, looked_up, stateful_set, thing
 from tests.chart.rendering import Helm, one
 from tests.chart.test_values import notes
@@ -98,13 +98,14 @@ def test_the_notes_say_what_is_unusual_about_the_number(helm: Helm, tmp_path: Pa
 
 
 def rolled_back(
-    helm: Helm, folder: Path, live: int | None, *words: str, **annotations: str
+    helm: Helm, folder: Path, live: int | None, *words: str, token: str = TOKEN, **annotations: str
 ) -> subprocess.CompletedProcess[str]:
     """What the hook of a revision with these values does about what is there."""
     container = recorded(helm.objects(*words))
     with ApiServer(folder) as server:
         server.replicas = live
         server.annotations = annotations
+        (server.account / "token").write_text(token)
         environment = {each["name"]: each["value"] for each in container["env"]}
         python, *rest = container["command"]
         assert python == "python"
@@ -165,6 +166,16 @@ def test_a_rollback_that_would_scale_is_refused(
         "helm rollback --no-hooks",
     ):
         assert remedy in done.stdout
+
+
+def test_what_cannot_be_read_is_not_rolled_back(helm: Helm, tmp_path: Path) -> None:
+    done = rolled_back(helm, tmp_path, 3, token="another")  # noqa: S106 - it opens nothing
+
+    assert done.returncode == 1, done.stderr
+    assert "StatefulSet q-quorate cannot be read, so nothing is rolled back: HTTP Error 401" in (
+        done.stdout
+    )
+    assert "helm rollback --no-hooks" in done.stdout
 
 
 def test_the_hook_of_a_rollback_may_read_one_object(helm: Helm) -> None:

@@ -19,6 +19,8 @@ from quorate.admin.statefulset import GONE, statefulset_at
 
 TRIES = 5
 PAUSE_S = 2.0
+# From here on another try may be answered otherwise.
+SERVER_FAULT = 500
 LEFT_OUT = "left-out"
 
 
@@ -33,7 +35,7 @@ def live() -> dict | None:
         except urllib.error.HTTPError as error:
             if error.code == GONE:
                 return None
-            if not tries_left:
+            if error.code < SERVER_FAULT or not tries_left:
                 raise
         except OSError:
             if not tries_left:
