@@ -105,7 +105,8 @@ def test_the_command_for_kubectl_apply_says_the_same_twice(helm: Helm) -> None:
     text = (ROOT / "docs" / "gitops.md").read_text()
     found = re.search(r"^helm (template .*?) \| kubectl apply", text, re.MULTILINE | re.DOTALL)
     assert found is not None
-    words = shlex.split(found[1].replace("deploy/helm/quorate", str(CHART)))
+    command = found[1].replace("\\\n", " ").replace("deploy/helm/quorate", str(CHART))
+    words = shlex.split(command)
 
     first, second = helm.run(*words), helm.run(*words)
 

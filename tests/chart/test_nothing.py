@@ -49,7 +49,7 @@ def is_missed(path: tuple[str, ...]) -> bool:
     value = default(path)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_told = value is True or (isinstance(value, str) and value != "")
-    return is_number or is_told or path[-1] == "accessModes"
+    return is_number or is_told or path[-1] in ("accessModes", "apiServerPorts")
 
 
 # An issuer has three keys, and no default.

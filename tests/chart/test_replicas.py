@@ -110,12 +110,11 @@ def rolled_back(
         python, *rest = container["command"]
         assert python == "python"
         return subprocess.run(
-            [sys.executable, *rest],
+            [sys.executable, "-I", *rest],
             env={
                 **environment,
                 **server.environment,
                 "ACCOUNT": str(server.account),
-                "PYTHONPATH": ":".join(sys.path),
             },
             capture_output=True,
             text=True,
@@ -178,13 +177,14 @@ def test_what_cannot_be_read_is_not_rolled_back(helm: Helm, tmp_path: Path) -> N
     assert "helm rollback --no-hooks" in done.stdout
 
 
-def test_the_hook_of_a_rollback_may_read_one_object(helm: Helm) -> None:
+def test_the_hook_of_a_rollback_has_the_rights_of_sidecars(helm: Helm) -> None:
     objects = helm.objects()
     job = one(objects, "Job", "q-quorate-rollback")
     pod = job["spec"]["template"]["spec"]
 
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-rollback"
-    # Its role is that of the sidecars: get of this StatefulSet.
     subjects = one(objects, "RoleBinding")["subjects"]
     assert [each["name"] for each in subjects] == [pod["serviceAccountName"]]
-    assert one(objects, "Role")["rules"][0]["verbs"] == ["get"]
+    rule = one(objects, "Role")["rules"][0]
+    assert (rule["resources"], rule["resourceNames"]) == (["statefulsets"], ["q-quorate"])
+    assert rule["verbs"] == ["get"]

@@ -3,37 +3,52 @@
     python -c "$(cat rollback.py)"
 
 A revision of a release holds the number that the StatefulSet had when it was made. It runs before a
-rollback to its own revision, and compares.
+rollback to its own revision, and compares. It imports nothing of the image, which may be of another
+release than the chart.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import ssl
 import sys
 import time
 import urllib.error
-from dataclasses import replace
+import urllib.request
+from pathlib import Path
 
-from quorate.admin.statefulset import GONE, statefulset_at
-
+ACCOUNT = Path(os.environ.get("ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount"))
+TIMEOUT_S = 10
 TRIES = 5
 PAUSE_S = 2.0
+NOT_FOUND = 404
 # From here on another try may be answered otherwise.
 SERVER_FAULT = 500
 LEFT_OUT = "left-out"
 
 
+def read() -> dict:
+    """The StatefulSet, at the API server of this pod. Raises OSError, of which HTTPError is one."""
+    host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
+    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    namespace, _, name = os.environ["STATEFULSET"].partition("/")
+    request = urllib.request.Request(
+        f"https://{server}/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}",
+        headers={"Authorization": f"Bearer {(ACCOUNT / 'token').read_text().strip()}"},
+    )
+    tls = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=tls) as answer:
+        return json.load(answer)
+
+
 def live() -> dict | None:
     """The StatefulSet; None where there is none. Raises OSError when it cannot be read."""
-    address = statefulset_at(os.environ["STATEFULSET"], os.environ)
-    if "ACCOUNT" in os.environ:
-        address = replace(address, account=os.environ["ACCOUNT"])
     for tries_left in reversed(range(TRIES)):
         try:
-            return json.loads(address.read())
+            return read()
         except urllib.error.HTTPError as error:
-            if error.code == GONE:
+            if error.code == NOT_FOUND:
                 return None
             if error.code < SERVER_FAULT or not tries_left:
                 raise
