@@ -46,7 +46,7 @@ _FIXED: Final[dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class There:
-    """What a namespace holds, and what the account that asks may not read."""
+    """The objects of a namespace, and the kinds that the account that asks may not read."""
 
     objects: tuple[dict[str, Any], ...] = ()
     forbidden: frozenset[str] = frozenset()

@@ -37,7 +37,7 @@ class Helm:
     def _template(
         self, *words: str | Path, release: str = "q", chart: Path = CHART
     ) -> subprocess.CompletedProcess[str]:
-        """What an installation would make, beside what is there where there is a cluster."""
+        """The manifests of an installation, beside what is there where there is a cluster."""
         asked = ALONE if self.kubeconfig == os.devnull else ("--dry-run=server",)
         return self.run("template", release, chart, "--kube-version", VERSION, *asked, *words)
 

@@ -44,7 +44,7 @@ def asked_first(objects: list[dict[str, Any]]) -> list[str]:
 
 
 def certified(objects: list[dict[str, Any]]) -> list[str]:
-    """What the Job makes a certificate for."""
+    """The names that the Job makes a certificate for."""
     pod = one(objects, "Job", "q-quorate-issuer")["spec"]["template"]["spec"]
     told = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
     found: list[str] = json.loads(told["DNS_NAMES"])

@@ -81,7 +81,7 @@ def test_the_notes_take_a_section_that_is_null(helm: Helm, tmp_path: Path) -> No
 
 
 def test_every_template_begins_with_the_defaults() -> None:
-    """Which of them Helm renders first is its own affair."""
+    """Helm renders them in an order of its own."""
     for path in (*CHART.glob("templates/**/*.yaml"), CHART / "templates" / "NOTES.txt"):
         assert path.read_text().startswith('{{- include "quorate.complete" . -}}\n'), path
 

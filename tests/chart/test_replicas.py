@@ -22,7 +22,7 @@ UPGRADE = "--is-upgrade"
 
 
 def number(objects: list[dict[str, Any]]) -> int | None:
-    """What the manifest says."""
+    """The number in the manifest."""
     found: int | None = one(objects, "StatefulSet")["spec"].get("replicas")
     return found
 
@@ -100,7 +100,7 @@ def test_the_notes_say_what_is_unusual_about_the_number(helm: Helm, tmp_path: Pa
 def rolled_back(
     helm: Helm, folder: Path, live: int | None, *words: str, token: str = TOKEN, **annotations: str
 ) -> subprocess.CompletedProcess[str]:
-    """What the hook of a revision with these values does about what is there."""
+    """Run the hook of a revision with these values beside what is there."""
     container = recorded(helm.objects(*words))
     with ApiServer(folder) as server:
         server.replicas = live

@@ -49,7 +49,7 @@ def written(folder: Path, section: str, settings: dict[str, Any]) -> tuple[str, 
 
 
 def read_by(section: str, objects: list[dict[str, Any]]) -> dict[str, str]:
-    """What the process of a section reads."""
+    """The settings that the process of a section reads."""
     if section == "operator.config":
         pod = one(objects, "Deployment")["spec"]["template"]["spec"]
         return {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}

@@ -1,4 +1,4 @@
-"""What the chart derives from values.yaml is fresh, and says what is there."""
+"""Files that follow from the chart's values.yaml are fresh, and say what is there."""
 
 from __future__ import annotations
 
