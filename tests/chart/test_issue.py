@@ -102,6 +102,47 @@ def test_a_certificate_is_replaced_by_one_of_the_same_authority(
     assert api_server.secrets["q-quorate-ca"] == authority
 
 
+def names_below(*domains: str) -> list[str]:
+    """What a revision with these domains is to be called, and is certified for."""
+    heads = ("*.q-quorate-headless", "q-quorate-headless", "q-quorate")
+    return [f"{head}.default.svc.{domain}" for domain in domains for head in heads]
+
+
+@pytest.mark.parametrize(
+    ("domains", "expected"),
+    [
+        (["a", "b"], ["b", "a"]),
+        (["a", "cluster.local"], ["cluster.local", "a"]),
+        (["a", "b", "a"], ["b", "a"]),
+        (["a", "b", "a", "c"], ["c", "b", "a"]),
+        (["a", "b", "c", "d"], ["d", "c", "b"]),
+    ],
+)
+def test_names_that_pods_still_have_stay_in_the_certificate(
+    api_server: ApiServer, environment: dict[str, str], domains: list[str], expected: list[str]
+) -> None:
+    """A change of the domain takes a while, and may be taken back meanwhile."""
+    for domain in domains:
+        names = [*names_below(domain), "localhost"]
+        done = issue(api_server, environment | {"DNS_NAMES": json.dumps(names)})
+        assert done.returncode == 0, done.stderr
+
+    certificate = held(api_server.secrets["q-quorate-tls"], CRT)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert set(names.get_values_for_type(x509.DNSName)) == {"localhost", *names_below(*expected)}
+
+
+def test_names_of_nothing_of_this_release_go(
+    api_server: ApiServer, environment: dict[str, str]
+) -> None:
+    for name in ("q-quorate.other.svc.a", "gone.example", "q-quorate.default.svc"):
+        issue(api_server, environment | {"DNS_NAMES": json.dumps([name])})
+
+    certificate = held(api_server.secrets["q-quorate-tls"], CRT)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["q-quorate.default.svc"]
+
+
 def test_without_its_authority_a_certificate_is_not_replaced(
     api_server: ApiServer, environment: dict[str, str]
 ) -> None:

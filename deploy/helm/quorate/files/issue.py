@@ -32,6 +32,8 @@ AUTHORITY_FOR = dt.timedelta(days=3650)
 # Clocks differ, also of those that look at it first.
 EARLIER = dt.timedelta(hours=1)
 NOT_FOUND = 404
+# Of names before the last change of the domain, and of the one before it, which may not have ended.
+OLDER_DOMAINS = 2
 Pair = dict[str, bytes]
 
 
@@ -165,13 +167,29 @@ def usage_of(*, vouches: bool) -> x509.KeyUsage:
     )
 
 
+def names_in(certificate: bytes) -> list[str]:
+    """The DNS names that it is good for, in its order."""
+    found = x509.load_pem_x509_certificate(certificate)
+    named = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return named.get_values_for_type(x509.DNSName)
+
+
 def is_good(certificate: bytes, dns_names: list[str]) -> bool:
-    """Whether it is in its first two thirds, and is for all these names."""
+    """True in its first two thirds, if it is for all these names."""
     found = x509.load_pem_x509_certificate(certificate)
     begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
-    named = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    known = set(named.get_values_for_type(x509.DNSName))
-    return dt.datetime.now(dt.UTC) < ends - (ends - begins) / 3 and known >= set(dns_names)
+    is_young = dt.datetime.now(dt.UTC) < ends - (ends - begins) / 3
+    return is_young and set(names_in(certificate)) >= set(dns_names)
+
+
+def older_names(kept: list[str], wanted: list[str], name: str, namespace: str) -> list[str]:
+    """Names of this release below domains that it had, by which pods that run on are called."""
+    begin = f"{name}.{namespace}.svc."
+    heads = [f"*.{name}-headless", f"{name}-headless", name]
+    domains = [each.removeprefix(begin) for each in kept if each.startswith(begin)]
+    older = [domain for domain in domains if f"{begin}{domain}" not in wanted][:OLDER_DOMAINS]
+    names = [f"{head}.{namespace}.svc.{domain}" for domain in older for head in heads]
+    return [each for each in names if each not in wanted]
 
 
 def main() -> int:
@@ -195,6 +213,10 @@ def main() -> int:
         authority = make_authority(f"{name}-ca")
         secrets.write(f"{name}-ca", authority, "")
         print(f"{name}-ca is new")
+    if "tls.crt" in kept:
+        # While names change, pods of the revision before run on, one after the other.
+        known = names_in(kept["tls.crt"])
+        dns_names += older_names(known, dns_names, name, os.environ["NAMESPACE"])
     valid_for = dt.timedelta(days=int(os.environ["VALIDITY_DAYS"]))
     secrets.write(f"{name}-tls", issue(authority, name, dns_names, valid_for), version)
     print(f"{name}-tls is {'replaced' if version else 'new'}, and good for {valid_for.days} days")
