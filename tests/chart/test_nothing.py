@@ -49,7 +49,10 @@ def is_missed(path: tuple[str, ...]) -> bool:
     value = default(path)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_told = value is True or (isinstance(value, str) and value != "")
-    return is_number or is_told or path[-1] in ("accessModes", "apiServerPorts")
+    # Each decides about more than an object of its own.
+    is_switch = path in (("tls", "enabled"), ("operator", "enabled"))
+    is_list = path[-1] in ("accessModes", "apiServerPorts")
+    return is_number or is_told or is_switch or is_list
 
 
 # An issuer has three keys, and no default.
@@ -72,6 +75,14 @@ def test_sections_within_sections_too(helm: Helm, tmp_path: Path) -> None:
     )
 
     assert helm.render(*file_of(tmp_path, nested(inner))) == helm.render()
+
+
+@pytest.mark.parametrize("null", ["networkPolicy", "networkPolicy.egress"])
+def test_a_policy_that_is_null_leaves_the_way_out_alone(helm: Helm, null: str) -> None:
+    policy = one(helm.objects("--set", f"{null}=null"), "NetworkPolicy")
+
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    assert policy["spec"]["ingress"]
 
 
 def test_the_notes_take_a_section_that_is_null(helm: Helm, tmp_path: Path) -> None:
