@@ -23,6 +23,7 @@ T = TypeVar("T")
 CLONE_NEWNET: Final = 0x40000000
 TOKEN: Final = "a-token"  # noqa: S105 - it opens nothing but this
 SECRETS: Final = "/api/v1/namespaces/default/secrets"
+CLUSTER: Final = "/api/v1/namespaces/default/configmaps/q-quorate-cluster"
 STATEFULSET: Final = "/apis/apps/v1/namespaces/default/statefulsets/q-quorate"
 
 
@@ -36,7 +37,8 @@ class ApiServer:
         self.secrets: dict[str, dict[str, Any]] = {}
         # None where the StatefulSet is gone.
         self.replicas: int | None = 3
-        self.annotations: dict[str, str] = {}
+        # What the newest revision says of its number.
+        self.recorded = "rendered"
         self.calls: list[str] = []
         authority = Authority("cluster")
         (self.account / "ca.crt").write_bytes(authority.pem)
@@ -96,8 +98,11 @@ class ApiServer:
         if request.headers["Authorization"] != f"Bearer {TOKEN}":
             status = 401
         elif path == STATEFULSET and self.replicas is not None:
-            metadata = {"annotations": self.annotations}
+            # Annotations are put back by hand; they say nothing.
+            metadata = {"annotations": {"quorate/replicas": "left-out"}}
             status, found = 200, {"metadata": metadata, "spec": {"replicas": self.replicas}}
+        elif path == CLUSTER:
+            status, found = 200, {"data": {"replicas": self.recorded}}
         elif method == "POST" and path == SECRETS:
             status, found = self._put(body, expected=None)
         elif method == "PUT" and name in self.secrets:

@@ -27,6 +27,7 @@ _KINDS: Final = {
     "v1": {
         "configmaps": ("ConfigMap", True),
         "pods": ("Pod", True),
+        "persistentvolumeclaims": ("PersistentVolumeClaim", True),
         "namespaces": ("Namespace", False),
     },
     "apps/v1": {"statefulsets": ("StatefulSet", True)},
@@ -96,23 +97,40 @@ def thing(version: str, kind: str, name: str, **more: Any) -> dict[str, Any]:  #
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
 
 
-def cluster_id(text: str = CLUSTER_ID) -> dict[str, Any]:
-    """The ConfigMap with the identity of a quorum."""
-    return thing("v1", "ConfigMap", "q-quorate-cluster", data={"clusterId": text})
+def cluster_id(text: str = CLUSTER_ID, suffix: str = "cluster", **more: str) -> dict[str, Any]:
+    """A ConfigMap with the identity of a quorum: that of the chart, or the record `bootstrap`."""
+    return thing("v1", "ConfigMap", f"q-quorate-{suffix}", data={"clusterId": text, **more})
 
 
-def stateful_set(replicas: int, name: str = "q-quorate", **annotations: str) -> dict[str, Any]:
-    """One of this chart's, of the release q."""
+def orphan(ordinal: int, instance: str = "q", **metadata: str) -> dict[str, Any]:
+    """A pod that a StatefulSet left when it was deleted with --cascade=orphan."""
     labels = {
+        "app.kubernetes.io/instance": instance,
+        "app.kubernetes.io/component": "controller",
+    }
+    return thing("v1", "Pod", f"q-quorate-{ordinal}", metadata={"labels": labels, **metadata})
+
+
+def stateful_set(
+    replicas: int, name: str = "q-quorate", domain: str = "", chart: str = "quorate", **labels: str
+) -> dict[str, Any]:
+    """One of this chart's, of the release q, with further labels of its own."""
+    selects = {
         "app.kubernetes.io/name": "quorate",
         "app.kubernetes.io/instance": "q",
         "app.kubernetes.io/component": "controller",
-        "app.kubernetes.io/part-of": "quorate",
     }
+    host = f"$(POD_NAME).{name}-headless.{NAMESPACE}.svc{domain and f'.{domain}'}"
+    told = {"name": "QUORATE_ADVERTISED_LISTENERS", "value": f"GRPC://{host}:9094"}
+    containers = [{"name": "controller", "env": [{"name": "POD_NAME"}, told]}]
     return thing(
         *("apps/v1", "StatefulSet", name),
-        metadata={"labels": labels, "annotations": annotations},
-        spec={"replicas": replicas, "selector": {"matchLabels": labels}},
+        metadata={"labels": {"helm.sh/chart": f"{chart}-0.1.0", **selects, **labels}},
+        spec={
+            "replicas": replicas,
+            "selector": {"matchLabels": selects},
+            "template": {"spec": {"containers": containers}},
+        },
     )
 
 

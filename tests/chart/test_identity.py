@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.chart.looked_up import There, cluster_id, looked_up, stateful_set
+from tests.chart.looked_up import There, cluster_id, looked_up, orphan, stateful_set, thing
 from tests.chart.rendering import CHART, CLUSTER_ID, ROOT, VERSION, Helm, one
 
 if TYPE_CHECKING:
@@ -58,6 +58,51 @@ def test_a_set_whose_id_is_gone_gets_no_other_one(helm: Helm, tmp_path: Path) ->
     assert "grep cluster.id /var/lib/quorate/metadata/meta.properties" in said
 
 
+@pytest.mark.parametrize("words", [(), (UPGRADE,)], ids=["install", "upgrade"])
+@pytest.mark.parametrize(
+    ("there", "words_of_it"),
+    [
+        (orphan(0), "pods of q-quorate are there"),
+        (thing("v1", "PersistentVolumeClaim", "data-q-quorate-0"), "claim data-q-quorate-0 is"),
+    ],
+    ids=["pods", "a-disk"],
+)
+def test_no_id_is_drawn_where_pods_or_a_disk_have_one(
+    helm: Helm, tmp_path: Path, there: dict[str, Any], words_of_it: str, words: tuple[str, ...]
+) -> None:
+    with looked_up(helm, tmp_path, There((there,))) as beside:
+        assert words_of_it in beside.refusal(*words)
+        assert drawn(beside.objects(*words, "--set", f"clusterId={OTHER_ID}")) == OTHER_ID
+
+
+def test_pods_of_others_and_pods_that_end_have_no_id_of_this_quorum(
+    helm: Helm, tmp_path: Path
+) -> None:
+    ends = orphan(1, deletionTimestamp="2026-01-01T00:00:00Z")
+    with looked_up(helm, tmp_path, There((orphan(0, instance="other"), ends))) as beside:
+        assert drawn(beside.objects())
+
+
+def test_the_record_of_the_quorum_is_its_id(helm: Helm, tmp_path: Path) -> None:
+    record = cluster_id(OTHER_ID, "bootstrap")
+    with looked_up(helm, tmp_path, There((stateful_set(3), record))) as beside:
+        assert drawn(beside.objects(UPGRADE)) == OTHER_ID
+        said = beside.refusal(UPGRADE, "--set", f"clusterId={CLUSTER_ID}")
+    assert f"ConfigMap q-quorate-bootstrap says that this quorum is {OTHER_ID}" in said
+
+    with looked_up(helm, tmp_path, There((stateful_set(3), record, cluster_id()))) as beside:
+        said = beside.refusal(UPGRADE)
+    assert f"is {OTHER_ID}, and ConfigMap q-quorate-cluster says {CLUSTER_ID}" in said
+
+
+@pytest.mark.parametrize("suffix", ["cluster", "bootstrap"])
+def test_an_id_that_is_none_is_refused(helm: Helm, tmp_path: Path, suffix: str) -> None:
+    with looked_up(helm, tmp_path, There((cluster_id("CLUSTER_ID", suffix),))) as beside:
+        said = beside.refusal(UPGRADE)
+
+    assert f'ConfigMap q-quorate-{suffix} has the clusterId "CLUSTER_ID", which is none' in said
+
+
 @pytest.mark.parametrize(
     "there",
     [
@@ -83,6 +128,27 @@ def test_an_upgrade_to_another_name_is_refused(helm: Helm, tmp_path: Path, value
     assert "this release runs as q-quorate, and an empty quorum named" in said
     assert "give fullnameOverride=q-quorate, or allowRename=true if that is meant" in said
     assert one(renamed, "StatefulSet")["metadata"]["name"] != "q-quorate"
+
+
+def test_a_name_is_guarded_whatever_labels_are_added(helm: Helm, tmp_path: Path) -> None:
+    labels = {"app.kubernetes.io/part-of": "shop", "app.kubernetes.io/component": "other"}
+    there = There((stateful_set(3, **labels), cluster_id()))
+    with looked_up(helm, tmp_path, there) as beside:
+        said = beside.refusal(UPGRADE, "--set", "fullnameOverride=metadata")
+
+    assert "this release runs as q-quorate" in said
+
+
+@pytest.mark.parametrize("chart", ["second", "quorate-second"])
+def test_the_set_of_another_alias_is_no_other_name_of_this_one(
+    helm: Helm, tmp_path: Path, chart: str
+) -> None:
+    """A release may have the chart twice."""
+    there = There((stateful_set(3, f"q-{chart}", chart=chart),))
+    with looked_up(helm, tmp_path, there) as beside:
+        objects = beside.objects(UPGRADE)
+
+    assert one(objects, "StatefulSet")["metadata"]["name"] == "q-quorate"
 
 
 def test_a_set_of_another_release_is_no_other_name_of_this_one(helm: Helm, tmp_path: Path) -> None:

@@ -97,6 +97,36 @@ def test_labels_of_the_chart_are_its_own(helm: Helm, section: str) -> None:
     assert f"{section} has app.kubernetes.io/name, which is the chart's own: take it out" in said
 
 
+def test_labels_that_select_nothing_may_be_other_ones(helm: Helm) -> None:
+    """A version, and a whole that the quorum is part of."""
+    part_of, version = "app\\.kubernetes\\.io/part-of", "app\\.kubernetes\\.io/version"
+    words = [
+        word
+        for section in ("podLabels", "jobs.podLabels", "operator.podLabels", "commonLabels")
+        for word in ("--set", f"{section}.{part_of}=shop", "--set-string", f"{section}.{version}=7")
+    ]
+
+    objects = helm.objects("--set", ON, *words)
+
+    labelled = [each["metadata"] for each in objects]
+    labelled += [template["metadata"] for _, template in pods(objects)]
+    assert {
+        (each["labels"]["app.kubernetes.io/part-of"], each["labels"]["app.kubernetes.io/version"])
+        for each in labelled
+    } == {("shop", "7")}
+    # What is there twice is no YAML for Kubernetes.
+    text = helm.render("--set", ON, *words)
+    for document in text.split("\n---\n"):
+        head = document.partition("\nspec:")[0]
+        assert head.count("app.kubernetes.io/part-of: shop") <= 1
+
+
+def test_labels_by_which_helm_knows_its_objects_are_no_common_ones(helm: Helm) -> None:
+    for key in ("helm.sh/chart", "app.kubernetes.io/managed-by"):
+        said = helm.refusal("--set", f"commonLabels.{key.replace('.', chr(92) + '.')}=x")
+        assert f"commonLabels has {key}, which is the chart's own" in said
+
+
 def test_no_key_is_there_twice(helm: Helm) -> None:
     text = helm.render(
         *("--set", "metrics.podMonitor.enabled=true,metrics.podMonitor.labels.team=a"),

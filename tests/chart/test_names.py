@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.chart.looked_up import There, cluster_id, looked_up, stateful_set
 from tests.chart.rendering import CHART, Helm, one
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 TLS = ("--set", "tls.enabled=true")
 DOMAIN = ("--set", "clusterDomain=other.example")
@@ -84,6 +86,30 @@ def test_while_a_revision_with_a_domain_is_replaced_both_names_are_good(helm: He
     assert certified(helm.objects(*TLS, "--set", "clusterDomain=cluster.local")) == WITH_DOMAIN
     values = ("--values", CHART / "ci" / "cert-manager-values.yaml")
     assert one(helm.objects(*values), "Certificate")["spec"]["dnsNames"] == WITH_DOMAIN
+
+
+@pytest.mark.parametrize("source", ["tls", "cert-manager"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "b.example"), ("a.example", ""), ("a.example", "b.example"), ("a.example", "a.example")],
+)
+def test_while_the_domain_changes_certificates_are_good_for_both(
+    helm: Helm, tmp_path: Path, source: str, before: str, after: str
+) -> None:
+    values = ("--values", CHART / "ci" / f"{source}-values.yaml")
+    there = There((stateful_set(3, domain=before), cluster_id()))
+    with looked_up(helm, tmp_path, there) as beside:
+        objects = beside.objects("--is-upgrade", *values, "--set", f"clusterDomain={after}")
+    if source == "tls":
+        names = certified(objects)
+    else:
+        names = one(objects, "Certificate")["spec"]["dnsNames"]
+
+    assert len(names) == len(set(names))
+    for domain in (before, after):
+        end = f"default.svc{domain and f'.{domain}'}"
+        for host in (f"q-quorate-0.q-quorate-headless.{end}", f"q-quorate.{end}"):
+            assert is_covered(host, names), host
 
 
 def test_every_service_has_the_families_of_addresses(helm: Helm) -> None:

@@ -14,6 +14,7 @@ from quorate.consensus.timeouts import (
     REQUEST_TIMEOUT_MIN_MS,
 )
 from quorate.settings.properties import parse_properties
+from quorate.settings.tracing import ENDPOINT, FETCH_RATIO, WRITE_RATIO
 from tests.chart.rendering import Helm, one
 from tests.chart.test_values import SCHEMA, notes
 
@@ -129,6 +130,38 @@ def test_what_the_chart_writes_is_no_further_setting(
 
     for key in own:
         assert f"{section} has {key}, which is the chart's own: " in said
+
+
+@pytest.mark.parametrize("key", ["log_level", "LOG.LEVEL", "Security.Protocol"])
+def test_another_spelling_of_a_variable_is_the_same_setting(
+    helm: Helm, tmp_path: Path, key: str
+) -> None:
+    said = helm.refusal(*written(tmp_path, "operator.config", {key: "x"}))
+
+    assert f"operator.config has {key}, which is the chart's own: set " in said
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        (FETCH_RATIO, "tracing.fetchRatio"),
+        (WRITE_RATIO, "tracing.writeRatio"),
+        (ENDPOINT, "tracing.endpoint"),
+    ],
+)
+def test_tracing_is_set_by_values_of_its_own(
+    helm: Helm, tmp_path: Path, section: str, key: str, instead: str
+) -> None:
+    said = helm.refusal(*written(tmp_path, section, {key: "x"}))
+
+    assert f"{section} has {key}, which is the chart's own: set {instead}" in said
+
+
+def test_no_line_of_settings_is_blank(helm: Helm) -> None:
+    for words in ((), ("--set", "config.a=1,admin.config.b=2")):
+        for text in one(helm.objects(*words), "ConfigMap", "q-quorate")["data"].values():
+            assert not re.search(r"[ \t]+$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

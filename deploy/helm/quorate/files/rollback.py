@@ -28,13 +28,12 @@ SERVER_FAULT = 500
 LEFT_OUT = "left-out"
 
 
-def read() -> dict:
-    """The StatefulSet, at the API server of this pod. Raises OSError, of which HTTPError is one."""
+def read(path: str) -> dict:
+    """An object, at the API server of this pod. Raises OSError, of which HTTPError is one."""
     host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
     server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    namespace, _, name = os.environ["STATEFULSET"].partition("/")
     request = urllib.request.Request(
-        f"https://{server}/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}",
+        f"https://{server}/{path}",
         headers={"Authorization": f"Bearer {(ACCOUNT / 'token').read_text().strip()}"},
     )
     tls = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
@@ -42,11 +41,11 @@ def read() -> dict:
         return json.load(answer)
 
 
-def live() -> dict | None:
-    """The StatefulSet; None where there is none. Raises OSError when it cannot be read."""
+def live(path: str) -> dict | None:
+    """An object; None where there is none. Raises OSError when it cannot be read."""
     for tries_left in reversed(range(TRIES)):
         try:
-            return read()
+            return read(path)
         except urllib.error.HTTPError as error:
             if error.code == NOT_FOUND:
                 return None
@@ -59,43 +58,57 @@ def live() -> dict | None:
     raise AssertionError("the last try ends it")
 
 
-def difference(found: dict, recorded: str) -> str:
-    """Words for what the rollback would do to the number of controllers; "" for nothing."""
+def objection(found: dict, namespace: str, name: str, recorded: str) -> str:
+    """Words against the rollback; "" for none. Raises OSError when something cannot be read."""
     replicas = found["spec"]["replicas"]
+    if str(replicas) == (recorded or "1"):
+        return ""
     if recorded:
-        return "" if str(replicas) == recorded else f"has {recorded} replicas"
-    is_left_out = found["metadata"].get("annotations", {}).get("quorate/replicas") == LEFT_OUT
-    return "" if is_left_out else "leaves the number out, which Kubernetes takes for 1"
+        words = f"has {recorded} replicas"
+    else:
+        # The one before left it out, too, if the ConfigMap that it wrote says so.
+        kept = live(f"api/v1/namespaces/{namespace}/configmaps/{name}-cluster") or {}
+        if kept.get("data", {}).get("replicas") == LEFT_OUT:
+            return ""
+        words = "leaves the number out, which Kubernetes takes for 1"
+    has = f"StatefulSet {name} has {replicas} replicas"
+    return f"{has}, and this revision {words}: a rollback would scale"
+
+
+def remedies(release: str, namespace: str) -> str:
+    """What to do instead, but for a scale."""
+    return f"""\
+- Let the rollback change the number:
+  helm --namespace {namespace} rollback {release} N --no-hooks
+- Go back by an upgrade, with the chart of that revision and its values:
+  helm --namespace {namespace} get values {release} --revision N --output yaml
+  Before, clear the rollback that was refused:
+  kubectl --namespace {namespace} delete secret --selector \
+    owner=helm,name={release},status=pending-rollback"""
 
 
 def main() -> int:
     """0 lets the rollback go on; 1 ends it before anything is changed."""
-    release, name = os.environ["RELEASE"], os.environ["STATEFULSET"].partition("/")[2]
+    namespace, _, name = os.environ["STATEFULSET"].partition("/")
+    recorded = os.environ["REPLICAS"]
+    found = None
     try:
-        found = live()
+        found = live(f"apis/apps/v1/namespaces/{namespace}/statefulsets/{name}")
+        words = f"StatefulSet {name} is not there to be compared"
+        if found:
+            words = objection(found, namespace, name, recorded)
     except OSError as error:
-        print(f"StatefulSet {name} cannot be read, so nothing is rolled back: {error}")
-        found = None
-        words = "cannot be compared"
-    else:
-        words = difference(found, os.environ["REPLICAS"]) if found else ""
+        words = f"the number of controllers cannot be compared ({error})"
     if not words:
         print("the number of controllers stays as it is")
         return 0
+    print(f"{words}; nothing is rolled back. Choose one:")
     if found:
-        print(
-            f"StatefulSet {name} has {found['spec']['replicas']} replicas, and this revision"
-            f" {words}: a rollback would scale, so nothing is rolled back"
-        )
-    print(
-        "Go back by an upgrade, which leaves the number alone, with the values of that revision"
-        f" (helm get values {release} --revision N --output yaml) and its chart."
-    )
-    print(
-        "Before, clear the rollback that was refused:"
-        f" kubectl delete secret --selector owner=helm,name={release},status=pending-rollback"
-    )
-    print("To let the number change all the same: helm rollback --no-hooks")
+        # The gentlest one first.
+        print("- Have the number of this revision, and roll back again:")
+        scale = f"scale statefulset/{name} --replicas={recorded or 1}"
+        print(f"  kubectl --namespace {namespace} {scale}")
+    print(remedies(os.environ["RELEASE"], namespace))
     return 1
 
 

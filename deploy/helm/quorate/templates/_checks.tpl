@@ -58,17 +58,28 @@
 {{- end -}}
 {{- else if and .Release.IsUpgrade (not .Values.allowRename) -}}
 {{- range (lookup "apps/v1" "StatefulSet" .Release.Namespace "").items -}}
-{{- $labels := .metadata.labels | default dict -}}
-{{- if and (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "controller") (eq (get $labels "app.kubernetes.io/part-of") "quorate") -}}
+{{- $selects := dig "spec" "selector" "matchLabels" dict . -}}
+{{- /* A release may have this chart twice, under two aliases. */ -}}
+{{- $isOfThis := regexMatch (printf "^%s-[0-9]" (regexQuoteMeta $.Chart.Name)) (dig "metadata" "labels" "helm.sh/chart" "" .) -}}
+{{- if and $isOfThis (eq (get $selects "app.kubernetes.io/instance") $.Release.Name) (eq (get $selects "app.kubernetes.io/component") "controller") -}}
 {{- $wrong = append $wrong (printf "this release runs as %s, and an empty quorum named %s would take its place: give fullnameOverride=%s, or allowRename=true if that is meant" .metadata.name $name .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $section, $labels := dict "podLabels" .Values.podLabels "jobs.podLabels" .Values.jobs.podLabels "operator.podLabels" .Values.operator.podLabels "commonLabels" .Values.commonLabels -}}
+{{- $own := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" -}}
+{{- if eq $section "commonLabels" -}}
+{{- $own = concat $own (list "helm.sh/chart" "app.kubernetes.io/managed-by") -}}
+{{- end -}}
 {{- range $key := keys ($labels | default dict) | sortAlpha -}}
-{{- if has $key (list "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/part-of" "app.kubernetes.io/managed-by") -}}
+{{- if has $key $own -}}
 {{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: take it out" $section $key) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $key := keys (.Values.commonAnnotations | default dict) | sortAlpha -}}
+{{- if hasPrefix "quorate/" $key -}}
+{{- $wrong = append $wrong (printf "commonAnnotations has %s, which is the operator's own: take it out" $key) -}}
 {{- end -}}
 {{- end -}}
 {{- range $section, $values := dict "config" .Values.config "admin.config" .Values.admin.config "operator.config" .Values.operator.config -}}
@@ -89,9 +100,11 @@
 {{- end -}}
 {{- range $section, $ours := include "quorate.ours" . | fromYaml -}}
 {{- $values := (eq $section "config" | ternary $.Values (index $.Values (trimSuffix ".config" $section))).config -}}
-{{- range $key, $instead := $ours -}}
-{{- if hasKey ($values | default dict) $key -}}
-{{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: %s" $section $key ($instead | default "take it out")) -}}
+{{- range $key := keys ($values | default dict) | sortAlpha -}}
+{{- /* The operator's become variables, in which a key has more than one spelling. */ -}}
+{{- $spelled := eq $section "operator.config" | ternary ($key | lower | replace "_" ".") $key -}}
+{{- if hasKey $ours $spelled -}}
+{{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: %s" $section $key (get $ours $spelled | default "take it out")) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -124,6 +137,9 @@ config:
   ssl.client.auth: set tls.clientAuth
   log.level: set log.level of the chart
   log.format: set log.format of the chart
+  tracing.fetch.ratio: set tracing.fetchRatio
+  tracing.write.ratio: set tracing.writeRatio
+  tracing.otlp.endpoint: set tracing.endpoint
 admin.config:
   admin.listener: ""
   admin.statefulset: ""
@@ -138,6 +154,9 @@ admin.config:
   ssl.client.auth: set tls.clientAuth
   log.level: set log.level of the chart
   log.format: set log.format of the chart
+  tracing.fetch.ratio: set tracing.fetchRatio
+  tracing.write.ratio: set tracing.writeRatio
+  tracing.otlp.endpoint: set tracing.endpoint
 operator.config:
   autojoin.statefulset: ""
   autojoin.namespace: ""
@@ -150,6 +169,9 @@ operator.config:
   ssl.truststore.location: set tls.existingSecret
   log.level: set log.level of the chart
   log.format: set log.format of the chart
+  tracing.fetch.ratio: set tracing.fetchRatio
+  tracing.write.ratio: set tracing.writeRatio
+  tracing.otlp.endpoint: set tracing.endpoint
 {{- end -}}
 
 {{/* What is allowed and unwise. */}}

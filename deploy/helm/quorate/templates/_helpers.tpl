@@ -37,15 +37,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: controller
 {{- end -}}
 
+{{/* What is told may take the place of two: a version, and a whole that this is part of. */}}
 {{- define "quorate.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{ include "quorate.selector" . }}
-app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | quote }}
-app.kubernetes.io/part-of: quorate
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $chart := dict "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $whole := dict "app.kubernetes.io/version" (.Values.image.tag | default .Chart.AppVersion | trunc 63) "app.kubernetes.io/part-of" "quorate" -}}
+{{- merge (dict) $chart (include "quorate.selector" . | fromYaml) (.Values.commonLabels | default dict) $whole | toYaml -}}
 {{- end -}}
 
 {{/* Labels of a pod: (dict "root" $ "component" "c" "more" (dict)). */}}
@@ -177,17 +173,38 @@ that no scaling changes the pods: voters are known from the log, the service lea
 {{- append $servers (printf "%s:9094" (include "quorate.serviceHost" .)) | join "," -}}
 {{- end -}}
 
-{{/* Drawn once: what is in the ConfigMap already wins, and what is given over what is drawn. */}}
+{{/* Drawn once. What the quorum recorded when it was founded, and what was drawn before, is checked against each
+other and against what is given; none is drawn where pods or a disk have one. */}}
 {{- define "quorate.clusterId" -}}
-{{- $name := printf "%s-cluster" (include "quorate.fullname" .) -}}
-{{- $kept := (lookup "v1" "ConfigMap" .Release.Namespace $name).data | default dict -}}
-{{- if and .Values.clusterId $kept.clusterId (ne .Values.clusterId $kept.clusterId) -}}
-{{- fail (printf "clusterId is %s, but ConfigMap %s says that this quorum is %s: leave clusterId out, or install under another name" .Values.clusterId $name $kept.clusterId) -}}
-{{- end -}}
-{{- if not (or $kept.clusterId .Values.clusterId) -}}
-{{- if include "quorate.live" . | fromJson -}}
 {{- $full := include "quorate.fullname" . -}}
-{{- fail (printf "clusterId: StatefulSet %s is there, but ConfigMap %s, which has the id of its quorum, is not. Give clusterId: kubectl --namespace %s exec %s-0 -c controller -- grep cluster.id /var/lib/quorate/metadata/meta.properties" $full $name .Release.Namespace $full) -}}
+{{- $name := printf "%s-cluster" $full -}}
+{{- $known := "" -}}
+{{- $from := "" -}}
+{{- range $each := list (printf "%s-bootstrap" $full) $name -}}
+{{- with ((lookup "v1" "ConfigMap" $.Release.Namespace $each).data | default dict).clusterId -}}
+{{- if not (regexMatch "^[A-Za-z0-9_][A-Za-z0-9_-]{20}[AQgw]$" .) -}}
+{{- fail (printf "ConfigMap %s has the clusterId %q, which is none: it has 22 characters; write that of the disks there" $each .) -}}
+{{- end -}}
+{{- if and $known (ne $known .) -}}
+{{- fail (printf "ConfigMap %s says that this quorum is %s, and ConfigMap %s says %s: write that of the disks into both" $from $known $each .) -}}
+{{- end -}}
+{{- $known = . -}}
+{{- $from = $from | default $each -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.clusterId $known (ne .Values.clusterId $known) -}}
+{{- fail (printf "clusterId is %s, but ConfigMap %s says that this quorum is %s: leave clusterId out, or install under another name" .Values.clusterId $from $known) -}}
+{{- end -}}
+{{- if not (or $known .Values.clusterId) -}}
+{{- $command := printf "kubectl --namespace %s exec %s-0 -c controller -- grep cluster.id /var/lib/quorate/metadata/meta.properties" .Release.Namespace $full -}}
+{{- if include "quorate.live" . | fromJson -}}
+{{- fail (printf "clusterId: StatefulSet %s is there, but ConfigMap %s, which has the id of its quorum, is not. Give clusterId: %s" $full $name $command) -}}
+{{- end -}}
+{{- if ne (include "quorate.pods" .) "0" -}}
+{{- fail (printf "clusterId: pods of %s are there, but ConfigMap %s, which has the id of their quorum, is not. Give clusterId: %s" $full $name $command) -}}
+{{- end -}}
+{{- if lookup "v1" "PersistentVolumeClaim" .Release.Namespace (printf "data-%s-0" $full) -}}
+{{- fail (printf "clusterId: claim data-%s-0 is there, but ConfigMap %s, which has the id of its quorum, is not. Give clusterId, as cluster.id in metadata/meta.properties on that disk has it, or delete the claims to begin with empty disks" $full $name) -}}
 {{- end -}}
 {{- /* Every namespace has the first one, and who reads ConfigMaps may read it; the other is for a namespace
 that is yet to be made. */ -}}
@@ -195,7 +212,7 @@ that is yet to be made. */ -}}
 {{- fail "clusterId is needed where the chart is rendered without a cluster: give it what `quorate storage random-uuid` prints, or have helm ask the cluster with --dry-run=server" -}}
 {{- end -}}
 {{- end -}}
-{{- $kept.clusterId | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
+{{- $known | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
 {{- end -}}
 
 {{/* The StatefulSet that is there, as JSON; {} where there is none or nothing can be looked up. */}}
@@ -203,19 +220,22 @@ that is yet to be made. */ -}}
 {{- lookup "apps/v1" "StatefulSet" .Release.Namespace (include "quorate.fullname" .) | default dict | toJson -}}
 {{- end -}}
 
-{{/* How many pods a StatefulSet that was deleted without them has left; 0 where none did. */}}
-{{- define "quorate.orphans" -}}
+{{/* One more than the highest ordinal of this release's controllers that are not about to end. */}}
+{{- define "quorate.pods" -}}
 {{- $count := 0 -}}
-{{- if .Release.IsUpgrade -}}
 {{- $name := include "quorate.fullname" . -}}
 {{- range (lookup "v1" "Pod" .Release.Namespace "").items -}}
 {{- $labels := .metadata.labels | default dict -}}
-{{- if and (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "controller") (regexMatch (printf "^%s-[0-9]+$" $name) .metadata.name) -}}
+{{- if and (not .metadata.deletionTimestamp) (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "controller") (regexMatch (printf "^%s-[0-9]+$" $name) .metadata.name) -}}
 {{- $count = max $count (trimPrefix (printf "%s-" $name) .metadata.name | int | add1) -}}
 {{- end -}}
 {{- end -}}
-{{- end -}}
 {{- $count -}}
+{{- end -}}
+
+{{/* How many pods a StatefulSet that was deleted without them has left; 0 where none did. */}}
+{{- define "quorate.orphans" -}}
+{{- if .Release.IsUpgrade }}{{ include "quorate.pods" . }}{{ else }}0{{ end -}}
 {{- end -}}
 
 {{/* How many controllers there are to be. What kubectl scale has set stays, also while the StatefulSet
@@ -230,12 +250,17 @@ is made again around its pods; the value counts for the first installation. */}}
 {{- end -}}
 
 {{/* spec.replicas as it is rendered; "" leaves it out. The first installation decides whether it is:
-a number that was there in one revision and not in the next would become 1. */}}
+a number that was there in one revision and not in the next would become 1. The revision before says so in
+a ConfigMap that each revision writes. The StatefulSet cannot: what was annotated may be put back by hand. */}}
 {{- define "quorate.renderedReplicas" -}}
 {{- $live := include "quorate.live" . | fromJson -}}
-{{- $isLeftOut := and (kindIs "invalid" .Values.replicaCount) (eq (include "quorate.orphans" .) "0") -}}
-{{- if $live -}}
-{{- $isLeftOut = eq (dig "metadata" "annotations" "quorate/replicas" "" $live) "left-out" -}}
+{{- $kept := (lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-cluster" (include "quorate.fullname" .))).data | default dict -}}
+{{- $isLeftOut := eq ($kept.replicas | default "") "left-out" -}}
+{{- if not $live -}}
+{{- $isLeftOut = and (kindIs "invalid" .Values.replicaCount) (or .Release.IsInstall $isLeftOut) -}}
+{{- if and $isLeftOut .Release.IsUpgrade -}}
+{{- $isLeftOut = eq (include "quorate.orphans" .) "0" -}}
+{{- end -}}
 {{- end -}}
 {{- if not $isLeftOut -}}{{ include "quorate.replicas" . }}{{- end -}}
 {{- end -}}
@@ -244,14 +269,33 @@ a number that was there in one revision and not in the next would become 1. */}}
 {{- .Values.tls.existingSecret | default (printf "%s-tls" (include "quorate.fullname" .)) -}}
 {{- end -}}
 
+{{/* The domain in the names that the pods of the live StatefulSet advertise; "" for none. */}}
+{{- define "quorate.liveDomain" -}}
+{{- $live := include "quorate.live" . | fromJson -}}
+{{- $before := printf ".%s-headless.%s.svc." (include "quorate.fullname" .) .Release.Namespace -}}
+{{- range dig "spec" "template" "spec" "containers" list $live -}}
+{{- range .env -}}
+{{- if and (eq .name "QUORATE_ADVERTISED_LISTENERS") (contains $before (.value | default "")) -}}
+{{- regexReplaceAll ":[0-9]+$" (splitList $before .value | last) "" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The names by which controllers are called: each other, by clients, and within the pod. Those with a
-domain are there without clusterDomain, too: controllers of an earlier revision are called by them. */}}
+domain are there without clusterDomain, too, and those of the domain that an upgrade changes: controllers of
+an earlier revision are called by them. */}}
 {{- define "quorate.dnsNames" -}}
 {{- $name := include "quorate.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
 {{- $full := printf "%s.svc.%s" $namespace (.Values.clusterDomain | default "cluster.local") -}}
+{{- $before := list -}}
+{{- with include "quorate.liveDomain" . -}}
+{{- $older := printf "%s.svc.%s" $namespace . -}}
+{{- $before = list (printf "*.%s-headless.%s" $name $older) (printf "%s-headless.%s" $name $older) (printf "%s.%s" $name $older) -}}
+{{- end -}}
 {{- $names := list (printf "*.%s-headless.%s" $name $full) (printf "*.%s-headless.%s.svc" $name $namespace) (printf "%s-headless.%s" $name $full) (printf "%s.%s" $name $full) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
-{{- concat $names (.Values.tls.extraDnsNames | default list) | uniq | toJson -}}
+{{- concat $names (.Values.tls.extraDnsNames | default list) $before | uniq | toJson -}}
 {{- end -}}
 
 {{/* A value as a properties file has it. Numbers of a values file are floating point, which Go writes with
@@ -266,9 +310,11 @@ an exponent from a million up. */}}
 
 {{/* Further settings of a process, a line each. */}}
 {{- define "quorate.properties" -}}
-{{- range $key, $value := . }}
-{{ $key }}={{ include "quorate.scalar" $value }}
-{{- end }}
+{{- $lines := list -}}
+{{- range $key, $value := . -}}
+{{- $lines = append $lines (printf "%s=%s" $key (include "quorate.scalar" $value)) -}}
+{{- end -}}
+{{- join "\n" $lines -}}
 {{- end -}}
 
 {{- define "quorate.nodeEnvironment" -}}
