@@ -123,8 +123,8 @@ def test_names_that_pods_still_have_stay_in_the_certificate(
 ) -> None:
     """A change of the domain takes a while, and may be taken back meanwhile."""
     for domain in domains:
-        names = [*names_below(domain), "localhost"]
-        done = issue(api_server, environment | {"DNS_NAMES": json.dumps(names)})
+        wanted = [*names_below(domain), "localhost"]
+        done = issue(api_server, environment | {"DNS_NAMES": json.dumps(wanted)})
         assert done.returncode == 0, done.stderr
 
     certificate = held(api_server.secrets["q-quorate-tls"], CRT)

@@ -128,7 +128,7 @@ def test_before_a_controller_stops_its_sidecar_is_asked(helm: Helm) -> None:
 def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: Helm) -> None:
     objects = helm.objects()
 
-    assert one(objects, "Role")["rules"] == [
+    assert one(objects, "Role", "q-quorate")["rules"] == [
         {
             "apiGroups": ["apps"],
             "resources": ["statefulsets"],
@@ -143,7 +143,7 @@ def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: H
         },
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
-    subject = one(objects, "RoleBinding")["subjects"][0]["name"]
+    subject = one(objects, "RoleBinding", "q-quorate")["subjects"][0]["name"]
     pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
     assert subject == pod["serviceAccountName"]
     having = [
