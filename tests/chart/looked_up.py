@@ -122,10 +122,11 @@ def stateful_set(
     }
     host = f"$(POD_NAME).{name}-headless.{NAMESPACE}.svc{domain and f'.{domain}'}"
     told = {"name": "QUORATE_ADVERTISED_LISTENERS", "value": f"GRPC://{host}:9094"}
+    added = {"helm.sh/chart": f"{chart}-0.1.0", "app.kubernetes.io/part-of": "quorate"}
     containers = [{"name": "controller", "env": [{"name": "POD_NAME"}, told]}]
     return thing(
         *("apps/v1", "StatefulSet", name),
-        metadata={"labels": {"helm.sh/chart": f"{chart}-0.1.0", **selects, **labels}},
+        metadata={"labels": {**added, **selects, **labels}},
         spec={
             "replicas": replicas,
             "selector": {"matchLabels": selects},
