@@ -1,8 +1,9 @@
 """Asks whether anybody leads, before a command makes a quorum that must not have a rival.
 
-Silence counts only where nobody listens. A process that accepts a connection and gives no answer
-that can be understood may be a leader that is stopped, overloaded or speaks otherwise: that is not
-judged.
+Silence counts only where no process listens: the host refuses the connection, or the name provably
+does not exist. A name that cannot be looked up, a host that is out of reach, and a process that
+accepts a connection and gives no answer that can be understood may each be a leader's: those are
+not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.h2.name_resolver import RESOLVER
+from quorate.h2.name_resolver import RESOLVER, NoSuchNameError
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
@@ -41,10 +42,12 @@ HEARD_LATELY_MS: Final = 10_000
 class Standing(Enum):
     """What the answer of a server means for a new quorum."""
 
-    SILENT = "nobody listens"
-    UNREACHABLE = "no connection in time"
+    REFUSED = "no process listens"
+    ABSENT = "the name does not exist"
+    UNREACHABLE = "no connection, for another reason"
     FOREIGN = "another cluster"
-    LEADERLESS = "no leader"
+    NEW = "no leader ever"
+    LEADERLESS = "no leader now"
     LEADS = "a leader"
     UNCLEAR = "no answer that can be understood"
 
@@ -119,11 +122,13 @@ async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Ans
     except TimeoutError:
         words = f"cannot be reached within {PROBE_TIMEOUT_S:g} s"
         return Answer(server, Standing.UNREACHABLE, words), []
+    except NoSuchNameError as error:
+        return Answer(server, Standing.ABSENT, f"does not exist ({error})"), []
+    except ConnectionRefusedError:
+        return Answer(server, Standing.REFUSED, "does not answer (connection refused)"), []
     except OSError as error:
-        refused = isinstance(error, ConnectionRefusedError)
-        why = "connection refused" if refused else error.strerror or error
-        words = f"does not answer ({why})"
-        return Answer(server, Standing.SILENT, words), []
+        words = f"cannot be reached ({error.strerror or error})"
+        return Answer(server, Standing.UNREACHABLE, words), []
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
@@ -151,6 +156,8 @@ def judge(said: DescribeQuorumResponse, node_id: int) -> tuple[Standing, str]:
     leader, epoch = said.leader.leader_id, said.leader.epoch
     if said.error is ErrorCode.NONE:
         return Standing.LEADS, f"is node {node_id}, which leads in epoch {epoch}"
+    if leader is None and epoch == 0:
+        return Standing.NEW, f"is node {node_id}, which has never known a leader"
     if leader is None or leader == node_id:
         return Standing.LEADERLESS, f"is node {node_id}, without a leader in epoch {epoch}"
     ages = [said.now_ms - heard.at_ms for heard in said.heard if heard.node_id == leader]

@@ -29,7 +29,9 @@ def refuse_rival(
     if not servers:
         return
     answers = ask_for_leader(servers, cluster_id, kind_for(arguments, [config]))
-    known = [each for each in answers if each.standing in (Standing.LEADS, Standing.LEADERLESS)]
+    # One that has never known a leader may be a voter that waits for its first one.
+    knowing = (Standing.LEADS, Standing.LEADERLESS, Standing.NEW)
+    known = [each for each in answers if each.standing in knowing]
     if known:
         raise CommandError(
             f"--standalone: {'; '.join(map(str, known))}: cluster {cluster_id} has controllers, and"
@@ -39,9 +41,9 @@ def refuse_rival(
         )
     refuse_leader(answers, ignored=())
     for answer in answers:
-        # Its host may be down, and so may a leader that takes no connections any more.
+        # DNS or its host may be down, and a leader that stands still takes no connections.
         if answer.standing is Standing.UNREACHABLE:
             raise CommandError(
-                f"--standalone: {answer}: it may have a quorum. Start its host, or, where it has"
-                f" none, --ignore-server {format_server(answer.server)}"
+                f"--standalone: {answer}: it may have a quorum. See to its name, its host and the"
+                f" network, or, where it has none, --ignore-server {format_server(answer.server)}"
             )

@@ -31,10 +31,18 @@ FAILING_THREADS_MAX: Final = 8
 NAMES_MAX: Final = 1024
 # Part of the time limit after which the last good addresses are used instead of a late answer.
 FALLBACK_SHARE: Final = 0.5
+# NXDOMAIN, and a name without an address. A failure of the DNS server itself is EAI_AGAIN.
+_NO_SUCH_NAME: Final = frozenset(
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
+)
 
 
 class NameLookupError(OSError):
     """A host name has no address that is known; the message names the host and the reason."""
+
+
+class NoSuchNameError(NameLookupError):
+    """The name provably does not exist, or has no address: a DNS server said so."""
 
 
 @value
@@ -85,7 +93,9 @@ class NameResolver:
             problem = NameLookupError(f"{host} cannot be resolved: no answer in {limit_s:g} s")
         except OSError as error:
             reason = error.strerror or str(error) or "no address"
-            problem = NameLookupError(f"{host} cannot be resolved: {reason}")
+            is_absent = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME
+            kind = NoSuchNameError if is_absent else NameLookupError
+            problem = kind(f"{host} cannot be resolved: {reason}")
         except UnicodeError:
             problem = NameLookupError(f"{host} cannot be resolved: a host has no such name")
         if good is None or host not in self._good:

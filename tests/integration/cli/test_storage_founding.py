@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from quorate.cli import leader_probe
 from quorate.cli.main import main
+from quorate.h2.name_resolver import NameResolver
 from tests.integration.client.scripted import ScriptedQuorum
 from tests.ports import HOST
 from tests.unit.raft.cores import CLUSTER
@@ -99,6 +100,21 @@ async def test_a_host_that_cannot_be_reached_may_have_a_quorum(
         assert await node.format("-s", "--ignore-server", f"{host}:{port}") == 0
 
 
+async def test_a_name_that_cannot_be_looked_up_may_be_that_of_a_quorum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> NoReturn:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(leader_probe, "RESOLVER", NameResolver(fail))
+    node = Node(tmp_path, ("one", 9093))
+    assert await node.format("-s") == 1
+    err = capsys.readouterr().err
+    assert "one cannot be resolved: Temporary failure in name resolution" in err
+    assert "--ignore-server one:9093" in err
+    assert not node.is_formatted
+
+
 @pytest.mark.parametrize("flags", [(), ("--ignore-server",)])
 async def test_another_cluster_is_none_of_its_business(
     tmp_path: Path, flags: tuple[str, ...]
@@ -112,7 +128,13 @@ async def test_another_cluster_is_none_of_its_business(
         assert node.is_formatted
 
 
-async def test_nobody_listens_and_it_founds_the_quorum(tmp_path: Path) -> None:
+async def test_nobody_listens_and_it_founds_the_quorum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def know_no_name(_: str) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(leader_probe, "RESOLVER", NameResolver(know_no_name))
     node = Node(tmp_path, (HOST, 1), ("no-such-host.invalid", 9093))
     assert await node.format("-s") == 0
     assert node.is_formatted

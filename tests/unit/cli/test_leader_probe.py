@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import errno
+import socket
+from typing import NoReturn
 
 import pytest
 
-from quorate.cli.leader_probe import Answer, Standing, judge, kind_for, refuse_leader
+from quorate.cli import leader_probe
+from quorate.cli.leader_probe import (
+    Answer,
+    Standing,
+    ask_for_leader,
+    judge,
+    kind_for,
+    refuse_leader,
+)
 from quorate.cli.output import CommandError
 from quorate.consensus.config import read_config
+from quorate.h2.name_resolver import NameResolver
 from quorate.raft.heard import Heard
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
 from quorate.records.errors import ErrorCode
@@ -69,7 +82,10 @@ def test_who_only_remembers_a_leader_is_without_one() -> None:
 def test_silence_another_cluster_and_the_leaderless_stand_against_nothing() -> None:
     answers = [
         Answer(ONE, standing, "")
-        for standing in (Standing.SILENT, Standing.FOREIGN, Standing.LEADERLESS)
+        for standing in (
+            *(Standing.REFUSED, Standing.ABSENT, Standing.UNREACHABLE),
+            *(Standing.FOREIGN, Standing.NEW, Standing.LEADERLESS),
+        )
     ]
     refuse_leader(answers, ignored=[])
 
@@ -84,3 +100,51 @@ def test_a_leader_is_named_before_what_is_unclear() -> None:
     with pytest.raises(CommandError, match=r"^one:9094 hangs: .* --ignore-server one:9094$"):
         refuse_leader(answers, ignored=[TWO])
     refuse_leader(answers, ignored=[ONE, TWO])
+
+
+def test_who_has_never_known_a_leader_is_new() -> None:
+    info = LeaderInfo(None, Epoch(0))
+    answer = DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
+    assert judge(answer, 1)[0] is Standing.NEW
+    # A voter in its first epoch campaigns, and has a leader in a moment.
+    for leader, epoch in ((None, 1), (1, 0), (2, 0)):
+        info = LeaderInfo(None if leader is None else NodeId(leader), Epoch(epoch))
+        answer = DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
+        assert judge(answer, 1)[0] is Standing.LEADERLESS
+
+
+@pytest.mark.parametrize(
+    ("error", "standing"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), Standing.ABSENT),
+        (socket.gaierror(socket.EAI_NODATA, "No address"), Standing.ABSENT),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Standing.UNREACHABLE),
+        (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), Standing.UNREACHABLE),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), Standing.REFUSED),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), Standing.UNREACHABLE),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), Standing.UNREACHABLE),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), Standing.UNREACHABLE),
+        (PermissionError(errno.EPERM, "Operation not permitted"), Standing.UNREACHABLE),
+        (TimeoutError(), Standing.UNREACHABLE),
+    ],
+    ids=lambda case: str(case),
+)
+def test_only_a_refusal_and_a_name_that_does_not_exist_are_silence(
+    error: OSError, standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(host: str) -> tuple[str, ...]:
+        if isinstance(error, socket.gaierror):
+            raise error
+        return (host,)
+
+    async def open_connection(address: str, port: int) -> NoReturn:
+        del address, port
+        raise error
+
+    monkeypatch.setattr(leader_probe, "RESOLVER", NameResolver(look_up))
+    monkeypatch.setattr(asyncio, "open_connection", open_connection)
+
+    (answer,) = ask_for_leader([ONE], "cluster", ChannelKind())
+
+    assert answer.standing is standing
+    assert str(answer).startswith("one:9094 ")

@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     def ask(addresses: Iterable[Address], cluster_id: str, kind: object) -> list[Answer]:
         assert (cluster_id, kind) == (CLUSTER, ChannelKind())
         servers.extend(addresses)
-        return [Answer(server, Standing.SILENT, "does not answer") for server in servers]
+        return [Answer(server, Standing.REFUSED, "does not answer") for server in servers]
 
     monkeypatch.setattr(storage_recover, "ask_for_leader", ask)
     return servers

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from typing import NoReturn
 
 import pytest
 
-from quorate.h2.name_resolver import NameLookupError, NameResolver, is_address
+from quorate.h2.name_resolver import NameLookupError, NameResolver, NoSuchNameError, is_address
 
 LIMIT_S = 30.0
 SHORT_S = 0.02
@@ -93,6 +94,26 @@ async def test_names_that_failed_before_leave_threads_to_the_others(dns: Dns) ->
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(answer, NameLookupError) for answer in answers)
     assert dns.lookups["d"] == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "is_absent"),
+    [
+        (socket.EAI_NONAME, True),
+        (socket.EAI_NODATA, True),
+        (socket.EAI_AGAIN, False),
+        (socket.EAI_FAIL, False),
+    ],
+)
+async def test_a_name_that_does_not_exist_is_told_from_a_server_that_fails(
+    code: int, *, is_absent: bool
+) -> None:
+    def fail(_: str) -> NoReturn:
+        raise socket.gaierror(code, "why")
+
+    with pytest.raises(NameLookupError, match="one cannot be resolved: why") as raised:
+        await NameResolver(fail).resolve("one", limit_s=LIMIT_S)
+    assert isinstance(raised.value, NoSuchNameError) is is_absent
 
 
 async def test_more_names_than_threads_have_their_turns(dns: Dns) -> None:
