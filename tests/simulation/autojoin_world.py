@@ -30,7 +30,8 @@ from tests.unit.autojoin.looks import CLUSTER, LATELY, LONG_AGO, RECORD, key, po
 if TYPE_CHECKING:
     import random
 
-    from quorate.autojoin.state import BootstrapRecord, Pod
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
+    from quorate.autojoin.state import Pod
     from quorate.records.ids import Millis, ReplicaKey
 
 TICK_MS = 5_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 ANSWER_S: Final = 3.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+# Of the API server's own words.
+WORDS_MAX: Final = 500
 
 
 @named_value
@@ -57,3 +60,15 @@ def api_server_of_pod(key: str, environment: Mapping[str, str]) -> ApiServer:
     if not host:
         raise ConfigError(f"{key} is for pods: KUBERNETES_SERVICE_HOST is missing")
     return ApiServer(url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
+
+
+def words_of(error: OSError) -> str:
+    """The reason for which a call failed, with the API server's own words where it gave any."""
+    if not isinstance(error, urllib.error.HTTPError):
+        return str(error) or type(error).__name__
+    try:
+        said = json.loads(error.read(ANSWER_BYTES_MAX))
+        message = str(said["message"])[:WORDS_MAX]
+    except (OSError, ValueError, KeyError, TypeError):
+        message = ""
+    return f"{error.code} {error.reason}: {message}".removesuffix(": ")

@@ -179,16 +179,35 @@ class FateOfPod:
             log.log(level, words)
 
 
-def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSetAddress | None:
-    """`NAMESPACE/NAME` at the API server of this pod; "" is none. Raises ConfigError."""
+def statefulset_at(
+    named: str, environment: Mapping[str, str], *, key: str = "admin.statefulset"
+) -> StatefulSetAddress | None:
+    """`NAMESPACE/NAME` at the API server of this pod; "" is none.
+
+    Raises ConfigError that names the key.
+    """
     if not named:
         return None
     namespace, slash, name = named.partition("/")
     if not slash or not namespace or not name or "/" in name:
-        raise ConfigError(f"admin.statefulset is {named!r}: write NAMESPACE/NAME")
+        raise ConfigError(f"{key} is {named!r}: write NAMESPACE/NAME")
     return StatefulSetAddress(
-        server=api_server_of_pod("admin.statefulset", environment), namespace=namespace, name=name
+        server=api_server_of_pod(key, environment), namespace=namespace, name=name
     )
+
+
+def ordinals_of(found: Mapping[str, Mapping[str, object]]) -> range:
+    """The ordinals of the pods that a StatefulSet wants.
+
+    Raises KeyError or TypeError for what is no StatefulSet.
+    """
+    spec = found["spec"]
+    replicas = spec["replicas"]
+    ordinals = spec.get("ordinals") or {}
+    start = ordinals.get("start", 0) if isinstance(ordinals, dict) else 0
+    if not isinstance(replicas, int) or not isinstance(start, int):
+        raise TypeError("spec.replicas is no number")
+    return range(start, start + replicas)
 
 
 def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlook:
@@ -200,13 +219,7 @@ def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlo
     """
     if found["metadata"].get("deletionTimestamp"):
         return Outlook(Fate.ALL_GO)
-    spec = found["spec"]
-    replicas = spec["replicas"]
-    ordinals = spec.get("ordinals") or {}
-    start = ordinals.get("start", 0) if isinstance(ordinals, dict) else 0
-    if not isinstance(replicas, int) or not isinstance(start, int):
-        raise TypeError("spec.replicas is no number")
-    if replicas == 0:
+    wanted = ordinals_of(found)
+    if not wanted:
         return Outlook(Fate.ALL_GO)
-    end = start + replicas
-    return Outlook(Fate.RETURNS if ordinal < end else Fate.SCALED_AWAY, end)
+    return Outlook(Fate.RETURNS if ordinal < wanted.stop else Fate.SCALED_AWAY, wanted.stop)

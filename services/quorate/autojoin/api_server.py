@@ -14,13 +14,14 @@ import aiohttp
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
+from quorate.autojoin.bootstrap_record import data_of, record_name, record_of
 from quorate.autojoin.reconcile import ClusterError, ConflictError, StatefulSet
-from quorate.autojoin.state import BootstrapRecord, Desired, Pod
-from quorate.records.ids import ClusterId, NodeId, ReplicaKey, format_uuid, parse_directory_id
+from quorate.autojoin.state import Desired, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
     from quorate.autojoin.config import AutojoinConfig
 
 PAUSED: Final = "quorate/paused"
@@ -64,7 +65,7 @@ class ApiServer:
 
     @property
     def _record_name(self) -> str:
-        return f"{self._config.stateful_set}-bootstrap"
+        return record_name(self._config.stateful_set)
 
     async def look(self) -> StatefulSet | None:
         """The StatefulSet with its pods; None where there is none."""
@@ -101,7 +102,10 @@ class ApiServer:
             if error.is_missing:
                 return None
             raise
-        return record_of(found.data or {}, name)
+        try:
+            return record_of(found.data or {}, name)
+        except ValueError as error:
+            raise ClusterError(str(error)) from error
 
     async def note(self, memory: str, version: str) -> None:
         """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
@@ -218,27 +222,6 @@ def _pod(found: Any, ordinal: int, container: str) -> Pod:  # noqa: ANN401
         is_ready=conditions.get("Ready") == "True",
         is_deleting=metadata.deletion_timestamp is not None,
     )
-
-
-def data_of(record: BootstrapRecord) -> dict[str, str]:
-    """The record as the init container and people read it."""
-    data = {"clusterId": str(record.cluster_id)}
-    if record.first is not None and record.first.directory_id is not None:
-        data["nodeId"] = str(record.first.node_id)
-        data["directoryId"] = format_uuid(record.first.directory_id)
-    return data
-
-
-def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
-    """What `data_of` wrote, or people did. Raises ClusterError that names the ConfigMap."""
-    try:
-        cluster_id, first = ClusterId(data["clusterId"]), None
-        if "directoryId" in data:
-            disk = parse_directory_id(data["directoryId"])
-            first = ReplicaKey(NodeId(int(data["nodeId"])), disk)
-    except (KeyError, ValueError) as error:
-        raise ClusterError(f"ConfigMap {name} is no bootstrap record: {error!r}") from error
-    return BootstrapRecord(cluster_id, first)
 
 
 async def connect() -> k8s.ApiClient:

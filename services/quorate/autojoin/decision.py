@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.membership import membership_steps, remembered, with_lost
 from quorate.autojoin.rolling import broken_steps, roll_steps
-from quorate.autojoin.state import BootstrapRecord
 from quorate.autojoin.steps import Action, NextStep, StepCause, Wait, Waiting, WriteRecord
 from quorate.autojoin.view import View
 

@@ -37,7 +37,8 @@ from quorate.telemetry import tracing
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quorate.autojoin.state import BootstrapRecord, Desired, Pod
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
+    from quorate.autojoin.state import Desired, Pod
     from quorate.autojoin.steps import NextStep
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.ids import ReplicaKey

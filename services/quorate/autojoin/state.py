@@ -14,6 +14,7 @@ from quorate.records.value import named_value, value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.ids import ClusterId, ReplicaKey
 
@@ -57,17 +58,6 @@ class Pod:
     key: ReplicaKey | None = None
     cluster_id: ClusterId | None = None
     silence: str = ""
-
-
-@value
-class BootstrapRecord:
-    """That the quorum was born, and under which id; written once.
-
-    `first` is a voter of that time, for people; None where one of them wrote the record.
-    """
-
-    cluster_id: ClusterId
-    first: ReplicaKey | None = None
 
 
 @value

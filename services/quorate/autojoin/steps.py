@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from quorate.autojoin.state import BootstrapRecord, Memory
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
+    from quorate.autojoin.state import Memory
     from quorate.records.ids import ReplicaKey
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import urllib.error
+from email.message import Message
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.admin.api_server import api_server_of_pod
+from quorate.admin.api_server import api_server_of_pod, words_of
 from quorate.settings.properties import ConfigError
 from tests.unit.admin.api_servers import StandIn, api
 
@@ -54,3 +56,15 @@ def test_it_is_where_kubernetes_says_or_the_setting_is_named() -> None:
     )
     with pytest.raises(ConfigError, match="key is for pods: KUBERNETES_SERVICE_HOST is missing"):
         api_server_of_pod("key", {})
+
+
+def refused(body: bytes) -> urllib.error.HTTPError:
+    return urllib.error.HTTPError("u", 403, "Forbidden", Message(), io.BytesIO(body))
+
+
+def test_a_refusal_is_told_in_the_api_servers_own_words() -> None:
+    assert words_of(refused(b'{"message": "no right"}')) == "403 Forbidden: no right"
+    for body in (b"", b"text", b"[]", b"{}"):
+        assert words_of(refused(body)) == "403 Forbidden"
+    assert words_of(TimeoutError()) == "TimeoutError"
+    assert words_of(OSError("gone")) == "gone"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.decision import decide
-from quorate.autojoin.state import BootstrapRecord, Desired, Memory, Observed, Pod
+from quorate.autojoin.state import Desired, Memory, Observed, Pod
 from quorate.autojoin.steps import (
     Action,
     AddVoter,

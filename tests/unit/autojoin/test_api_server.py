@@ -9,12 +9,9 @@ import pytest
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.autojoin.api_server import data_of, desired_of, pods_of, reach, record_of
+from quorate.autojoin.api_server import desired_of, pods_of, reach
 from quorate.autojoin.config import read_config
 from quorate.autojoin.reconcile import ClusterError, ConflictError
-from quorate.autojoin.state import BootstrapRecord
-from quorate.records.ids import ClusterId
-from tests.unit.autojoin.looks import CLUSTER, RECORD
 
 CONFIG = read_config({"autojoin.statefulset": "q"}, {}, namespace="ns")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,21 +91,6 @@ def test_pods_are_those_of_the_set_by_ordinal() -> None:
     ]
     assert (pods[0].uid, pods[0].version, pods[0].revision) == ("uid-q-2", "7", "q-1")
     assert pods[0].key is None
-
-
-def test_a_record_is_read_as_it_was_written() -> None:
-    assert record_of(data_of(RECORD), "q-bootstrap") == RECORD
-    by_hand = BootstrapRecord(ClusterId("c"))
-    assert record_of({"clusterId": "c"}, "q-bootstrap") == by_hand
-    assert record_of(data_of(by_hand), "q-bootstrap") == by_hand
-
-
-@pytest.mark.parametrize(
-    "data", [{}, {"clusterId": CLUSTER, "directoryId": "x"}, {"clusterId": "c", "directoryId": "?"}]
-)
-def test_what_is_no_record_is_named(data: dict[str, str]) -> None:
-    with pytest.raises(ClusterError, match="ConfigMap q-bootstrap is no bootstrap record"):
-        record_of(data, "q-bootstrap")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.decision import decide
-from quorate.autojoin.state import BootstrapRecord, Desired, Memory
+from quorate.autojoin.state import Desired, Memory
 from quorate.autojoin.steps import (
     AddVoter,
     Wait,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
     HEALTHY,
@@ -15,7 +16,7 @@ from quorate.autojoin.notes import (
     read_memory,
     words,
 )
-from quorate.autojoin.state import BootstrapRecord, Memory
+from quorate.autojoin.state import Memory
 from quorate.autojoin.steps import (
     AddVoter,
     DeletePod,

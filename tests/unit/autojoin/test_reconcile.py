@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.admin import AdminError
+from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.notes import memory_text, read_conditions, read_memory
 from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
-from quorate.autojoin.state import BootstrapRecord, Pod
 from quorate.autojoin.steps import AddVoter, HandOver, RemoveVoter, Wait, Waiting
 from quorate.records.errors import ErrorCode
 from tests.unit.autojoin.looks import (
@@ -29,6 +29,7 @@ from tests.unit.autojoin.looks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.autojoin.state import Pod
     from quorate.raft import messages as m
     from quorate.records.ids import ReplicaKey
 

@@ -1,0 +1,54 @@
+"""The bootstrap record: the ConfigMap that says for good that a quorum was founded.
+
+Pod 0 creates it before it formats the directory that founds the quorum, and the operator where
+there is a leader and no record. It outlives StatefulSet and release: no empty disk founds a second
+quorum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.ids import ClusterId, NodeId, ReplicaKey, format_uuid, parse_directory_id
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@value
+class BootstrapRecord:
+    """A quorum was founded under this cluster id.
+
+    `first` is the voter that founded it, or one that the operator saw first; None where a person
+    wrote the record, or a pod whose disk is of a quorum that had none.
+    """
+
+    cluster_id: ClusterId
+    first: ReplicaKey | None = None
+
+
+def record_name(stateful_set: str) -> str:
+    """The name of the ConfigMap."""
+    return f"{stateful_set}-bootstrap"
+
+
+def data_of(record: BootstrapRecord) -> dict[str, str]:
+    """The data of the ConfigMap."""
+    data = {"clusterId": str(record.cluster_id)}
+    if record.first is not None and record.first.directory_id is not None:
+        data["nodeId"] = str(record.first.node_id)
+        data["directoryId"] = format_uuid(record.first.directory_id)
+    return data
+
+
+def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
+    """Read what `data_of` made, or a person wrote. Raises ValueError that names the ConfigMap."""
+    try:
+        cluster_id, first = ClusterId(data["clusterId"]), None
+        if "directoryId" in data:
+            disk = parse_directory_id(data["directoryId"])
+            first = ReplicaKey(NodeId(int(data["nodeId"])), disk)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"ConfigMap {name} is no bootstrap record: {error!r}") from error
+    return BootstrapRecord(cluster_id, first)
