@@ -1,6 +1,6 @@
 """As much of Kubernetes' API server as the containers of the chart ask for, with TLS, in a thread.
 
-It keeps Secrets and one number of replicas, and wants the token of the account.
+It keeps Secrets, ConfigMaps and one number of replicas, and wants the token of the account.
 """
 
 from __future__ import annotations
@@ -24,17 +24,29 @@ CLONE_NEWNET: Final = 0x40000000
 TOKEN: Final = "a-token"  # noqa: S105 - it opens nothing but this
 SECRETS: Final = "/api/v1/namespaces/default/secrets"
 CLUSTER: Final = "/api/v1/namespaces/default/configmaps/q-quorate-cluster"
+CONFIG_MAPS: Final = "/api/v1/namespaces/default/configmaps"
 STATEFULSET: Final = "/apis/apps/v1/namespaces/default/statefulsets/q-quorate"
 
 
 class ApiServer:
     """Use as a context manager. `account` is what is mounted into pods."""
 
-    def __init__(self, folder: Path, network: Path | None = None) -> None:
-        """`network` is the network namespace to listen in, on its loopback."""
+    def __init__(
+        self,
+        folder: Path,
+        network: Path | None = None,
+        config_maps: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """`network` is the network namespace to listen in, on its loopback.
+
+        `config_maps` are those of all API servers of one cluster.
+        """
         self.account = folder / "account"
         self.account.mkdir(parents=True)
         self.secrets: dict[str, dict[str, Any]] = {}
+        self.config_maps = {} if config_maps is None else config_maps
+        # Status by the begin of `METHOD path`, for requests that it refuses.
+        self.refused: dict[str, int] = {}
         # None where the StatefulSet is gone.
         self.replicas: int | None = 3
         # What the newest revision says of its number.
@@ -93,16 +105,29 @@ class ApiServer:
         self.calls.append(f"{method} {path}")
         length = int(request.headers.get("Content-Length") or 0)
         body = json.loads(request.rfile.read(length)) if length else {}
-        status, found = 404, {}
+        status = 404
+        found: dict[str, Any] = {}
         name = path.removeprefix(f"{SECRETS}/")
         if request.headers["Authorization"] != f"Bearer {TOKEN}":
             status = 401
+        elif refusals := [
+            code for begin, code in self.refused.items() if f"{method} {path}".startswith(begin)
+        ]:
+            status, found = refusals[0], {"message": "it is refused by the test"}
         elif path == STATEFULSET and self.replicas is not None:
             # Annotations are put back by hand; they say nothing.
-            metadata = {"annotations": {"quorate/replicas": "left-out"}}
+            metadata = {
+                "annotations": {"quorate/replicas": "left-out"},
+                "labels": {"app": "quorate"},
+            }
             status, found = 200, {"metadata": metadata, "spec": {"replicas": self.replicas}}
         elif path == CLUSTER:
             status, found = 200, {"data": {"replicas": self.recorded}}
+        elif method == "POST" and path == CONFIG_MAPS:
+            kept = self.config_maps.setdefault(body["metadata"]["name"], body)
+            status, found = (201 if kept is body else 409), kept
+        elif method == "GET" and path.removeprefix(f"{CONFIG_MAPS}/") in self.config_maps:
+            status, found = 200, self.config_maps[path.removeprefix(f"{CONFIG_MAPS}/")]
         elif method == "POST" and path == SECRETS:
             status, found = self._put(body, expected=None)
         elif method == "PUT" and name in self.secrets:

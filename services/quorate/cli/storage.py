@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.cli import storage_rescue
-from quorate.cli.identities import parse_cluster_id
-from quorate.cli.output import CommandError, fail, parse_setting, print_json
+from quorate.cli.output import CommandError, fail, print_json
+from quorate.cli.storage_plan import FormatPlan, make_plan, new_directory_id, write_plan
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.consensus.part_settings import storage_config
-from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
-from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
-    DirectoryId,
-    NodeId,
-    ReplicaKey,
     format_uuid,
-    parse_directory_id,
 )
-from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
-from quorate.records.value import named_value
-from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.settings.numbers import is_whole_number, whole_number
-from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
+from quorate.settings.properties import ConfigError
 from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
 from quorate.storage.files import OsFileSystem
-from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.identities import draw_uuid
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES
 from quorate.storage.lock import DirectoryLock
@@ -45,7 +33,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-KRAFT_VERSION: Final = "kraft.version"
+    from quorate.storage.files import FileSystem
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,6 +102,13 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="this node joins a quorum that others form",
     )
     voters.add_argument(
+        "--statefulset",
+        metavar="NAMESPACE/NAME",
+        help="this node is a pod of that StatefulSet: the first pod founds a quorum where no pod"
+        " knows one and ConfigMap NAME-bootstrap does not exist, and any other disk joins; a"
+        " directory that is formatted is left alone",
+    )
+    voters.add_argument(
         "-I",
         "--initial-controllers",
         metavar="ID@HOST:PORT:DIRECTORY[,...]",
@@ -139,22 +134,17 @@ def random_uuid(arguments: argparse.Namespace) -> int:
 # --- format ---------------------------------------------------------------------------------------
 
 
-@named_value
-class FormatPlan:
-    """What is to be written where; `kind` as Kafka's tool calls the directory."""
-
-    directory: str
-    kind: str
-    formatting: Formatting
-    metadata_version: int
-
-
 def format_storage(arguments: argparse.Namespace) -> int:
     """Format the directory of the properties; 1 when anything is wrong."""
     where: str = arguments.config
     try:
         config = load_config(arguments.config, os.environ)
         where = config.log.directory
+        if arguments.statefulset is not None:
+            from quorate.cli.storage_statefulset import format_pod
+
+            format_pod(arguments, config)
+            return 0
         plan = make_plan(arguments, config)
         if _is_formatted(plan, may_be=arguments.ignore_formatted):
             print("All of the log directories are already formatted.")
@@ -164,16 +154,10 @@ def format_storage(arguments: argparse.Namespace) -> int:
             from quorate.cli.storage_founding import refuse_rival
 
             refuse_rival(arguments, config, plan.formatting.meta.cluster_id)
-        print(
-            f"Formatting {plan.kind} {plan.directory}"
-            f" with {METADATA_VERSION} {plan.metadata_version}."
-        )
         fs = OsFileSystem()
         fs.make_dirs(plan.directory)
         with DirectoryLock(plan.directory):
-            format_directory(
-                fs, plan.directory, plan.formatting, timestamp_ms=time.time_ns() // 1_000_000
-            )
+            write_plan(fs, plan)
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
@@ -201,154 +185,6 @@ def _is_formatted(plan: FormatPlan, *, may_be: bool) -> bool:
     return True
 
 
-def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> FormatPlan:
-    """Make sense of the flags. Raises CommandError that names the flag and the remedy."""
-    cluster_id = parse_cluster_id("--cluster-id", arguments.cluster_id)
-    levels = _levels(arguments.feature)
-    kraft_version = levels.pop(KRAFT_VERSION, 0 if config.quorum.voters.voters else 1)
-    directory_id = DirectoryId(draw_uuid())
-    kind, voters = "dynamic metadata directory", None
-    if kraft_version == 0:
-        _check_static(arguments, config)
-        kind = "metadata directory"
-    elif config.quorum.voters.voters:
-        raise CommandError(
-            f"--feature: {KRAFT_VERSION}=1 keeps the voters in the log: remove"
-            " controller.quorum.voters from the properties, set controller.quorum.bootstrap.servers"
-        )
-    elif arguments.first_bootstrap:
-        raise CommandError(
-            f"--first-bootstrap is for {KRAFT_VERSION}=0 only: leave it out, the directory ids of"
-            " the voters tell a new disk from a lost one"
-        )
-    elif arguments.standalone:
-        kind = "dynamic metadata voter directory"
-        key = ReplicaKey(config.node_id, directory_id)
-        voters = VoterSet.of([Voter(key, config.endpoints)])
-    elif arguments.initial_controllers is not None:
-        kind = "dynamic metadata voter directory"
-        voters = _initial_voters(arguments.initial_controllers, config)
-        directory_id = _own_directory(voters, config)
-    elif not arguments.no_initial_controllers:
-        raise CommandError(
-            "one of --standalone, --initial-controllers and --no-initial-controllers is needed:"
-            " who votes first must be said, or two halves could found two clusters"
-        )
-    meta = MetaProperties(config.node_id, cluster_id, directory_id)
-    return FormatPlan(
-        directory=config.log.directory,
-        kind=kind,
-        formatting=Formatting(
-            meta=meta,
-            records=bootstrap_records(levels),
-            voters=voters,
-            is_first_bootstrap=arguments.first_bootstrap,
-        ),
-        metadata_version=levels.get(METADATA_VERSION, METADATA_VERSION_LATEST),
-    )
-
-
-def bootstrap_records(levels: Mapping[str, int]) -> list[bytes]:
-    """The first metadata, encoded: metadata.version, the latest unless named, then the others."""
-    first = {METADATA_VERSION: METADATA_VERSION_LATEST} | dict(levels)
-    return [
-        encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
-        for name, level in first.items()
-    ]
-
-
-def _levels(items: list[str]) -> dict[str, int]:
-    ranges = {feature.name: feature for feature in SUPPORTED_FEATURES}
-    levels: dict[str, int] = {}
-    for item in items:
-        name, text = parse_setting("--feature", item)
-        known = ranges.get(name)
-        if known is None:
-            raise CommandError(f"--feature: {name} is not known: use one of {', '.join(ranges)}")
-        try:
-            level = whole_number(text, minimum=known.min_level, maximum=known.max_level)
-        except ValueError:
-            raise CommandError(
-                f"--feature: {name} has no level {text!r}: use {known.min_level} to"
-                f" {known.max_level}"
-            ) from None
-        if name in levels:
-            raise CommandError(f"--feature: {name} is given twice: name each feature once")
-        levels[name] = level
-    return levels
-
-
-def _check_static(arguments: argparse.Namespace, config: ControllerConfig) -> None:
-    given = [
-        flag
-        for flag, is_given in (
-            ("--standalone", arguments.standalone),
-            ("--initial-controllers", arguments.initial_controllers is not None),
-            ("--no-initial-controllers", arguments.no_initial_controllers),
-        )
-        if is_given
-    ]
-    if given:
-        raise CommandError(
-            f"{given[0]} is for {KRAFT_VERSION}=1, but here the voters stand in the properties:"
-            " leave it out, or remove controller.quorum.voters and --feature kraft.version=0"
-        )
-    if not config.quorum.voters.voters:
-        raise CommandError(
-            f"--feature: {KRAFT_VERSION}=0 keeps the voters in the properties: set"
-            " controller.quorum.voters"
-        )
-
-
-def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
-    voters: dict[NodeId, Voter] = {}
-    for item in text.split(","):
-        node_text, at, rest = item.strip().partition("@")
-        address, _, directory = rest.rpartition(":")
-        if not at or ":" not in address or not is_whole_number(node_text, maximum=NODE_ID_MAX):
-            raise CommandError(
-                f"--initial-controllers: {item!r}: write ID@HOST:PORT:DIRECTORY, the directory's"
-                " id as `quorate storage random-uuid` prints it"
-            )
-        try:
-            host, port = parse_address("--initial-controllers", address)
-            directory_id = parse_directory_id(directory)
-        except ConfigError as error:
-            raise CommandError(str(error)) from error
-        except ValueError as error:
-            raise CommandError(f"--initial-controllers: {item!r}: {error}") from error
-        node_id = NodeId(int(node_text))
-        if node_id in voters:
-            raise CommandError(
-                f"--initial-controllers: node {node_id} is there twice: name each voter once"
-            )
-        endpoint = Endpoint(config.peers.name, host, port)
-        for other in voters.values():
-            if directory_id == other.key.directory_id:
-                raise CommandError(
-                    f"--initial-controllers: nodes {other.key.node_id} and {node_id} have one"
-                    " directory id: draw each its own with `quorate storage random-uuid`"
-                )
-            if endpoint in other.endpoints:
-                raise CommandError(
-                    f"--initial-controllers: nodes {other.key.node_id} and {node_id} have one"
-                    f" address, {address}: give each its own"
-                )
-        voters[node_id] = Voter(ReplicaKey(node_id, directory_id), (endpoint,))
-    return VoterSet.of(voters.values())
-
-
-def _own_directory(voters: VoterSet, config: ControllerConfig) -> DirectoryId:
-    """The directory id under which the first voters know this node."""
-    own = next((voter.key for voter in voters if voter.key.node_id == config.node_id), None)
-    if own is None or own.directory_id is None:
-        raise CommandError(
-            f"--initial-controllers: node.id {config.node_id} is not among them: add it, or use"
-            " --no-initial-controllers for a node that joins later"
-        )
-    return own.directory_id
-
-
 # --- info -----------------------------------------------------------------------------------------
 
 
@@ -373,7 +209,7 @@ def show_info(arguments: argparse.Namespace) -> int:
         path = f"{directory}/{META_PROPERTIES}"
         # A start draws the id of a directory that has none.
         is_nameless = lacks_directory_id(fs, path)
-        meta = read_meta(fs, path, new_directory_id=_new_directory_id()) if is_there else None
+        meta = read_meta(fs, path, new_directory_id=new_directory_id()) if is_there else None
     except StorageError as error:
         problems.append(str(error))
     else:
@@ -395,13 +231,13 @@ def show_info(arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
+def _why_no_start(fs: FileSystem, config: ControllerConfig) -> list[str]:
     """What recovery would refuse. A directory in use is judged by its owner, who changes it."""
     directory = config.log.directory
     try:
         DirectoryLock(directory).check()
         if fs.exists(f"{directory}/{LOG_DIR}"):
-            settings = replace(storage_config(config), new_directory_id=_new_directory_id())
+            settings = replace(storage_config(config), new_directory_id=new_directory_id())
             examine(fs, directory, settings, is_rescue=False)
     except DirectoryInUseError:
         return []
@@ -410,10 +246,6 @@ def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
     except OSError as error:
         return [problem_of(error, directory)]
     return []
-
-
-def _new_directory_id() -> DirectoryId:
-    return DirectoryId(draw_uuid())
 
 
 def _properties(meta: MetaProperties | None, *, is_nameless: bool) -> dict[str, str]:

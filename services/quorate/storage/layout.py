@@ -18,6 +18,7 @@ FLUSHED_END: Final = "flushed-end"
 HEALING: Final = "healing"
 RIVAL: Final = "rival"
 FIRST_BOOTSTRAP: Final = "first-bootstrap"
+FOUNDING: Final = "founding"
 RESCUE: Final = "rescue"
 LOCK: Final = ".lock"
 

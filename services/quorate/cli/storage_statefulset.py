@@ -1,0 +1,304 @@
+"""Formats the disk of a pod: pod 0 founds the quorum of its StatefulSet, every other disk joins.
+
+A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
+that it has never known a leader, refuses the connection, or provably does not exist. The record is
+created before the directory is formatted, so before the new quorum can acknowledge anything. It
+names the directory id that this disk has noted beforehand (`storage.founding`): after a crash at
+any step the disk that began goes on, and every other one joins.
+
+What cannot be told ends with status 1, so that kubelet tries again. A disk that joins is always
+safe, and a formatted one is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from quorate.admin.statefulset import statefulset_at
+from quorate.autojoin.bootstrap_record import BootstrapRecord
+from quorate.cli.identities import parse_cluster_id
+from quorate.cli.leader_probe import Standing, ask_for_leader, kind_for
+from quorate.cli.output import CommandError
+from quorate.cli.stateful_set import FLAG, StatefulSetObjects
+from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
+from quorate.cli.storage_recover import parse_ignored
+from quorate.records.ids import ReplicaKey
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.founding import end_founding, read_founding, write_founding
+from quorate.storage.layout import LOG_DIR, META_PROPERTIES, QUORUM_STATE
+from quorate.storage.lock import DirectoryLock
+from quorate.storage.meta import read_meta
+from quorate.storage.quorum_state import read_quorum_state
+from quorate.storage.rescue_record import refuse_unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from quorate.cli.leader_probe import Answer
+    from quorate.client.calls import Address
+    from quorate.consensus.config import ControllerConfig
+    from quorate.records.ids import ClusterId, DirectoryId
+    from quorate.storage.files import FileSystem
+
+FOUNDER: Final = 0
+# Pods of a first installation start at one moment: names appear and ports open within seconds.
+ROUNDS: Final = 5
+PAUSE_S: Final = 1.0
+_KNOWING: Final = (Standing.LEADS, Standing.LEADERLESS)
+_NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
+
+
+class Verdict(Enum):
+    """What the answers of all other pods say together."""
+
+    QUORUM = "a pod knows a quorum"
+    NO_QUORUM = "no pod knows a quorum"
+    UNKNOWN = "it cannot be told"
+
+
+def judge_pods(answers: Iterable[Answer]) -> Verdict:
+    """A quorum that one pod knows is there; that there is none takes proof from every pod."""
+    standings = [answer.standing for answer in answers]
+    if any(standing in _KNOWING for standing in standings):
+        return Verdict.QUORUM
+    if all(standing in _NOT_KNOWING for standing in standings):
+        return Verdict.NO_QUORUM
+    return Verdict.UNKNOWN
+
+
+def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
+    """Found, join, or leave the directory as it is.
+
+    Raises CommandError, ConfigError, StorageError or OSError where neither is safe or possible.
+    """
+    cluster_id = parse_cluster_id("--cluster-id", arguments.cluster_id)
+    address = statefulset_at(arguments.statefulset, os.environ, key=FLAG)
+    if address is None:
+        raise CommandError(f"{FLAG} is '': write NAMESPACE/NAME")
+    objects = StatefulSetObjects(address=address)
+    fs = OsFileSystem()
+    directory = config.log.directory
+    refuse_unfinished(fs, directory)
+    if fs.exists(f"{directory}/{META_PROPERTIES}"):
+        print(f"{directory} is formatted already")
+        end_founding(fs, directory)
+        _keep_record(fs, directory, objects)
+        return
+    pod = _PodFormat(arguments, config, objects, fs, cluster_id)
+    fs.make_dirs(directory)
+    with DirectoryLock(directory), _interrupted_by_sigterm():
+        pod.run()
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM is Ctrl-C. Without a handler the first process of a container never hears of it.
+
+    What is interrupted goes on at the next start.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _keep_record(fs: FileSystem, directory: str, objects: StatefulSetObjects) -> None:
+    """A disk that has been in an epoch proves that there is a quorum: there has to be its record.
+
+    Quorums of releases before have none without an operator. A controller starts without it, too.
+    """
+    try:
+        election = read_quorum_state(fs, f"{directory}/{LOG_DIR}/{QUORUM_STATE}")
+        meta = read_meta(fs, f"{directory}/{META_PROPERTIES}")
+        if meta is None or election is None or election.epoch == 0:
+            return
+        if objects.read_record() is None and objects.create_record(
+            BootstrapRecord(meta.cluster_id), objects.look().labels
+        ):
+            print(f"ConfigMap {objects.record_name} is created: cluster {meta.cluster_id} exists")
+    except StorageError:
+        # The controller says it, and what helps.
+        return
+    except CommandError as error:
+        print(f"warning: {error}", file=sys.stderr)
+
+
+class _PodFormat:
+    """The formatting of one empty disk."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        config: ControllerConfig,
+        objects: StatefulSetObjects,
+        fs: FileSystem,
+        cluster_id: ClusterId,
+    ) -> None:
+        """Raises CommandError where this node is no pod of the StatefulSet."""
+        self._arguments = arguments
+        self._config = config
+        self._objects = objects
+        self._fs = fs
+        self._cluster_id = cluster_id
+        self._directory = config.log.directory
+        endpoint = config.endpoints[0]
+        pod, _, self._domain = endpoint.host.partition(".")
+        self._port = endpoint.port
+        if pod != f"{objects.name}-{config.node_id}":
+            raise CommandError(
+                f"{FLAG}: this node is {endpoint.host} in advertised.listeners, which does not"
+                f" begin with the name of pod {config.node_id}, {objects.name}-{config.node_id}:"
+                f" correct advertised.listeners, node.id or {FLAG}"
+            )
+
+    def run(self) -> None:
+        """Found or join. Raises CommandError where neither is safe yet."""
+        if self._config.node_id != FOUNDER:
+            self._join_as_other()
+            return
+        record = self._objects.read_record()
+        directory_id = read_founding(self._fs, self._directory)
+        if record is None:
+            record = self._begin(directory_id)
+            if record is None:
+                return
+            directory_id = read_founding(self._fs, self._directory)
+        if record.first is not None and record.first == self._key(directory_id):
+            self._found(record)
+        else:
+            self._join_recorded(record)
+
+    def _key(self, directory_id: DirectoryId | None) -> ReplicaKey | None:
+        return None if directory_id is None else ReplicaKey(self._config.node_id, directory_id)
+
+    # --- who knows a quorum -----------------------------------------------------------------------
+
+    def _ask(self, settled: Sequence[Verdict]) -> tuple[Verdict, list[Answer]]:
+        """The verdict of the other pods; one that is not settled may be another one in a moment."""
+        servers = self._others()
+        kind = kind_for(self._arguments, [self._config])
+        for left in reversed(range(ROUNDS)):
+            answers = ask_for_leader(servers, self._cluster_id, kind)
+            verdict = judge_pods(answers)
+            if verdict in settled or not (left and servers):
+                break
+            print(f"{verdict.value}: asks again", flush=True)
+            time.sleep(PAUSE_S)
+        return verdict, answers
+
+    def _others(self) -> list[Address]:
+        """The addresses of the other pods that the StatefulSet wants now.
+
+        Its service has no more to say: it leads to some of the same pods.
+        """
+        ignored = parse_ignored(self._arguments.ignore_server)
+        dot = "." if self._domain else ""
+        servers = [
+            (f"{self._objects.name}-{ordinal}{dot}{self._domain}", self._port)
+            for ordinal in self._objects.look().ordinals
+            if ordinal != self._config.node_id
+        ]
+        return [server for server in servers if server not in ignored]
+
+    # --- founding ---------------------------------------------------------------------------------
+
+    def _begin(self, directory_id: DirectoryId | None) -> BootstrapRecord | None:
+        """There is no record: create it where no pod knows a quorum. None: this disk has joined."""
+        verdict, answers = self._ask((Verdict.QUORUM, Verdict.NO_QUORUM))
+        if verdict is Verdict.QUORUM:
+            print(f"a quorum is known: {_words(answers, _KNOWING)}: this disk joins it")
+            self._join(self._cluster_id)
+            return None
+        if verdict is Verdict.UNKNOWN:
+            settled = (*_KNOWING, *_NOT_KNOWING)
+            unclear = [answer for answer in answers if answer.standing not in settled]
+            raise CommandError(
+                f"{FLAG}: {'; '.join(map(str, unclear))}: a quorum may be there, so none is"
+                " founded. See to DNS, the network and the certificates between the pods, and that"
+                " those pods run; `kubectl delete pod --force` takes the name of one away whose"
+                " node is gone for good"
+            )
+        if directory_id is None:
+            directory_id = new_directory_id()
+            write_founding(self._fs, self._directory, directory_id)
+        mine = BootstrapRecord(self._cluster_id, self._key(directory_id))
+        print(f"no pod knows a quorum: {'; '.join(map(str, answers)) or 'there is no other pod'}")
+        if self._objects.create_record(mine, self._objects.look().labels):
+            return mine
+        record = self._objects.read_record()
+        if record is None:
+            raise CommandError(
+                f"{FLAG}: ConfigMap {self._objects.record_name} was there and is gone again: try"
+                " again"
+            )
+        return record
+
+    def _found(self, record: BootstrapRecord) -> None:
+        """Go on with what the record says that this disk has begun."""
+        assert record.first is not None, "it names this disk"
+        print(f"ConfigMap {self._objects.record_name} names this disk: this one is founded here")
+        self._write(record.cluster_id, record.first.directory_id, is_founder=True)
+
+    # --- joining ----------------------------------------------------------------------------------
+
+    def _join_as_other(self) -> None:
+        print(f"pod {FOUNDER} founds quorums: this disk joins")
+        cluster_id = self._cluster_id
+        try:
+            record = self._objects.read_record()
+        except CommandError as error:
+            # A disk under another cluster id is refused by the quorum and says so: no harm is done.
+            print(f"warning: {error}", file=sys.stderr)
+        else:
+            cluster_id = cluster_id if record is None else record.cluster_id
+        self._join(cluster_id)
+
+    def _join_recorded(self, record: BootstrapRecord) -> None:
+        """The record is another disk's: wait for a pod that may know that quorum, and join it."""
+        name = self._objects.record_name
+        verdict, answers = self._ask((Verdict.QUORUM, Verdict.UNKNOWN))
+        if verdict is Verdict.NO_QUORUM:
+            raise CommandError(
+                f"{FLAG}: ConfigMap {name} says that cluster {record.cluster_id} has a quorum, but"
+                " this disk is empty and no pod knows it"
+                f" ({'; '.join(map(str, answers)) or 'there is no other pod'}): waits for one that"
+                " does. Only if all its disks were deleted or lost for good (an emptyDir goes with"
+                f" its pod), `kubectl delete configmap {name} --namespace"
+                f" {self._objects.namespace}` lets this pod found a new and empty quorum"
+            )
+        print(f"the quorum is known by ConfigMap {name}: this disk joins it")
+        self._join(record.cluster_id)
+
+    def _join(self, cluster_id: ClusterId) -> None:
+        self._write(cluster_id, None, is_founder=False)
+
+    def _write(
+        self, cluster_id: ClusterId, directory_id: DirectoryId | None, *, is_founder: bool
+    ) -> None:
+        if cluster_id != self._cluster_id:
+            print(f"the record's cluster id counts: {cluster_id}, not {self._cluster_id}")
+        flags = vars(self._arguments) | {
+            "cluster_id": str(cluster_id),
+            "standalone": is_founder,
+            "no_initial_controllers": not is_founder,
+        }
+        plan = make_plan(argparse.Namespace(**flags), self._config, directory_id)
+        write_plan(self._fs, plan)
+        end_founding(self._fs, self._directory)
+
+
+def _words(answers: Iterable[Answer], standings: Sequence[Standing]) -> str:
+    return "; ".join(str(answer) for answer in answers if answer.standing in standings)
