@@ -139,7 +139,7 @@ class Pods:
                     value = fields[path]
                 case {"configMapKeyRef": {"name": config_map, "key": key}}:
                     value = one(self._objects, "ConfigMap", config_map)["data"][key]
-            told[item["name"]] = re.sub(r"\$\((\w+)\)", lambda found: told[found[1]], value)
+            told[item["name"]] = expanded([value], told)[0]
         return {key: self._moved(ordinal, value) for key, value in told.items()}
 
     # --- processes --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Pods:
     ) -> subprocess.CompletedProcess[str]:
         """A container that ends by itself."""
         environment = self.environment(ordinal, container.get("env", ()))
-        return self.run(ordinal, words_of(container), environment)
+        return self.run(ordinal, expanded(words_of(container), environment), environment)
 
     def start(self, ordinal: int, name: str) -> None:
         """A container that stays."""
@@ -224,6 +224,11 @@ class Pods:
 def place(ordinal: int) -> int:
     """The number of a pod among the networks, whose first one is 1."""
     return ordinal + 1
+
+
+def expanded(words: Sequence[str], told: Mapping[str, str]) -> list[str]:
+    """The words with `$(NAME)` replaced by variables, as Kubernetes does."""
+    return [re.sub(r"\$\((\w+)\)", lambda found: told[found[1]], word) for word in words]
 
 
 def words_of(container: dict[str, Any]) -> list[str]:

@@ -125,23 +125,21 @@ def test_before_a_controller_stops_its_sidecar_is_asked(helm: Helm) -> None:
     assert "admin.statefulset=default/q-quorate\n" in files["admin.properties"]
 
 
-def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: Helm) -> None:
+def test_a_pods_account_may_do_no_more_than_format_and_sidecar_need(helm: Helm) -> None:
     objects = helm.objects()
 
-    assert one(objects, "Role", "q-quorate")["rules"] == [
-        {
-            "apiGroups": ["apps"],
-            "resources": ["statefulsets"],
-            "resourceNames": ["q-quorate"],
-            "verbs": ["get"],
-        },
-        {
-            "apiGroups": [""],
-            "resources": ["namespaces"],
-            "resourceNames": ["default"],
-            "verbs": ["get"],
-        },
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+    allowed = [
+        (resource, verb, rule.get("resourceNames"))
+        for rule in one(objects, "Role", "q-quorate")["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    assert allowed == [
+        ("statefulsets", "get", ["q-quorate"]),
+        ("namespaces", "get", ["default"]),
+        ("configmaps", "get", ["q-quorate-bootstrap"]),
+        ("configmaps", "create", None),
+        ("events", "create", None),
     ]
     subject = one(objects, "RoleBinding", "q-quorate")["subjects"][0]["name"]
     pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
@@ -151,7 +149,7 @@ def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: H
         for c in [*pod["initContainers"], *pod["containers"]]
         if "account" in [mount["name"] for mount in c["volumeMounts"]]
     ]
-    assert having == ["admin"]
+    assert having == ["format", "admin"]
 
 
 def test_a_pod_is_not_ready_before_it_could_read_its_statefulset(helm: Helm) -> None:
@@ -377,3 +375,15 @@ def test_the_operator_may_change_only_what_is_its_own(helm: Helm) -> None:
     assert ("configmaps", "delete") not in allowed
     assert ("configmaps", "update") not in allowed
     assert not [resource for resource, _ in allowed if resource in ("secrets", "pods/exec")]
+
+
+@pytest.mark.parametrize("operator", ["false", "true"])
+def test_the_founding_of_the_quorum_is_recorded_with_and_without_an_operator(
+    helm: Helm, operator: str
+) -> None:
+    objects = helm.objects("--set", f"operator.enabled={operator}")
+
+    assert container(objects, "format")["args"] == [
+        *("storage", "format", "--config=/etc/quorate/config/controller.properties"),
+        *("--cluster-id=$(CLUSTER_ID)", "--statefulset=default/q-quorate"),
+    ]

@@ -77,9 +77,14 @@ def api_servers(
 ) -> Iterator[dict[int, ApiServer]]:
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp("api")
+        config_maps: dict[str, dict[str, Any]] = {}
         yield {
             ordinal: stack.enter_context(
-                ApiServer(folder / str(ordinal), net.NAMESPACES / network.namespace(place(ordinal)))
+                ApiServer(
+                    folder / str(ordinal),
+                    net.NAMESPACES / network.namespace(place(ordinal)),
+                    config_maps,
+                )
             )
             for ordinal in ORDINALS
         }
