@@ -201,7 +201,12 @@ class MetadataApplication:
     # --- snapshots --------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Once a second: snapshots that are due by time, or to be read again."""
+        """Once a second: snapshots that are due by time, or to be read again.
+
+        A leader that waited for another quorum to end becomes active.
+        """
+        if not self.controller.is_active:
+            self.advance()
         self._snapshotter.recheck(self._consider_snapshot)
         self._consider_snapshot()
 

@@ -48,8 +48,9 @@ class LeaderSearch:
         replica = core.replica
         # A leader that contradicts this log is in contact, and has a warning of its own.
         is_contradicted = replica.contradictions.standing(replica.epoch) is not None
-        # So has another quorum: this replica looks for no leader any more (rule 34).
-        if core.hears_leader or is_contradicted or replica.rival is not None:
+        # So has another quorum (rule 34).
+        is_second = replica.rival is not None or replica.second_quorum.is_met
+        if core.hears_leader or is_contradicted or is_second:
             self._since_s, self._next_s = now_s, now_s + FIRST_AFTER_S
             return None
         if now_s < self._next_s:

@@ -25,6 +25,7 @@ from quorate.consensus.part_settings import raft_config, storage_config
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.room import Room
+from quorate.consensus.second_quorum_alarm import SecondQuorumAlarm
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
@@ -77,10 +78,11 @@ class Opened:
 
 @value
 class Peers:
-    """The calls to the other controllers, and the search for the leader among them."""
+    """The calls to the other controllers, and what is looked for among them."""
 
     client: RaftClient
     search: LeaderSearch
+    alarm: SecondQuorumAlarm
 
 
 @value
@@ -198,7 +200,7 @@ class Node:
             transport=config.transport,
         )
         undo.push_async_callback(client.close)
-        self._peers = Peers(client, LeaderSearch(core, client.outcomes))
+        self._peers = Peers(client, LeaderSearch(core, client.outcomes), SecondQuorumAlarm(core))
         # A port that is taken must be known before the core does anything.
         self._listeners = listeners = self._make_listeners(core, driver, hosted)
         undo.push_async_callback(listeners.stop)
@@ -313,6 +315,9 @@ class Node:
         missing = self._peers.search.look()
         if missing is not None:
             log.warning(missing)
+        second_quorum = self._peers.alarm.look()
+        if second_quorum is not None:
+            log.error(second_quorum)
         self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():

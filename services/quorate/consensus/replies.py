@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
-    """Whom a client that is refused should ask: not this controller, where it is stopping."""
-    known = driver.core.replica.leader_info
-    return LeaderInfo(None, known.epoch) if driver.is_stopping else known
+    """Whom a client that is refused should ask: not this controller, where it cannot answer."""
+    replica = driver.core.replica
+    known = replica.leader_info
+    is_away = driver.is_stopping or replica.second_quorum.is_met
+    return LeaderInfo(None, known.epoch) if is_away else known
 
 
 def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:

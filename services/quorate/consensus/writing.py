@@ -101,8 +101,10 @@ class Writing:
         futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
         if not self.decides:
             info = leader_to_ask(self._driver)
+            second_quorum = self._driver.core.replica.second_quorum.remark()
+            why = second_quorum or "this controller is not active"
             for future in futures:
-                refuse(future, not_controller(info, "this controller is not active"))
+                refuse(future, not_controller(info, why))
             return futures
         if self._spans is not None:
             for future in futures:

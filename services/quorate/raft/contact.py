@@ -64,6 +64,8 @@ class Contact:
         """This log and the leader's are known to agree again."""
         r = self.r
         r.out.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
+        if isinstance(r.role, Follower):
+            r.second_quorum.take_back(r.role.leader_id, r.epoch)
 
     def failed(self, kind: CallKind, call: Call, role: Follower, failure: CallFailure) -> None:
         """There is no answer, or none that can be read."""
@@ -96,6 +98,10 @@ class Contact:
             r.readiness.refused_until = until
             if not role.has_ended:
                 role.fetch_deadline = until
+        if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
+            # This leader has compared both logs, and has other voters at the same place (rule 34).
+            reason = "it has other voters where this log has the same epoch"
+            r.second_quorum.prove(role.leader_id, r.epoch, reason)
         # Somebody else may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error

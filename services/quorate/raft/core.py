@@ -140,8 +140,13 @@ class RaftCore:
 
     @property
     def hears_leader(self) -> bool:
-        """It leads, or follows a leader that answers it, and that it believes (rule 29)."""
+        """It leads, or follows a leader that answers it, and that it believes (rule 29).
+
+        While there is another quorum none of this one is to be relied on (rule 34).
+        """
         r = self.replica
+        if r.second_quorum.is_met:
+            return False
         if isinstance(r.role, Leader):
             return True
         return self.suspecting.hears_leader() and r.contradictions.standing(r.epoch) is None

@@ -46,7 +46,7 @@ def describe(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         leader=r.leader_info,
         now_ms=now,
-        remarks=tuple(remarks(r, refusals)),
+        remarks=(*second_quorum_remarks(r), *remarks(r, refusals)),
         kraft_version=r.log.kraft_version,
         uncommitted_voter_change=uncommitted_change(r),
         decommissioned=r.voters.decommissioned,
@@ -155,6 +155,12 @@ def _abstention(replica: Replica) -> str:
     if missing := unheard(replica):
         return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"
     return f"{why}, and has yet to catch up"
+
+
+def second_quorum_remarks(replica: Replica) -> list[str]:
+    """The line about another quorum, which the log has as an error of its own."""
+    line = replica.second_quorum.remark()
+    return [] if line is None else [line]
 
 
 def remarks(replica: Replica, refusals: Refusals) -> list[str]:

@@ -122,6 +122,8 @@ class Following:
         problem = self.trusting.contradiction(role, response)
         if problem is not None:
             contact.not_believed(role, problem)
+            if self.trusting.shows_another_quorum(response):
+                self.r.second_quorum.prove(role.leader_id, self.r.epoch, problem)
         elif response.diverging is not None:
             self._cut(response.diverging)
         else:

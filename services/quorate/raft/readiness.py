@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.notes import NoteKind
+from quorate.raft.second_quorum import SecondQuorum
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Readiness:
         self._out = out
         self.is_loaded = True
         self.rival = rival
+        self.second_quorum = SecondQuorum(config, timers, out)
         # Until when a leader's word holds that another process is this voter.
         self.refused_until: Millis | None = None
         # Since when the disk has owed a flush without any progress; None while it owes none.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerRequest
     from quorate.raft.rival import Rival
     from quorate.raft.roles import Role, Suspicion
+    from quorate.raft.second_quorum import SecondQuorum
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
@@ -84,6 +85,11 @@ class Replica:
     def abstains(self) -> bool:
         """Rule 8: whether it takes no part in elections, since it may have forgotten a vote."""
         return self.abstention.is_on
+
+    @property
+    def second_quorum(self) -> SecondQuorum:
+        """Rule 34: another quorum of this cluster, met by one voter of several."""
+        return self.readiness.second_quorum
 
     @property
     def rival(self) -> Rival | None:

@@ -40,6 +40,15 @@ class Trusting:
             return misfit(response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id)
         return None
 
+    def shows_another_quorum(self, response: FetchResponse) -> bool:
+        """True for what no leader of this quorum says, whatever its disk has lost (rule 34)."""
+        r = self.r
+        if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
+            return True
+        if response.diverging is None:
+            return False
+        return r.log.truncation_point(response.diverging).offset < r.high_watermark
+
     def _committed(self) -> str:
         return f"and everything below {self.r.high_watermark} is committed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ from quorate.raft import api
 from quorate.raft.messages import (
     ProposalResponse,
 )
+from quorate.raft.second_quorum import PROOFS
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UUID_BYTES, Epoch, Offset
+from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset
 from tests.unit.consensus.conftest import CALLER, REGISTRATION, eventually
 
 if TYPE_CHECKING:
@@ -198,3 +200,31 @@ async def test_after_a_pause_no_second_process_takes_the_place_of_a_broker(
     reply = await stack.write(second)
     assert isinstance(reply, RegisterBrokerReply)
     assert reply.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+async def test_while_there_is_another_quorum_a_leader_takes_no_writes(open_stack: Open) -> None:
+    """What the core takes for one is tested with it (rule 34)."""
+    stack = await open_stack()
+    application, replica = stack.application, stack.driver.core.replica
+    before = stack.driver.progress
+    assert before is not None
+    application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    for _ in range(PROOFS):
+        replica.second_quorum.prove(NodeId(7), Epoch(5), "its log diverges")
+
+    application.progressed(before)
+    # What is committed is replayed in the next turn of the loop.
+    await asyncio.sleep(0)
+    application.tick()
+
+    assert not application.controller.is_active
+    with pytest.raises(ControllerApiError, match=r"node 7, .* leads another quorum") as refused:
+        await application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    assert refused.value.error is ErrorCode.NOT_CONTROLLER
+    assert refused.value.leader is not None
+    assert refused.value.leader.leader_id is None
+
+    replica.second_quorum.take_back(NodeId(7), Epoch(5))
+    application.tick()
+
+    assert application.controller.is_active

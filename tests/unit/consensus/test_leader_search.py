@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.consensus.leader_search import EVERY_S, FIRST_AFTER_S, SERVERS_MAX, LeaderSearch
 from quorate.raft import messages as m
 from quorate.raft.rival import Rival
+from quorate.raft.second_quorum import PROOFS
 from quorate.records.ids import Epoch, Millis, NodeId
 from quorate.records.voters import VoterSet
 from tests.unit.raft import cores
@@ -103,3 +104,13 @@ def test_one_line_names_a_bounded_number_of_servers() -> None:
     line = search.look() or ""
     assert line.count("not asked yet") == SERVERS_MAX
     assert line.endswith("; and 3 more")
+
+
+def test_while_another_quorum_is_met_that_is_told_instead() -> None:
+    search, _, clock = search_of(1, 2, 3)
+    second_quorum = search._core.replica.second_quorum
+    for _ in range(PROOFS):
+        second_quorum.prove(NodeId(7), Epoch(5), "why")
+    for _ in range(100):
+        assert search.look() is None
+        clock.now_s += 1

@@ -104,6 +104,8 @@ def test_rule_34_nothing_is_given_up_for_the_log_of_another_quorum(
     assert update.effects == ()
     assert not core.hears_leader
     assert any("its log is of another quorum" in line for line in core.remarks())
+    # It is a proof, whatever is committed (`second_quorum`).
+    assert core.following.trusting.shows_another_quorum(answer)
 
 
 @pytest.mark.parametrize(

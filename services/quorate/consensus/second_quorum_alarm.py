@@ -1,0 +1,32 @@
+"""Logs an error while a controller meets another quorum of its cluster: at once, then each minute.
+
+Operators have to act on it: each of the two quorums acknowledges writes that the other one lacks.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.core import RaftCore
+
+EVERY_S: Final = 60.0
+
+
+class SecondQuorumAlarm:
+    """Looks once a second."""
+
+    def __init__(self, core: RaftCore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._second_quorum, self._clock = core.replica.second_quorum, clock
+        self._next_s = clock()
+
+    def look(self) -> str | None:
+        """The error that is due now; None where none is."""
+        line, now_s = self._second_quorum.remark(), self._clock()
+        if line is None or now_s < self._next_s:
+            return None
+        self._next_s = now_s + EVERY_S
+        return line
