@@ -1,0 +1,160 @@
+"""Pod 0 founds one quorum, and no second one: whatever it cannot ask, and whoever lost its disk."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
+from tests.e2e.committing import Committing
+from tests.e2e.nodes import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.cluster import Cluster, Release
+    from tests.e2e.cluster_lock import ClusterLock
+    from tests.e2e.nodes import Nodes
+
+log = logging.getLogger(__name__)
+FAILURES_MIN = 2
+# Kubernetes waits longer after each failure of an init container.
+BACK_WITHIN_S = READY_WITHIN_S + 300.0
+
+
+@contextmanager
+def without_dns_on(cluster: Cluster, nodes: Nodes, node: str) -> Iterator[None]:
+    """No pod of that node gets an answer from DNS."""
+    words = ("get", "node", node, "--output", "jsonpath={.spec.podCIDR}")
+    pods = cluster.kubectl(*words, namespaced=False).strip()
+    rules = [
+        ("PREROUTING", "--source", pods, "--protocol", protocol, "--dport", "53", "--jump", "DROP")
+        for protocol in ("udp", "tcp")
+    ]
+    for rule in rules:
+        nodes.execute(node, "iptables", "--table", "raw", "--insert", *rule)
+    try:
+        yield
+    finally:
+        for rule in rules:
+            nodes.execute(node, "iptables", "--table", "raw", "--delete", *rule)
+
+
+def record_of(release: Release) -> str:
+    return f"{release.fullname}-bootstrap"
+
+
+def disks(release: Release) -> dict[int, str]:
+    """The directory id of each voter."""
+    return {each["id"]: each["directoryId"] for each in release.status()["CurrentVoters"]}
+
+
+def formatting(release: Release) -> dict[str, Any]:
+    """How often pod 0's init container has failed, and the state that it is in."""
+    statuses = release.pod(0)["status"].get("initContainerStatuses", [])
+    return next((each for each in statuses if each["name"] == "format"), {"restartCount": 0})
+
+
+def lose_disk(cluster: Cluster, release: Release) -> None:
+    """Pod 0 comes back with an empty disk."""
+    cluster.kubectl("delete", "pvc", f"data-{release.fullname}-0", "--wait=false")
+    cluster.kubectl("delete", "pod", f"{release.fullname}-0")
+
+
+def leader_by(cluster: Cluster, release: Release, ordinal: int) -> tuple[int, int]:
+    """Leader and epoch by the word of one pod."""
+    words = ("quorate", "metadata-quorum", "--bootstrap-controller", "localhost:9094")
+    said = cluster.kubectl(
+        *("exec", f"{release.fullname}-{ordinal}", "--container", "controller", "--"),
+        *(*words, "--output", "json", "describe", "--status"),
+    )
+    described = json.loads(said)
+    return described["LeaderId"], described["LeaderEpoch"]
+
+
+def test_the_founding_is_recorded_without_an_operator(cluster: Cluster) -> None:
+    release = cluster.release("q")
+    release.install()
+    release.await_voters(0, 1, 2)
+
+    record = cluster.get("configmaps", record_of(release))
+
+    assert record["immutable"] is True
+    assert record["data"] == {
+        "clusterId": release.status()["ClusterId"],
+        "nodeId": "0",
+        "directoryId": disks(release)[0],
+    }
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("has_record", [True, False])
+def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
+    cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes, *, has_record: bool
+) -> None:
+    """Without the record as in a quorum of a release before, whose pods have not restarted."""
+    release = cluster.release("q")
+    release.install()
+    release.await_voters(0, 1, 2)
+    cluster_lock.acquire_alone()
+    spread(release)
+    release.let_lead(1)
+    before, node = disks(release), release.node_of(0)
+    others = release.away_from(node)
+    if not has_record:
+        cluster.kubectl("delete", "configmap", record_of(release))
+
+    def has_tried() -> bool | str:
+        seen = formatting(release)
+        done = seen.get("state", {}).get("terminated", {}).get("exitCode") == 0
+        failed = seen["restartCount"] >= FAILURES_MIN
+        return (done if has_record else failed) or str(seen)
+
+    with Committing(others) as committing:
+        with without_dns_on(cluster, nodes, node):
+            lose_disk(cluster, release)
+            wait_for("pod 0 has tried to format", BACK_WITHIN_S, has_tried)
+            assert release.node_of(0) == node
+            committing.await_more()
+            assert {id_: disk for id_, disk in disks(others).items() if id_} == {
+                id_: disk for id_, disk in before.items() if id_
+            }
+        took_s = wait_for(
+            "the new disk of pod 0 is a voter's",
+            BACK_WITHIN_S,
+            lambda: disks(others).get(0) not in (None, before[0]) or str(disks(others)),
+        )
+        took_s += others.await_voters(0, 1, 2, within_s=BACK_WITHIN_S)
+        log.info(f"three voters are ready {took_s:.1f} s after names are known again")
+
+    log.info(f"longest time without a commit: {committing.judge():.2f} s")
+    assert len({leader_by(cluster, release, ordinal) for ordinal in (0, 1, 2)}) == 1
+
+
+def test_a_quorum_whose_disks_were_deleted_is_founded_again_only_when_its_record_is(
+    cluster: Cluster,
+) -> None:
+    release = cluster.release("q", "replicaCount=1")
+    release.install()
+    release.await_voters(0)
+    before = disks(release)
+    release.uninstall()
+    cluster.kubectl("delete", "pvc", "--selector", f"app.kubernetes.io/instance={release.name}")
+
+    release.install()
+    wait_for(
+        "pod 0 waits",
+        READY_WITHIN_S,
+        lambda: formatting(release)["restartCount"] >= 1 or str(formatting(release)),
+    )
+    words = ("logs", f"{release.fullname}-0", "--container", "format", "--previous")
+    assert f"kubectl delete configmap {record_of(release)}" in cluster.kubectl(*words)
+
+    cluster.kubectl("delete", "configmap", record_of(release))
+    took_s = release.await_voters(0, within_s=BACK_WITHIN_S)
+    log.info(f"founded {took_s:.1f} s after its record was deleted")
+    assert disks(release) != before
