@@ -85,6 +85,8 @@ def test_one_follower_is_told_lies_and_recovers_by_itself(what: str) -> None:
     assert victim.log.end == end, world.seed
     assert any("does not believe" in line for line in victim.core.remarks()), world.seed
     assert world.asked < 40, f"{world.seed}: asked {world.asked} times in 5 s"
+    # A log that diverges there is another quorum's, as long as it is told so (rule 34).
+    assert victim.core.replica.second_quorum.is_met is (what == "diverges below it"), world.seed
     world.believers = ()
     assert world.run(world.now_ms + 10_000, stop=lambda: victim.core.hears_leader), world.seed
     assert leader.application.propose((2,), 40)
