@@ -31,8 +31,9 @@ FAILING_THREADS_MAX: Final = 8
 NAMES_MAX: Final = 1024
 # Part of the time limit after which the last good addresses are used instead of a late answer.
 FALLBACK_SHARE: Final = 0.5
-# NXDOMAIN, and a name without an address. A failure of the DNS server itself is EAI_AGAIN.
-_NO_SUCH_NAME: Final = frozenset(
+# What a lookup of both families at once says for NXDOMAIN, and for a name without an address. It
+# says the same where the server failed for one family and had nothing for the other.
+_DOUBTFUL: Final = frozenset(
     getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
 
@@ -42,7 +43,7 @@ class NameLookupError(OSError):
 
 
 class NoSuchNameError(NameLookupError):
-    """The name provably does not exist, or has no address: a DNS server said so."""
+    """The name provably does not exist: a DNS server said so for each family of addresses."""
 
 
 @value
@@ -93,7 +94,7 @@ class NameResolver:
             problem = NameLookupError(f"{host} cannot be resolved: no answer in {limit_s:g} s")
         except OSError as error:
             reason = error.strerror or str(error) or "no address"
-            is_absent = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME
+            is_absent = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
             kind = NoSuchNameError if is_absent else NameLookupError
             problem = kind(f"{host} cannot be resolved: {reason}")
         except UnicodeError:
@@ -235,7 +236,25 @@ def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int)
 
 
 def _look_up(host: str) -> Addresses:
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    """What the system says. EAI_NONAME only if it says so for each family by itself."""
+    try:
+        return _addresses(host, socket.AF_UNSPEC)
+    except socket.gaierror as error:
+        if error.errno not in _DOUBTFUL:
+            raise
+        doubt = error
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            return _addresses(host, family)
+        except socket.gaierror as error:
+            if error.errno != socket.EAI_NONAME:
+                raise
+            doubt = error
+    raise doubt
+
+
+def _addresses(host: str, family: socket.AddressFamily) -> Addresses:
+    found = socket.getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

@@ -100,7 +100,7 @@ async def test_names_that_failed_before_leave_threads_to_the_others(dns: Dns) ->
     ("code", "is_absent"),
     [
         (socket.EAI_NONAME, True),
-        (socket.EAI_NODATA, True),
+        (socket.EAI_NODATA, False),
         (socket.EAI_AGAIN, False),
         (socket.EAI_FAIL, False),
     ],
@@ -113,6 +113,33 @@ async def test_a_name_that_does_not_exist_is_told_from_a_server_that_fails(
 
     with pytest.raises(NameLookupError, match="one cannot be resolved: why") as raised:
         await NameResolver(fail).resolve("one", limit_s=LIMIT_S)
+    assert isinstance(raised.value, NoSuchNameError) is is_absent
+
+
+@pytest.mark.parametrize("merged", [socket.EAI_NONAME, socket.EAI_NODATA])
+@pytest.mark.parametrize(
+    ("first", "second", "is_absent"),
+    [
+        (socket.EAI_NONAME, socket.EAI_NONAME, True),
+        (socket.EAI_AGAIN, socket.EAI_NONAME, False),
+        (socket.EAI_NONAME, socket.EAI_AGAIN, False),
+        (socket.EAI_AGAIN, socket.EAI_NODATA, False),
+        (socket.EAI_NODATA, socket.EAI_NODATA, False),
+        (socket.EAI_NONAME, socket.EAI_FAIL, False),
+    ],
+)
+async def test_a_name_is_absent_only_if_each_family_is(
+    merged: int, first: int, second: int, *, is_absent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's answer for both at once hides the failure of one."""
+    codes = {socket.AF_UNSPEC: merged, socket.AF_INET: first, socket.AF_INET6: second}
+
+    def fail(_: str, __: None, *, family: socket.AddressFamily, **___: object) -> NoReturn:
+        raise socket.gaierror(codes[family], "why")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(NameLookupError) as raised:
+        await NameResolver().resolve("one", limit_s=LIMIT_S)
     assert isinstance(raised.value, NoSuchNameError) is is_absent
 
 
