@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import io
 import json
+import queue
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 # Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 ANSWER_S: Final = 3.0
+# For a whole answer, however slowly it comes.
+WHOLE_ANSWER_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 # Of the API server's own words.
 WORDS_MAX: Final = 500
@@ -39,6 +45,30 @@ class ApiServer:
         return self._ask(path, json.dumps(body).encode())
 
     def _ask(self, path: str, body: bytes | None) -> bytes:
+        """The whole answer within its time. Raises OSError."""
+        answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+
+        def ask() -> None:
+            try:
+                answers.put(self._call(path, body))
+            except urllib.error.HTTPError as error:
+                answers.put(_with_text(error))
+            except http.client.HTTPException as error:
+                answers.put(OSError(f"the answer is no HTTP: {error!r}"))
+            except Exception as error:
+                answers.put(error)
+
+        # The time limit of a socket begins again with each byte.
+        threading.Thread(target=ask, name=f"call of {self.url}", daemon=True).start()
+        try:
+            answer = answers.get(timeout=WHOLE_ANSWER_S)
+        except queue.Empty:
+            raise TimeoutError(f"no whole answer in {WHOLE_ANSWER_S:g} s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _call(self, path: str, body: bytes | None) -> bytes:
         token = (Path(self.account) / "token").read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}
         if body is not None:
@@ -62,6 +92,17 @@ def api_server_of_pod(key: str, environment: Mapping[str, str]) -> ApiServer:
     return ApiServer(url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
 
 
+def _with_text(error: urllib.error.HTTPError) -> urllib.error.HTTPError:
+    """The same refusal, with its text read."""
+    try:
+        text = error.read(ANSWER_BYTES_MAX)
+    except (OSError, http.client.HTTPException):
+        text = b""
+    return urllib.error.HTTPError(
+        error.url, error.code, error.reason, error.headers, io.BytesIO(text)
+    )
+
+
 def words_of(error: OSError) -> str:
     """The reason for which a call failed, with the API server's own words where it gave any."""
     if not isinstance(error, urllib.error.HTTPError):
@@ -69,6 +110,13 @@ def words_of(error: OSError) -> str:
     try:
         said = json.loads(error.read(ANSWER_BYTES_MAX))
         message = str(said["message"])[:WORDS_MAX]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (
+        OSError,
+        http.client.HTTPException,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ):
         message = ""
     return f"{error.code} {error.reason}: {message}".removesuffix(": ")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import socket
+import threading
 import urllib.error
 from email.message import Message
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.admin.api_server import api_server_of_pod, words_of
+from quorate.admin import api_server
+from quorate.admin.api_server import ApiServer, api_server_of_pod, words_of
 from quorate.settings.properties import ConfigError
 from tests.unit.admin.api_servers import StandIn, api
 
@@ -46,6 +49,41 @@ def test_what_is_refused_is_an_error_of_the_system(api: StandIn, tmp_path: Path)
     (tmp_path / "token").unlink()
     with pytest.raises(FileNotFoundError):
         server.get("/things/1")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"no HTTP\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{", b""],
+)
+def test_an_answer_that_breaks_off_is_an_error_of_the_system(tmp_path: Path, answer: bytes) -> None:
+    (tmp_path / "token").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        server = ApiServer(
+            url=f"http://127.0.0.1:{listening.getsockname()[1]}", account=str(tmp_path)
+        )
+        with pytest.raises(OSError, match=r".") as raised:
+            server.get("/things/1")
+        thread.join()
+    assert words_of(raised.value)
+
+
+def test_an_answer_has_one_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a socket begins again with each byte."""
+    (tmp_path / "token").write_text("secret")
+    monkeypatch.setattr(api_server, "WHOLE_ANSWER_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(TimeoutError, match=r"no whole answer in 0\.01 s"):
+            ApiServer(url=url, account=str(tmp_path)).get("/things/1")
 
 
 def test_it_is_where_kubernetes_says_or_the_setting_is_named() -> None:
