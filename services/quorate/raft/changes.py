@@ -90,7 +90,7 @@ class Changes:
         """Before a record of its own epoch is committed a leader may not know the set in force."""
         r = self.r
         if r.ends.knows_committed(role):
-            return None
+            return _why_second_quorum(r)
         text = (
             f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
             "majority of the voters fetches"
@@ -364,3 +364,11 @@ def _remedy(late: list[int], within: str) -> str:
         f"{late} fetched {within}, but show no Fetch sent since: see that they are neither cut off "
         "nor slow, and send read rounds back, as stock and old ones do not"
     )
+
+
+def _why_second_quorum(r: Replica) -> Obstacle | None:
+    """Rule 34: what a quorum commits is not to be relied on while there is another one."""
+    remark = r.second_quorum.remark()
+    if remark is None:
+        return None
+    return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, remark)

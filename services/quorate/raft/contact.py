@@ -65,7 +65,7 @@ class Contact:
         r = self.r
         r.out.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
         if isinstance(r.role, Follower):
-            r.second_quorum.take_back(r.role.leader_id, r.epoch)
+            r.second_quorum.take_back(r.role.leader_id)
 
     def failed(self, kind: CallKind, call: Call, role: Follower, failure: CallFailure) -> None:
         """There is no answer, or none that can be read."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.raft.timers import Timers
     from quorate.records.ids import Epoch, Millis, NodeId
 
-# Answers of one leader in one epoch.
+# Answers of one leader, in whatever epochs: two quorums that depose each other begin many.
 PROOFS: Final = 3
 # In fetch timeouts, after the last proof: longer than the two quorums need to depose each other.
 MET_FACTOR: Final = 5
@@ -31,12 +31,13 @@ MET_FACTOR: Final = 5
 
 @value
 class _Proof:
-    """What the leader of an epoch has shown so far."""
+    """What a leader has shown so far, with the epoch and the time of its last proof."""
 
     leader_id: NodeId
     epoch: Epoch
     count: int
     reason: str
+    at: Millis
 
 
 class SecondQuorum:
@@ -57,20 +58,20 @@ class SecondQuorum:
 
     def prove(self, leader_id: NodeId, epoch: Epoch, reason: str) -> None:
         """Count an answer of that leader which none of this quorum could give."""
-        before, count = self._proof, 1
-        if before is not None and (before.leader_id, before.epoch) == (leader_id, epoch):
+        before, count, now = self._proof, 1, self._timers.now
+        if before is not None and before.leader_id == leader_id and now - before.at < self._met_ms:
             count = before.count + 1
-        self._proof = _Proof(leader_id, epoch, count, reason)
+        self._proof = _Proof(leader_id, epoch, count, reason, now)
         if count < PROOFS:
             return
         if not self.is_met:
             self._out.note(NoteKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id)
         self._until = self._timers.after(self._met_ms)
 
-    def take_back(self, leader_id: NodeId, epoch: Epoch) -> None:
+    def take_back(self, leader_id: NodeId) -> None:
         """The leader that has shown it agrees with this log after all: its answers were damaged."""
         proof = self._proof
-        if proof is not None and (proof.leader_id, proof.epoch) == (leader_id, epoch):
+        if proof is not None and proof.leader_id == leader_id:
             self._proof = self._until = None
 
     def _words(self, proof: _Proof) -> str:

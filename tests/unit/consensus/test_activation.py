@@ -224,7 +224,7 @@ async def test_while_there_is_another_quorum_a_leader_takes_no_writes(open_stack
     assert refused.value.leader is not None
     assert refused.value.leader.leader_id is None
 
-    replica.second_quorum.take_back(NodeId(7), Epoch(5))
+    replica.second_quorum.take_back(NodeId(7))
     application.tick()
 
     assert application.controller.is_active

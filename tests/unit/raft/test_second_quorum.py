@@ -11,7 +11,7 @@ from quorate.raft import messages as m
 from quorate.raft.notes import NoteKind
 from quorate.raft.second_quorum import MET_FACTOR, PROOFS
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, Offset
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
 
@@ -131,3 +131,45 @@ def test_rule_34_a_leader_that_agrees_after_all_takes_it_back() -> None:
     answered(core, cores.fetch_answer(high_watermark=Offset(3)))
     assert not core.replica.second_quorum.is_met
     assert core.hears_leader
+
+
+def test_rule_34_proofs_of_one_leader_count_across_epochs() -> None:
+    core = cores.fed()
+    second = core.replica.second_quorum
+    for epoch in range(1, PROOFS):
+        second.prove(NodeId(1), Epoch(epoch), "why")
+        assert not second.is_met
+    second.prove(NodeId(1), Epoch(PROOFS), "why")
+    assert second.is_met
+
+
+def test_rule_34_proofs_of_long_ago_or_of_another_leader_do_not_count() -> None:
+    core = cores.fed()
+    second, timers = core.replica.second_quorum, core.replica.timers
+    for _ in range(PROOFS):
+        second.prove(NodeId(1), Epoch(1), "why")
+        timers.now = Millis(timers.now + met_ms())
+        assert not second.is_met
+    for leader in (2, 3) * PROOFS:
+        second.prove(NodeId(leader), Epoch(1), "why")
+    assert not second.is_met
+
+
+def test_rule_34_a_leader_that_met_another_quorum_changes_no_membership() -> None:
+    core = cores.grown_up_leader()
+    for _ in range(PROOFS):
+        core.replica.second_quorum.prove(NodeId(2), Epoch(1), "why")
+    for request in (
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000), force=True
+        ),
+        m.AddRaftVoterRequest(
+            cluster_id=cores.CLUSTER,
+            voter=cores.key(4),
+            listeners=cores.endpoints(4),
+            timeout_ms=Millis(1000),
+        ),
+    ):
+        answer = cores.membership(cores.ask(core, request, now_ms=4500))
+        assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
+        assert "leads another quorum" in answer.message

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader
+from quorate.raft.second_quorum import PROOFS
 from quorate.records.control import KRaftVersion, KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
@@ -145,3 +146,15 @@ def test_there_is_no_way_back_and_none_beyond() -> None:
         )
     assert cores.membership(cores.ask(core, UPGRADE, now_ms=4500)).error is ErrorCode.NONE
     assert log_end(core).offset == 3
+
+
+def test_rule_34_nothing_is_upgraded_while_another_quorum_is_met() -> None:
+    core = static_leader()
+    for node_id in (2, 3):
+        cores.ask(core, cores.fetch(node_id, 1, 1), now_ms=4496, token=300 + node_id)
+    for _ in range(PROOFS):
+        core.replica.second_quorum.prove(NodeId(2), Epoch(1), "why")
+    answer = cores.membership(cores.ask(core, UPGRADE, now_ms=4500, token=7))
+    assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
+    assert "leads another quorum" in answer.message
+    assert core.replica.log.kraft_version == 0
