@@ -45,17 +45,7 @@ def format_directory(
     """Format a directory, durable on return. Raises StorageError where it is formatted already."""
     path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
     log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
-    refuse_unfinished(fs, metadata_log_dir)
-    fs.make_dirs(log_dir)
-    if fs.exists(path):
-        present = read_meta(fs, path)
-        raise StorageError(f"{path}: the directory is formatted already, for {present}")
-    for name in fs.list_dir(log_dir):
-        if layout.parse_segment(name) is not None or name == layout.QUORUM_STATE:
-            raise StorageError(
-                f"{log_dir}/{name} exists, though {path} does not: this directory has been in use. "
-                "Restore meta.properties, or format an empty directory"
-            )
+    check_unused(fs, metadata_log_dir)
     _write(
         fs, f"{metadata_log_dir}/{layout.BOOTSTRAP_CHECKPOINT}", formatting.records, timestamp_ms
     )
@@ -73,6 +63,23 @@ def format_directory(
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
     ensure_partition_metadata(fs, f"{log_dir}/{layout.PARTITION_METADATA}")
     write_meta(fs, path, formatting.meta)
+
+
+def check_unused(fs: FileSystem, metadata_log_dir: str) -> None:
+    """Raises StorageError where a directory is formatted already, or has been in use."""
+    path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
+    log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
+    refuse_unfinished(fs, metadata_log_dir)
+    fs.make_dirs(log_dir)
+    if fs.exists(path):
+        present = read_meta(fs, path)
+        raise StorageError(f"{path}: the directory is formatted already, for {present}")
+    for name in fs.list_dir(log_dir):
+        if layout.parse_segment(name) is not None or name == layout.QUORUM_STATE:
+            raise StorageError(
+                f"{log_dir}/{name} exists, though {path} does not: this directory has been in use. "
+                "Restore meta.properties, or format an empty directory"
+            )
 
 
 def _write(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.records.ids import DirectoryId, format_uuid, parse_directory_id
-from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably, write_atomically
 from quorate.storage.layout import FOUNDING
 
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def read_founding(fs: FileSystem, metadata_log_dir: str) -> DirectoryId | None:
-    """The directory id; None where no founding is under way. Raises StorageError if malformed."""
+    """The directory id; None where no founding is under way.
+
+    What is no id counts as none: no record can name it, so this disk joins or begins again.
+    """
     path = f"{metadata_log_dir}/{FOUNDING}"
     if not fs.exists(path):
         return None
     try:
         return parse_directory_id(fs.read(path).decode().strip())
-    except ValueError as error:
-        raise StorageError(
-            f"{path}: {error}. It says under which id this directory is to found a quorum: remove "
-            "the file, so that the directory joins the quorum that its bootstrap record names"
-        ) from error
+    except ValueError:
+        return None
 
 
 def write_founding(fs: FileSystem, metadata_log_dir: str, directory_id: DirectoryId) -> None:

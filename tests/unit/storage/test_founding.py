@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.records.ids import DirectoryId
-from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.founding import end_founding, read_founding, write_founding
 
@@ -28,8 +27,6 @@ def test_the_id_is_there_until_the_founding_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no id", b"\xff\xfe"])
-def test_what_is_no_id_is_named_with_the_remedy(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "founding"
-    path.write_bytes(data)
-    with pytest.raises(StorageError, match=f"{path}: .* remove the file"):
-        read_founding(OsFileSystem(), str(tmp_path))
+def test_what_is_no_id_counts_as_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "founding").write_bytes(data)
+    assert read_founding(OsFileSystem(), str(tmp_path)) is None
