@@ -14,7 +14,7 @@ import aiohttp
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.autojoin.bootstrap_record import data_of, record_name, record_of
+from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.autojoin.reconcile import ClusterError, ConflictError, StatefulSet
 from quorate.autojoin.state import Desired, Pod
 
@@ -130,7 +130,7 @@ class ApiServer:
         """Keep it for good: nothing owns it, so that it outlives StatefulSet and release."""
         body = k8s.V1ConfigMap(
             immutable=True,
-            metadata=k8s.V1ObjectMeta(name=self._record_name, labels=dict(self._labels)),
+            metadata=k8s.V1ObjectMeta(name=self._record_name, labels=labels_of(self._labels)),
             data=data_of(record),
         )
         await reach(self._core.create_namespaced_config_map(self._config.namespace, body, **_TIMED))

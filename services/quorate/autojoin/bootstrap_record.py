@@ -7,13 +7,23 @@ quorum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from quorate.records.ids import ClusterId, NodeId, ReplicaKey, format_uuid, parse_directory_id
+from quorate.records.ids import (
+    ClusterId,
+    NodeId,
+    ReplicaKey,
+    check_cluster_id,
+    format_uuid,
+    parse_directory_id,
+)
 from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# By these Helm and Argo CD find what they may delete with a release.
+_OF_A_RELEASE: Final = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 
 
 @value
@@ -33,6 +43,11 @@ def record_name(stateful_set: str) -> str:
     return f"{stateful_set}-bootstrap"
 
 
+def labels_of(stateful_set: Mapping[str, str]) -> dict[str, str]:
+    """The labels of the ConfigMap: those of the StatefulSet by which nothing deletes it."""
+    return {key: text for key, text in stateful_set.items() if key not in _OF_A_RELEASE}
+
+
 def data_of(record: BootstrapRecord) -> dict[str, str]:
     """The data of the ConfigMap."""
     data = {"clusterId": str(record.cluster_id)}
@@ -45,9 +60,11 @@ def data_of(record: BootstrapRecord) -> dict[str, str]:
 def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
     """Read what `data_of` made, or a person wrote. Raises ValueError that names the ConfigMap."""
     try:
-        cluster_id, first = ClusterId(data["clusterId"]), None
+        # People write it, or take it from a file.
+        cluster_id, first = ClusterId(data["clusterId"].strip()), None
+        check_cluster_id(cluster_id)
         if "directoryId" in data:
-            disk = parse_directory_id(data["directoryId"])
+            disk = parse_directory_id(data["directoryId"].strip())
             first = ReplicaKey(NodeId(int(data["nodeId"])), disk)
     except (KeyError, ValueError) as error:
         raise ValueError(f"ConfigMap {name} is no bootstrap record: {error!r}") from error

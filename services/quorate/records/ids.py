@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 from typing import Final, NewType
 
@@ -21,6 +22,7 @@ ReplyToken = NewType("ReplyToken", int)
 ClusterId = NewType("ClusterId", str)
 DirectoryId = NewType("DirectoryId", bytes)
 TopicId = NewType("TopicId", bytes)
+_CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 UUID_BYTES: Final = 16
 ZERO_UUID: Final = bytes(UUID_BYTES)
@@ -52,6 +54,15 @@ class ReplicaKey:
         if self.directory_id is None:
             return str(self.node_id)
         return f"{self.node_id}:{format_uuid(self.directory_id)}"
+
+
+def check_cluster_id(text: str) -> None:
+    """Raises ValueError for what is no short word that every tool and log takes."""
+    if _CLUSTER_ID.fullmatch(text) is None:
+        raise ValueError(
+            f"{text!r} is no id: take what `quorate storage random-uuid` prints, or up to 64"
+            " letters, digits, dots, dashes and underscores"
+        )
 
 
 def format_uuid(value: bytes) -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.autojoin.bootstrap_record import BootstrapRecord, data_of, record_name, record_of
+from quorate.autojoin.bootstrap_record import (
+    BootstrapRecord,
+    data_of,
+    labels_of,
+    record_name,
+    record_of,
+)
 from quorate.records.ids import ClusterId
 from tests.unit.autojoin.looks import CLUSTER, RECORD
 
@@ -13,15 +19,28 @@ def test_the_config_map_is_named_after_the_stateful_set() -> None:
     assert record_name("q-quorate") == "q-quorate-bootstrap"
 
 
+def test_no_label_says_that_a_release_may_delete_it() -> None:
+    labels = {"app.kubernetes.io/instance": "q", "app.kubernetes.io/managed-by": "Helm", "a": "b"}
+    assert labels_of(labels) == {"a": "b"}
+
+
 def test_a_record_is_read_as_it_was_written() -> None:
     assert record_of(data_of(RECORD), "q-bootstrap") == RECORD
     by_hand = BootstrapRecord(ClusterId("c"))
     assert record_of({"clusterId": "c"}, "q-bootstrap") == by_hand
+    assert record_of({"clusterId": " c\n"}, "q-bootstrap") == by_hand
     assert record_of(data_of(by_hand), "q-bootstrap") == by_hand
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"clusterId": CLUSTER, "directoryId": "x"}, {"clusterId": "c", "directoryId": "?"}]
+    "data",
+    [
+        {},
+        {"clusterId": ""},
+        {"clusterId": "a b"},
+        {"clusterId": CLUSTER, "directoryId": "x"},
+        {"clusterId": "c", "directoryId": "?"},
+    ],
 )
 def test_what_is_no_record_is_named(data: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="ConfigMap q-bootstrap is no bootstrap record"):
