@@ -19,7 +19,7 @@ from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.h2.name_resolver import RESOLVER, NoSuchNameError
+from quorate.h2.name_resolver import RESOLVER, NameLookupError, NoSuchNameError
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
@@ -67,6 +67,16 @@ class Answer:
 def ask_for_leader(servers: Iterable[Address], cluster_id: str, kind: ChannelKind) -> list[Answer]:
     """Ask all servers at once, and those that they name as leader; the answers in order."""
     return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, kind))
+
+
+def why_unknown(host: str) -> str | None:
+    """Why DNS gives no address of a name, asked now; None where it does."""
+    RESOLVER.forget(host)
+    try:
+        asyncio.run(RESOLVER.resolve(host, limit_s=PROBE_TIMEOUT_S))
+    except NameLookupError as error:
+        return str(error)
+    return None
 
 
 def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> ChannelKind:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.admin.api_server import words_of
 from quorate.admin.statefulset import ordinals_of
-from quorate.autojoin.bootstrap_record import data_of, record_name, record_of
+from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.cli.output import CommandError
 from quorate.records.value import named_value
 
@@ -26,8 +26,9 @@ _CONFLICT: Final = 409
 
 @named_value
 class StatefulSetSeen:
-    """The ordinals of the pods that a StatefulSet wants, and its labels."""
+    """The ordinals that a StatefulSet wants and may still have, and its labels for the record."""
 
+    wanted: range
     ordinals: range
     labels: Mapping[str, str]
 
@@ -60,10 +61,16 @@ class StatefulSetObjects:
         """The StatefulSet as it is now."""
         found = self._call(f"StatefulSet {self.name} cannot be read", self.address.path)
         try:
+            labels = found["metadata"].get("labels") or {}
+            wanted = ordinals_of(found)
+            # Pods that are scaled away or end count until they are gone.
+            present = int((found.get("status") or {}).get("replicas") or 0)
             return StatefulSetSeen(
-                ordinals=ordinals_of(found), labels=found["metadata"].get("labels") or {}
+                wanted=wanted,
+                ordinals=range(wanted.start, max(wanted.stop, wanted.start + present)),
+                labels=labels_of(labels),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CommandError(f"{FLAG}: {self.address} is no StatefulSet: {error!r}") from error
 
     def read_record(self) -> BootstrapRecord | None:
@@ -127,6 +134,6 @@ class StatefulSetObjects:
                 "See that the pod has the token of its account and may reach the API server"
                 f" ({server.url}): a NetworkPolicy has to allow that egress"
             )
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             why, helps = f"the answer is no JSON ({error})", "See to the API server"
         raise CommandError(f"{FLAG}: {what} ({why}). {helps}")

@@ -1,13 +1,14 @@
 """Formats the disk of a pod: pod 0 founds the quorum of its StatefulSet, every other disk joins.
 
 A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
-that it has never known a leader, refuses the connection, or provably does not exist. The record is
+twice that it has never known a leader, refuses the connection, or provably does not exist. A name
+proves that only while DNS knows the service of the pods, which has this pod. The record is
 created before the directory is formatted, so before the new quorum can acknowledge anything. It
 names the directory id that this disk has noted beforehand (`storage.founding`): after a crash at
 any step the disk that began goes on, and every other one joins.
 
-What cannot be told ends with status 1, so that kubelet tries again. A disk that joins is always
-safe, and a formatted one is left alone.
+What cannot be told is asked again for a while, and ends with status 1: kubelet tries again. A disk
+that joins is always safe, and a formatted one is left alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli.identities import parse_cluster_id
-from quorate.cli.leader_probe import Standing, ask_for_leader, kind_for
+from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for, why_unknown
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
@@ -33,6 +34,7 @@ from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
+from quorate.storage.formatting import check_unused
 from quorate.storage.founding import end_founding, read_founding, write_founding
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES, QUORUM_STATE
 from quorate.storage.lock import DirectoryLock
@@ -43,15 +45,17 @@ from quorate.storage.rescue_record import refuse_unfinished
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from quorate.cli.leader_probe import Answer
+    from quorate.cli.storage_plan import FormatPlan
     from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId, DirectoryId
     from quorate.storage.files import FileSystem
 
 FOUNDER: Final = 0
-# Pods of a first installation start at one moment: names appear and ports open within seconds.
-ROUNDS: Final = 5
+# Kubelet waits for minutes between tries, so that names and pods that come soon are waited for.
+ROUNDS: Final = 60
+# In a row: one answer may come from a moment at which nothing is as usual.
+PROOFS: Final = 2
 PAUSE_S: Final = 1.0
 _KNOWING: Final = (Standing.LEADS, Standing.LEADERLESS)
 _NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
@@ -132,7 +136,8 @@ def _keep_record(fs: FileSystem, directory: str, objects: StatefulSetObjects) ->
     except StorageError:
         # The controller says it, and what helps.
         return
-    except CommandError as error:
+    except Exception as error:
+        # Whatever an API server may answer: it keeps no formatted disk from starting.
         print(f"warning: {error}", file=sys.stderr)
 
 
@@ -166,7 +171,7 @@ class _PodFormat:
 
     def run(self) -> None:
         """Found or join. Raises CommandError where neither is safe yet."""
-        if self._config.node_id != FOUNDER:
+        if not self._may_found():
             self._join_as_other()
             return
         record = self._objects.read_record()
@@ -181,23 +186,64 @@ class _PodFormat:
         else:
             self._join_recorded(record)
 
+    def _may_found(self) -> bool:
+        """True for the first pod of the StatefulSet. Raises CommandError if it is not wanted."""
+        node_id = self._config.node_id
+        try:
+            wanted = self._objects.look().wanted
+        except CommandError as error:
+            if node_id == FOUNDER:
+                raise
+            print(f"warning: {error}", file=sys.stderr)
+            return False
+        if node_id == FOUNDER and node_id not in wanted:
+            raise CommandError(
+                f"{FLAG}: StatefulSet {self._objects.name} wants no pod {node_id} (replicas"
+                f" {len(wanted)}, ordinals from {wanted.start}), so none is founded here: scale it"
+                " up, or let another of its pods be the first"
+            )
+        return bool(wanted) and node_id == wanted.start
+
     def _key(self, directory_id: DirectoryId | None) -> ReplicaKey | None:
         return None if directory_id is None else ReplicaKey(self._config.node_id, directory_id)
 
     # --- who knows a quorum -----------------------------------------------------------------------
 
-    def _ask(self, settled: Sequence[Verdict]) -> tuple[Verdict, list[Answer]]:
+    def _ask(
+        self, settled: Sequence[Verdict], cluster_id: ClusterId, rounds: int = 0
+    ) -> tuple[Verdict, list[Answer]]:
         """The verdict of the other pods; one that is not settled may be another one in a moment."""
-        servers = self._others()
-        kind = kind_for(self._arguments, [self._config])
-        for left in reversed(range(ROUNDS)):
-            answers = ask_for_leader(servers, self._cluster_id, kind)
+        rounds, in_a_row = rounds or ROUNDS, 0
+        for left in reversed(range(rounds)):
+            # Pods may come and go meanwhile.
+            servers = self._others()
+            answers = ask_for_leader(servers, cluster_id, kind_for(self._arguments, [self._config]))
+            if Verdict.NO_QUORUM in settled:
+                answers += self._doubts(answers)
             verdict = judge_pods(answers)
-            if verdict in settled or not (left and servers):
+            in_a_row = in_a_row + 1 if verdict is Verdict.NO_QUORUM else 0
+            is_enough = in_a_row >= PROOFS or verdict is not Verdict.NO_QUORUM or not servers
+            if (verdict in settled and is_enough) or not (left and servers):
                 break
             print(f"{verdict.value}: asks again", flush=True)
             time.sleep(PAUSE_S)
+        is_proof = Verdict.NO_QUORUM in settled and servers
+        if is_proof and verdict is Verdict.NO_QUORUM and in_a_row < min(PROOFS, rounds):
+            verdict = Verdict.UNKNOWN
         return verdict, answers
+
+    def _doubts(self, answers: Iterable[Answer]) -> list[Answer]:
+        """The service of the pods, where other names are absent and DNS does not know its name.
+
+        It has at least this pod. The pod's own name proves less: kubelet writes it to /etc/hosts.
+        """
+        if all(answer.standing is not Standing.ABSENT for answer in answers):
+            return []
+        why = why_unknown(self._domain) if self._domain else "advertised.listeners names none"
+        if why is None:
+            return []
+        words = f"must have an address, as the service of this very pod ({why})"
+        return [Answer((self._domain, self._port), Standing.UNREACHABLE, words)]
 
     def _others(self) -> list[Address]:
         """The addresses of the other pods that the StatefulSet wants now.
@@ -217,22 +263,27 @@ class _PodFormat:
 
     def _begin(self, directory_id: DirectoryId | None) -> BootstrapRecord | None:
         """There is no record: create it where no pod knows a quorum. None: this disk has joined."""
-        verdict, answers = self._ask((Verdict.QUORUM, Verdict.NO_QUORUM))
+        verdict, answers = self._ask((Verdict.QUORUM, Verdict.NO_QUORUM), self._cluster_id)
         if verdict is Verdict.QUORUM:
             print(f"a quorum is known: {_words(answers, _KNOWING)}: this disk joins it")
+            self._record_known()
             self._join(self._cluster_id)
             return None
         if verdict is Verdict.UNKNOWN:
-            settled = (*_KNOWING, *_NOT_KNOWING)
-            unclear = [answer for answer in answers if answer.standing not in settled]
+            known = (*_KNOWING, *_NOT_KNOWING)
+            unclear = [answer for answer in answers if answer.standing not in known]
             raise CommandError(
-                f"{FLAG}: {'; '.join(map(str, unclear))}: a quorum may be there, so none is"
-                " founded. See to DNS, the network and the certificates between the pods, and that"
-                " those pods run; `kubectl delete pod --force` takes the name of one away whose"
-                " node is gone for good"
+                f"{FLAG}: {'; '.join(map(str, unclear or answers))}: a quorum may be there, so"
+                " none is founded. See to DNS, the network and the certificates between the pods,"
+                " and that those pods run; `kubectl delete pod --force` takes the name of one away"
+                " whose node is gone for good"
             )
         if directory_id is None:
             directory_id = new_directory_id()
+        # What cannot be formatted must not be recorded.
+        self._plan(self._cluster_id, directory_id, is_founder=True)
+        check_unused(self._fs, self._directory)
+        if read_founding(self._fs, self._directory) != directory_id:
             write_founding(self._fs, self._directory, directory_id)
         mine = BootstrapRecord(self._cluster_id, self._key(directory_id))
         print(f"no pod knows a quorum: {'; '.join(map(str, answers)) or 'there is no other pod'}")
@@ -249,6 +300,18 @@ class _PodFormat:
     def _found(self, record: BootstrapRecord) -> None:
         """Go on with what the record says that this disk has begun."""
         assert record.first is not None, "it names this disk"
+        verdict, answers = self._ask(tuple(Verdict), record.cluster_id, rounds=1)
+        if verdict is Verdict.QUORUM:
+            print(
+                f"ConfigMap {self._objects.record_name} names this disk, but a quorum is known:"
+                f" {_words(answers, _KNOWING)}: this disk joins it"
+            )
+            self._join(record.cluster_id)
+            return
+        if self._objects.read_record() != record:
+            raise CommandError(
+                f"{FLAG}: ConfigMap {self._objects.record_name} has changed meanwhile: try again"
+            )
         print(f"ConfigMap {self._objects.record_name} names this disk: this one is founded here")
         self._write(record.cluster_id, record.first.directory_id, is_founder=True)
 
@@ -266,20 +329,35 @@ class _PodFormat:
             cluster_id = cluster_id if record is None else record.cluster_id
         self._join(cluster_id)
 
+    def _record_known(self) -> None:
+        """There is a quorum: its record says so when no pod can be asked. Joining needs none."""
+        try:
+            self._objects.create_record(
+                BootstrapRecord(self._cluster_id), self._objects.look().labels
+            )
+        except CommandError as error:
+            print(f"warning: {error}", file=sys.stderr)
+
     def _join_recorded(self, record: BootstrapRecord) -> None:
         """The record is another disk's: wait for a pod that may know that quorum, and join it."""
         name = self._objects.record_name
-        verdict, answers = self._ask((Verdict.QUORUM, Verdict.UNKNOWN))
+        verdict, answers = self._ask((Verdict.QUORUM, Verdict.UNKNOWN), record.cluster_id)
         if verdict is Verdict.NO_QUORUM:
             raise CommandError(
                 f"{FLAG}: ConfigMap {name} says that cluster {record.cluster_id} has a quorum, but"
                 " this disk is empty and no pod knows it"
                 f" ({'; '.join(map(str, answers)) or 'there is no other pod'}): waits for one that"
-                " does. Only if all its disks were deleted or lost for good (an emptyDir goes with"
-                f" its pod), `kubectl delete configmap {name} --namespace"
-                f" {self._objects.namespace}` lets this pod found a new and empty quorum"
+                " does. See that the other pods run, and whether their claims are there: while one"
+                " disk of that quorum may come back, a new quorum would lose what it holds. What to"
+                " do when all are lost for good is in docs/kubernetes.md"
             )
         print(f"the quorum is known by ConfigMap {name}: this disk joins it")
+        if verdict is Verdict.QUORUM and all(a.standing is not Standing.LEADS for a in answers):
+            print(
+                f"warning: no pod has a leader: {_words(answers, (Standing.LEADERLESS,))}. This"
+                " disk waits for the voters of that quorum: bring their disks back",
+                file=sys.stderr,
+            )
         self._join(record.cluster_id)
 
     def _join(self, cluster_id: ClusterId) -> None:
@@ -290,14 +368,19 @@ class _PodFormat:
     ) -> None:
         if cluster_id != self._cluster_id:
             print(f"the record's cluster id counts: {cluster_id}, not {self._cluster_id}")
+        write_plan(self._fs, self._plan(cluster_id, directory_id, is_founder=is_founder))
+        end_founding(self._fs, self._directory)
+
+    def _plan(
+        self, cluster_id: ClusterId, directory_id: DirectoryId | None, *, is_founder: bool
+    ) -> FormatPlan:
+        """What is to be written. Raises CommandError that names the flag and the remedy."""
         flags = vars(self._arguments) | {
             "cluster_id": str(cluster_id),
             "standalone": is_founder,
             "no_initial_controllers": not is_founder,
         }
-        plan = make_plan(argparse.Namespace(**flags), self._config, directory_id)
-        write_plan(self._fs, plan)
-        end_founding(self._fs, self._directory)
+        return make_plan(argparse.Namespace(**flags), self._config, directory_id)
 
 
 def _words(answers: Iterable[Answer], standings: Sequence[Standing]) -> str:

@@ -60,7 +60,8 @@ def prepare() -> None:
     stand_ins: dict[str, Any] = {"statefulset_at": address_of}
     socket.getaddrinfo = get_address
     leader_probe.PROBE_TIMEOUT_S = float(os.environ["POD_PATIENCE_S"])  # type: ignore[misc]
-    storage_statefulset.ROUNDS = 1  # type: ignore[misc]
+    storage_statefulset.ROUNDS = storage_statefulset.PROOFS  # type: ignore[misc]
+    storage_statefulset.PAUSE_S = 0.0  # type: ignore[misc]
     step = os.environ.get("POD_DIES", "")
     if step in ("call", "after_call"):
         post = ApiServer.post

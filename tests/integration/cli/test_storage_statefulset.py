@@ -41,6 +41,8 @@ class Init:
         self.directory = root / "metadata"
         self.port = free_ports(1)[0]
         self.names = {1: ABSENT, 2: ABSENT}
+        # What DNS says of the service of the pods: it has the address of this pod.
+        self.service = NO_PROCESS
         self.settings: list[str] = []
         # However busy the machine is.
         self.patience_s = 60.0
@@ -75,6 +77,7 @@ class Init:
         )
         self._properties.write_text("\n".join(lines))
         names = {f"q-quorate-{pod}.{DOMAIN}": said for pod, said in self.names.items()}
+        names[DOMAIN] = self.service
         told = {
             "POD_ACCOUNT": str(self.api.account),
             "POD_NAMES": json.dumps(names),
@@ -137,6 +140,16 @@ async def test_a_dns_failure_founds_nothing(init: Init, failure: str) -> None:
     assert status == 1
     assert f"q-quorate-2.{DOMAIN}:{init.port} cannot be reached" in said
     assert "See to DNS" in said
+    init.assert_nothing_is_formatted()
+    assert init.record is None
+
+
+@pytest.mark.parametrize("service", [ABSENT, "EAI_AGAIN"])
+async def test_a_cluster_domain_that_is_wrong_founds_nothing(init: Init, service: str) -> None:
+    init.service = service
+    status, said = await init.run()
+    assert status == 1
+    assert f"{DOMAIN}:{init.port} must have an address" in said
     init.assert_nothing_is_formatted()
     assert init.record is None
 
@@ -211,7 +224,7 @@ async def test_what_the_other_pods_know_decides(init: Init) -> None:
         status, said = await init.run()
         assert status == 0, said
         assert "which leads in epoch 5: this disk joins it" in said
-        assert init.record is None
+        assert init.record == {"clusterId": CLUSTER}
         assert init.meta["cluster.id"] == CLUSTER
 
 
@@ -281,7 +294,7 @@ async def test_a_record_whose_disks_are_all_gone_is_named_with_the_remedy(init: 
     init.record = {"clusterId": CLUSTER, "nodeId": "0", "directoryId": "AAAAAAAAAAAAAAAAAAAAZA"}
     status, said = await init.run()
     assert status == 1
-    assert f"`kubectl delete configmap {RECORD} --namespace default`" in said
+    assert "See that the other pods run, and whether their claims are there" in said
     init.assert_nothing_is_formatted()
 
 

@@ -117,7 +117,7 @@ def test_who_has_never_known_a_leader_is_new() -> None:
     ("error", "standing"),
     [
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), Standing.ABSENT),
-        (socket.gaierror(socket.EAI_NODATA, "No address"), Standing.ABSENT),
+        (socket.gaierror(socket.EAI_NODATA, "No address"), Standing.UNREACHABLE),
         (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Standing.UNREACHABLE),
         (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), Standing.UNREACHABLE),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), Standing.REFUSED),

@@ -28,9 +28,19 @@ def test_the_stateful_set_says_which_pods_there_are(
     api: StandIn, objects: StatefulSetObjects
 ) -> None:
     spec = {"replicas": 3, "ordinals": {"start": 1}}
-    api.answer = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    labels = {
+        "a": "b",
+        "app.kubernetes.io/instance": "q",
+        "app.kubernetes.io/managed-by": "Helm",
+    }
+    api.answer = {"metadata": {"labels": labels}, "spec": spec}
     seen = objects.look()
+    # Without those by which a release is pruned.
     assert (seen.ordinals, dict(seen.labels)) == (range(1, 4), {"a": "b"})
+    for present, ordinals in ((5, range(1, 6)), (2, range(1, 4))):
+        api.answer["status"] = {"replicas": present}
+        seen = objects.look()
+        assert (seen.wanted, seen.ordinals) == (range(1, 4), ordinals)
     api.answer = {"metadata": {}, "spec": {"replicas": 0}}
     assert objects.look().labels == {}
     odd: tuple[object, ...] = ({}, [], {"metadata": {}, "spec": {"replicas": "3"}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -11,184 +10,23 @@ import pytest
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import storage_statefulset
 from quorate.cli.leader_probe import Answer, Standing
-from quorate.cli.main import main
-from quorate.cli.output import CommandError
-from quorate.cli.stateful_set import StatefulSetSeen
-from quorate.cli.storage_statefulset import ROUNDS, Verdict, judge_pods
+from quorate.cli.storage_statefulset import PROOFS, ROUNDS, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
-from quorate.storage.files import OsFileSystem
-from quorate.storage.founding import read_founding
-from quorate.storage.layout import BOOTSTRAP_ID, checkpoint_name
-from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.founding import write_founding
 from tests.unit.cli.directories import CLUSTER, make_directory
+from tests.unit.cli.pods import Killed, Pod
 from tests.unit.raft.cores import key, voters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from quorate.client.calls import Address
-    from quorate.storage.files import OsFile
 
 OTHER = "Cluster-of-another-Own"
+BEGUN = DirectoryId(b"b" * 16)
 OTHERS_DISK = ReplicaKey(NodeId(0), DirectoryId(b"x" * 16))
 KNOWING = (Standing.LEADS, Standing.LEADERLESS)
 SILENT = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class Kills:
-    """Ends the process at one step of all that change something."""
-
-    at: int | None = None
-    steps: int = 0
-
-    def step(self) -> None:
-        self.steps += 1
-        if self.steps == self.at:
-            raise Killed
-
-
-class KilledFileSystem(OsFileSystem):
-    """Counts what is done to the disk."""
-
-    def __init__(self, kills: Kills) -> None:
-        self._kills = kills
-
-    def open(self, path: str, *, create: bool = False) -> OsFile:
-        self._kills.step()
-        return super().open(path, create=create)
-
-    def rename(self, source: str, target: str) -> None:
-        self._kills.step()
-        super().rename(source, target)
-
-    def remove(self, path: str) -> None:
-        self._kills.step()
-        super().remove(path)
-
-    def make_dirs(self, path: str) -> None:
-        self._kills.step()
-        super().make_dirs(path)
-
-    def sync_dir(self, path: str) -> None:
-        self._kills.step()
-        super().sync_dir(path)
-
-
-@dataclass
-class Api:
-    """The API server's StatefulSet and record, in place of `StatefulSetObjects`."""
-
-    kills: Kills
-    record: BootstrapRecord | None = None
-    replicas: int = 3
-    # What fails, with the error.
-    fails: dict[str, str] = field(default_factory=dict)
-    # Somebody else creates this one first.
-    first: BootstrapRecord | None = None
-    created: list[BootstrapRecord] = field(default_factory=list)
-
-    namespace, name, record_name = "ns", "q", "q-bootstrap"
-
-    def _may(self, what: str) -> None:
-        if what in self.fails:
-            raise CommandError(self.fails[what])
-
-    def look(self) -> StatefulSetSeen:
-        self._may("look")
-        return StatefulSetSeen(ordinals=range(self.replicas), labels={})
-
-    def read_record(self) -> BootstrapRecord | None:
-        self._may("read")
-        return self.record
-
-    def create_record(self, record: BootstrapRecord, labels: Mapping[str, str]) -> bool:
-        del labels
-        self._may("create")
-        self.kills.step()
-        if self.first is not None:
-            self.record, self.first = self.first, None
-        is_new = self.record is None
-        if is_new:
-            self.record = record
-            self.created.append(record)
-        # The answer may be lost.
-        self.kills.step()
-        return is_new
-
-
-class Pod:
-    """A pod whose disk and API server are at hand, and whose peers answer what they are told to."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.directory = root / "metadata"
-        self.kills = Kills()
-        self.api = Api(self.kills)
-        self.peers: list[Standing] = [Standing.ABSENT, Standing.REFUSED]
-        self.asked: list[list[Address]] = []
-        self.fs = OsFileSystem()
-        self._properties = root / "c.properties"
-        module = "quorate.cli.storage_statefulset"
-        monkeypatch.setattr(f"{module}.OsFileSystem", lambda: KilledFileSystem(self.kills))
-        monkeypatch.setattr(f"{module}.StatefulSetObjects", lambda **_: self.api)
-        monkeypatch.setattr(f"{module}.ask_for_leader", self._answers)
-        monkeypatch.setattr(f"{module}.PAUSE_S", 0.0)
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-
-    def _answers(self, servers: list[Address], *_: object) -> list[Answer]:
-        self.asked.append(servers)
-        return [
-            Answer(server, standing, standing.value)
-            for server, standing in zip(servers, self.peers, strict=False)
-        ]
-
-    def format(self, node_id: int = 0, *, host: str = "", flags: Iterable[str] = ()) -> int:
-        lines = (
-            f"node.id={node_id}",
-            "process.roles=controller",
-            "listeners=GRPC://:9094",
-            f"advertised.listeners=GRPC://{host or f'q-{node_id}.q-headless.ns.svc'}:9094",
-            "controller.quorum.bootstrap.servers=q:9094",
-            f"metadata.log.dir={self.directory}",
-        )
-        self._properties.write_text("\n".join(lines))
-        command = ("storage", "format", "-c", str(self._properties), "-t", CLUSTER)
-        return main([*command, "--statefulset", "ns/q", *flags])
-
-    @property
-    def meta(self) -> MetaProperties | None:
-        return read_meta(self.fs, f"{self.directory}/meta.properties")
-
-    @property
-    def is_voter(self) -> bool:
-        name = checkpoint_name(BOOTSTRAP_ID)
-        return (self.directory / "__cluster_metadata-0" / name).exists()
-
-    def assert_founded(self) -> None:
-        assert self.meta is not None
-        assert self.is_voter
-        own = ReplicaKey(self.meta.node_id, self.meta.directory_id)
-        assert self.api.record == BootstrapRecord(ClusterId(CLUSTER), own)
-        assert self.api.created == [self.api.record]
-        assert read_founding(self.fs, str(self.directory)) is None
-
-    def assert_joined(self, cluster_id: str = CLUSTER) -> None:
-        assert self.meta is not None
-        assert self.meta.cluster_id == cluster_id
-        assert not self.is_voter
-        assert read_founding(self.fs, str(self.directory)) is None
-
-    def assert_waits(self, capsys: pytest.CaptureFixture[str], *words: str) -> None:
-        assert self.meta is None
-        assert self.api.created == []
-        err = capsys.readouterr().err
-        for word in words:
-            assert word in err
 
 
 @pytest.fixture
@@ -213,15 +51,73 @@ def test_pod_0_founds_where_no_pod_knows_a_quorum(pod: Pod, standing: Standing) 
     pod.peers = [standing, standing]
     assert pod.format() == 0
     pod.assert_founded()
-    # It asks each other pod that the StatefulSet wants, and not itself.
-    assert pod.asked == [[("q-1.q-headless.ns.svc", 9094), ("q-2.q-headless.ns.svc", 9094)]]
+    # It asks each other pod that the StatefulSet wants, and not itself: twice before it records
+    # that it founds, and once before it does.
+    others = [("q-1.q-headless.ns.svc", 9094), ("q-2.q-headless.ns.svc", 9094)]
+    assert pod.asked == [others] * (PROOFS + 1)
+
+
+def test_pods_that_are_scaled_away_or_end_are_asked_too(pod: Pod) -> None:
+    pod.api.replicas, pod.api.present = 1, 3
+    pod.peers = [Standing.ABSENT, Standing.LEADS]
+    assert pod.format() == 0
+    pod.assert_joined()
+
+
+@pytest.mark.parametrize(("replicas", "start"), [(0, 0), (3, 1)])
+def test_a_pod_that_is_not_wanted_founds_nothing(
+    pod: Pod, replicas: int, start: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod.api.replicas, pod.api.start = replicas, start
+    assert pod.format() == 1
+    pod.assert_waits(capsys, f"wants no pod 0 (replicas {replicas}, ordinals from {start})")
+
+
+def test_another_ordinal_than_the_first_joins(pod: Pod) -> None:
+    pod.api.start = 3
+    assert pod.format(4) == 0
+    pod.assert_joined()
+
+
+def test_the_first_ordinal_founds_whatever_it_is(pod: Pod) -> None:
+    pod.api.start = 3
+    assert pod.format(3) == 0
+    pod.assert_founded()
+
+
+def test_absent_names_prove_nothing_while_dns_does_not_know_the_service(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod.doubt = "no such name"
+    assert pod.format() == 1
+    words = "q-headless.ns.svc:9094 must have an address, as the service of this very pod"
+    pod.assert_waits(capsys, words, "See to DNS")
+    # Pods that answer need no names.
+    pod.peers = [Standing.NEW, Standing.REFUSED]
+    assert pod.format() == 0
+    pod.assert_founded()
+
+
+def test_one_look_is_no_proof_when_the_time_is_over(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = [*[Standing.UNREACHABLE] * (ROUNDS - 1), Standing.NEW]
+
+    def answer(servers: list[Address], *_: object) -> list[Answer]:
+        standing = answers.pop(0)
+        return [Answer(server, standing, standing.value) for server in servers]
+
+    monkeypatch.setattr(storage_statefulset, "ask_for_leader", answer)
+    assert pod.format() == 1
+    assert answers == []
+    pod.assert_waits(capsys, "q-1.q-headless.ns.svc:9094 no leader ever", "a quorum may be there")
 
 
 def test_the_only_pod_has_nobody_to_ask(pod: Pod) -> None:
     pod.api.replicas = 1
     assert pod.format() == 0
     pod.assert_founded()
-    assert pod.asked == [[]]
+    assert pod.asked == [[], []]
 
 
 @pytest.mark.parametrize("standing", [each for each in Standing if each not in (*KNOWING, *SILENT)])
@@ -239,7 +135,8 @@ def test_what_is_unknown_founds_nothing_and_is_named_with_the_remedy(
 
 
 def test_names_that_appear_a_moment_later_are_asked_again(pod: Pod) -> None:
-    answers = [Standing.UNREACHABLE, Standing.UNREACHABLE, Standing.NEW]
+    # One look that proves something is followed by another one.
+    answers = [Standing.NEW, Standing.UNREACHABLE, *[Standing.NEW] * (PROOFS + 1)]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = answers.pop(0)
@@ -260,7 +157,15 @@ def test_a_quorum_that_one_pod_knows_is_joined(
     pod.peers = [other, standing]
     assert pod.format() == 0
     pod.assert_joined()
-    assert pod.api.record is None
+    # The next empty disk need not ask.
+    assert pod.api.created == [BootstrapRecord(ClusterId(CLUSTER))]
+
+
+def test_a_quorum_is_joined_without_the_right_to_record_it(pod: Pod) -> None:
+    pod.api.fails = {"create": "no right"}
+    pod.peers = [Standing.LEADS, Standing.LEADS]
+    assert pod.format() == 0
+    pod.assert_joined()
 
 
 @pytest.mark.parametrize("node_id", [1, 2, 3])
@@ -299,8 +204,8 @@ def test_a_record_of_disks_that_are_all_lost_is_named_with_the_remedy(
     pod.api.replicas = replicas
     pod.peers = [Standing.NEW, Standing.REFUSED]
     assert pod.format() == 1
-    remedy = "`kubectl delete configmap q-bootstrap --namespace ns`"
-    pod.assert_waits(capsys, f"cluster {CLUSTER} has a quorum", remedy, "an emptyDir goes")
+    remedy = "See that the other pods run, and whether their claims are there"
+    pod.assert_waits(capsys, f"cluster {CLUSTER} has a quorum", remedy, "docs/kubernetes.md")
     assert len(pod.asked) == (1 if replicas == 1 else ROUNDS)
     pod.api.record = None
     assert pod.format() == 0
@@ -310,7 +215,7 @@ def test_a_record_of_disks_that_are_all_lost_is_named_with_the_remedy(
 def test_who_is_second_with_its_record_joins(pod: Pod) -> None:
     pod.api.first = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
     # A pod knows that quorum by the time at which it is looked for.
-    standings = [Standing.REFUSED, Standing.LEADS]
+    standings = [*[Standing.REFUSED] * PROOFS, Standing.LEADS]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = standings.pop(0)
@@ -356,6 +261,72 @@ def test_a_crash_at_any_step_founds_once_and_blocks_nothing(
         assert pod.format() == 0
         pod.assert_founded()
     assert at > 10
+
+
+def begun(pod: Pod) -> None:
+    """The pod recorded that it founds, and was killed before it did."""
+    pod.api.record = BootstrapRecord(ClusterId(CLUSTER), ReplicaKey(NodeId(0), BEGUN))
+    pod.fs.make_dirs(str(pod.directory))
+    write_founding(pod.fs, str(pod.directory), BEGUN)
+
+
+@pytest.mark.parametrize("standing", KNOWING)
+def test_a_founding_that_was_begun_ends_where_a_quorum_is_known(
+    pod: Pod, standing: Standing
+) -> None:
+    begun(pod)
+    pod.peers = [Standing.UNREACHABLE, standing]
+    assert pod.format() == 0
+    pod.assert_joined()
+
+
+def test_a_record_that_goes_meanwhile_founds_nothing(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(pod)
+
+    def answer(*_: object) -> list[Answer]:
+        pod.api.record = None
+        return []
+
+    monkeypatch.setattr(storage_statefulset, "ask_for_leader", answer)
+    assert pod.format() == 1
+    pod.assert_waits(capsys, "ConfigMap q-bootstrap has changed meanwhile")
+
+
+def test_a_directory_that_was_in_use_records_nothing(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = pod.directory / "__cluster_metadata-0"
+    log_dir.mkdir(parents=True)
+    (log_dir / "quorum-state").write_text("{}")
+    assert pod.format() == 1
+    pod.assert_waits(capsys, "this directory has been in use")
+
+
+def test_flags_that_are_wrong_record_nothing(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pod.format(flags=("--feature", "no.such=1")) == 1
+    pod.assert_waits(capsys, "--feature: no.such is not known")
+
+
+def test_a_quorum_without_a_leader_is_said(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+    pod.api.record = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
+    pod.peers = [Standing.LEADERLESS, Standing.ABSENT]
+    assert pod.format() == 0
+    pod.assert_joined()
+    assert "warning: no pod has a leader: q-1" in capsys.readouterr().err
+
+
+def test_no_failure_of_the_api_server_keeps_a_formatted_disk_from_starting(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("whatever it is")
+
+    monkeypatch.setattr(pod.api, "read_record", fail)
+    make_directory(pod.directory, key(1), voters(1), epoch=3)
+    assert pod.format(1) == 0
+    assert "warning: whatever it is" in capsys.readouterr().err
 
 
 def test_a_formatted_disk_is_left_alone(pod: Pod) -> None:
