@@ -23,7 +23,7 @@ from tests.e2e.commands import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.cluster import Release
+    from tests.e2e.cluster import Cluster, Release
 
 BOOT_S: Final = 300.0
 
@@ -81,3 +81,16 @@ def spread(release: Release) -> None:
     """See that each controller has a node of its own; one fault would harm two otherwise."""
     nodes = [pod["spec"]["nodeName"] for pod in release.pods()]
     assert len(set(nodes)) == len(nodes), f"the controllers share nodes: {nodes}"
+
+
+@contextmanager
+def only_schedulable(cluster: Cluster, node: str) -> Iterator[None]:
+    """New pods land on this node alone."""
+    found = cluster.kubectl("get", "nodes", "--output", "name", namespaced=False)
+    names = [name.removeprefix("node/") for name in found.split()]
+    others = [name for name in names if name != node]
+    cluster.kubectl("cordon", *others, namespaced=False)
+    try:
+        yield
+    finally:
+        cluster.kubectl("uncordon", *others, namespaced=False)

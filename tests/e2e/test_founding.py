@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.nodes import spread
+from tests.e2e.nodes import only_schedulable, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,10 +66,16 @@ def last_words(release: Release) -> str:
     return " ".join(each.get("message", "") for each in ended)
 
 
-def lose_disk(cluster: Cluster, release: Release) -> None:
-    """Pod 0 comes back with an empty disk."""
-    cluster.kubectl("delete", "pvc", f"data-{release.fullname}-0", "--wait=false")
-    cluster.kubectl("delete", "pod", f"{release.fullname}-0")
+def lose_disk(cluster: Cluster, release: Release, node: str) -> None:
+    """Pod 0 comes back with an empty disk, on this node."""
+
+    def is_placed() -> bool:
+        return bool(release.pod(0)["spec"].get("nodeName"))
+
+    with only_schedulable(cluster, node):
+        cluster.kubectl("delete", "pvc", f"data-{release.fullname}-0", "--wait=false")
+        cluster.kubectl("delete", "pod", f"{release.fullname}-0")
+        wait_for("pod 0 has a node", READY_WITHIN_S, is_placed)
 
 
 def leader_by(cluster: Cluster, release: Release, ordinal: int) -> tuple[int, int]:
@@ -99,7 +105,7 @@ def test_the_founding_is_recorded_without_an_operator(cluster: Cluster) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize("has_record", [pytest.param(True, marks=pytest.mark.weekly), False])
 def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
     cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes, *, has_record: bool
 ) -> None:
@@ -123,7 +129,7 @@ def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
 
     with Committing(others) as committing:
         with without_dns_on(cluster, nodes, node):
-            lose_disk(cluster, release)
+            lose_disk(cluster, release, node)
             wait_for("pod 0 has tried to format", BACK_WITHIN_S, has_tried)
             assert release.node_of(0) == node
             committing.await_more()

@@ -10,12 +10,10 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.nodes import spread
+from tests.e2e.nodes import only_schedulable, spread
 from tests.e2e.operating import ENABLED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.e2e.cluster import Cluster, Release
     from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.nodes import Nodes
@@ -35,33 +33,18 @@ APART = tuple(
 )
 
 
-@pytest.fixture
-def schedulable(cluster: Cluster) -> Iterator[None]:
-    """No node is left cordoned."""
-    yield
-    cluster.kubectl("uncordon", *node_names(cluster), namespaced=False)
-
-
-def node_names(cluster: Cluster) -> list[str]:
-    found = cluster.kubectl("get", "nodes", "--output", "name", namespaced=False)
-    return [name.removeprefix("node/") for name in found.split()]
-
-
 def put_beside(release: Release, ordinal: int, new: int) -> str:
     """Scale up by one controller, which lands on the node of another one; the node's name."""
     node = release.node_of(ordinal)
     cluster = release.cluster
-    others = [name for name in node_names(cluster) if name != node]
-    cluster.kubectl("cordon", *others, namespaced=False)
-    cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={new + 1}")
-    release.await_voters(*range(new + 1))
-    cluster.kubectl("uncordon", *others, namespaced=False)
+    with only_schedulable(cluster, node):
+        cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={new + 1}")
+        release.await_voters(*range(new + 1))
     assert release.node_of(new) == node
     return node
 
 
 # The leader takes the two for alive in the first moments.
-@pytest.mark.usefixtures("schedulable")
 @pytest.mark.parametrize(
     ("away_s", "values"),
     [

@@ -192,6 +192,7 @@ class _Stopping:
         self._node_id = node_id
         self._look_at_fate = look
         self._outlook = Outlook(Fate.RETURNS)
+        self._is_fate_known = False
         self._backoff = Backoff(deadline)
         left_s = self._backoff.left_s
         self._turn_deadline = deadline - min(RESERVE_S, left_s * RESERVE_SHARE)
@@ -213,7 +214,9 @@ class _Stopping:
         """Step by step until it is ready. Raises AdminError."""
         while True:
             # A controller that waits may be scaled away meanwhile, or wanted again.
-            self._outlook = await self._look_at_fate() or self._outlook
+            seen = await self._look_at_fate()
+            self._is_fate_known = seen is not None
+            self._outlook = seen or self._outlook
             if self._fate is Fate.ALL_GO:
                 words = "all pods of its StatefulSet stop"
                 return self._prepared(m.NOTHING_KNOWN, is_voter=None, without_leave=words)
@@ -264,14 +267,18 @@ class _Stopping:
         return await self._client.describe(asyncio.get_running_loop().time() + wait_s)
 
     async def _take_leave(self, step: TakeLeave) -> None:
-        """One try, and a wait where it may be given later."""
+        """One try, and a wait where it may be given later.
+
+        One that may be scaled away, for all that is known, waits for what no waiting mends, too: of
+        two voters the other one would be left behind without a majority, for good.
+        """
         try_until = asyncio.get_running_loop().time() + TRY_S
         request = m.TakeLeaveRequest(_ANY_CLUSTER, step.voter)
         refusal = await self._try(request, min(try_until, self._turn_deadline))
         if refusal is None:
             self._has_leave = True
             return
-        if refusal.reason not in NOT_YET:
+        if refusal.reason not in NOT_YET and self._is_fate_known:
             self._without_leave = f"leave is refused ({refusal.reason}): {refusal.message}"
             return
         is_cut_short = self._turn_deadline < try_until

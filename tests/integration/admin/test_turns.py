@@ -193,6 +193,18 @@ async def test_what_cannot_be_known_is_a_restart_that_waits_for_its_turn(
     assert pod.looks > 1
 
 
+async def test_of_two_voters_one_that_may_be_scaled_away_waits_until_that_is_known(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, "two voters"))
+    pod = Pod(None, Fate.SCALED_AWAY)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.is_voter, answer.without_leave) == (True, False, "")
+    assert names(quorum) == ["TakeLeave", "RemoveRaftVoter"]
+
+
 async def test_what_was_known_holds_while_nothing_can_be_known(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
