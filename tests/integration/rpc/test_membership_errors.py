@@ -260,7 +260,8 @@ def of_add() -> Iterator[Row]:
         TIMED_OUT,
         R.NOT_COMMITTED_IN_TIME,
         "not committed in time",
-        ADD,
+        # It is appended at once, and waits for no Fetch of the others.
+        replace(ADD, force=True),
         with_observer,
         appended_then_silence,
     )
@@ -280,7 +281,8 @@ def of_remove() -> Iterator[Row]:
     yield Row(TIMED_OUT, R.VOTER_ALIVE, "may not take its place", evicting)
     own = replace(REMOVE, voter=cores.key(1))
     yield Row(INVALID, R.LAST_VOTER, "is the last one", own, only_voter)
-    yield Row(TIMED_OUT, R.NOT_COMMITTED_IN_TIME, "not committed in time", REMOVE, then=silence)
+    forced = replace(REMOVE, force=True)
+    yield Row(TIMED_OUT, R.NOT_COMMITTED_IN_TIME, "not committed in time", forced, then=silence)
 
 
 def of_update() -> Iterator[Row]:
