@@ -3,8 +3,8 @@
 The promise is about every moment at which a majority is up and connected: its members answer, their
 disks are whole and have room, and each reaches each other one. A gap runs from one commit to the
 next, or from when such a majority came to be; what happens to the others, or the death of a leader
-with such a majority left, does not begin it again. A second loss does, while the leader of before
-is away: the one that is lost then may have been about to lead, and the others look once more.
+with such a majority left, does not restart it. A second loss while the leader is still away does:
+the lost node may have been about to win the election, and the others need another one.
 
 A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
 it, it has the time of rule 24 to find that out, and nothing is promised before that is over. The

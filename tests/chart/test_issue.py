@@ -103,7 +103,7 @@ def test_a_certificate_is_replaced_by_one_of_the_same_authority(
 
 
 def names_below(*domains: str) -> list[str]:
-    """What a revision with these domains is to be called, and is certified for."""
+    """The names in a certificate of a revision with these domains."""
     heads = ("*.q-quorate-headless", "q-quorate-headless", "q-quorate")
     return [f"{head}.default.svc.{domain}" for domain in domains for head in heads]
 

@@ -35,7 +35,7 @@ def recorded(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def marked(objects: list[dict[str, Any]]) -> str:
-    """What a revision tells the next one about its number."""
+    """The mark of one revision by which the next one knows about the number."""
     found: str = one(objects, "ConfigMap", "q-quorate-cluster")["data"]["replicas"]
     return found
 

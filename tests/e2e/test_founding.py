@@ -1,4 +1,4 @@
-"""Pod 0 founds one quorum, and no second one: whatever it cannot ask, and whoever lost its disk."""
+"""Pod 0 founds one quorum and no second one, without DNS and without its disk."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def disks(release: Release) -> dict[int, str]:
 
 
 def formatting(release: Release) -> dict[str, Any]:
-    """How often pod 0's init container has failed, and the state that it is in."""
+    """The status of pod 0's init container: its state, and its number of restarts."""
     statuses = release.pod(0)["status"].get("initContainerStatuses", [])
     return next((each for each in statuses if each["name"] == "format"), {"restartCount": 0})
 
 
 def last_words(release: Release) -> str:
-    """What pod 0's init container said when it failed; its log goes with the container."""
+    """The termination message of pod 0's init container; its log goes with the container."""
     seen = formatting(release)
     ended = [seen.get(state, {}).get("terminated", {}) for state in ("state", "lastState")]
     return " ".join(each.get("message", "") for each in ended)

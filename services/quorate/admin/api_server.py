@@ -31,7 +31,7 @@ WORDS_MAX: Final = 500
 
 @named_value
 class ApiServer:
-    """Where the API server is, and the folder of the account. Calls block for seconds."""
+    """The URL of the API server, and the folder of the account. Calls block for seconds."""
 
     url: str
     account: str = ACCOUNT

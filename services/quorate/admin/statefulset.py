@@ -48,7 +48,7 @@ class Fate(Enum):
 
 @value
 class Outlook:
-    """What its StatefulSet says of a pod; ordinals from `end` on are scaled away, if it says so."""
+    """A pod's fate by its StatefulSet. Ordinals from `end` on are scaled away; None if unknown."""
 
     fate: Fate
     end: int | None = None
@@ -56,7 +56,7 @@ class Outlook:
 
 @named_value
 class StatefulSetAddress:
-    """Where to read one StatefulSet, and its namespace."""
+    """The address of one StatefulSet, and of its namespace."""
 
     server: ApiServer
     namespace: str
@@ -79,7 +79,7 @@ class StatefulSetAddress:
 
 
 class FateOfPod:
-    """What one StatefulSet says of one of its pods, and since when it could not be read.
+    """Reads the fate of one pod from its StatefulSet, and counts the time without an answer.
 
     A refusal that lasts means that the account is gone with everything else, and only where there
     were rights. An account that is there and has lost its rights says nothing: such a pod may be
@@ -144,7 +144,7 @@ class FateOfPod:
             return False
 
     def _is_withdrawn(self, status: int) -> bool:
-        """Whether the account has been refused for so long that it is gone."""
+        """True once the API server has not known the account for WITHDRAWN_S."""
         if status not in REFUSED:
             self._refused_at = None
             return False
@@ -211,7 +211,7 @@ def ordinals_of(found: Mapping[str, Mapping[str, object]]) -> range:
 
 
 def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlook:
-    """What a StatefulSet, as the API server shows it, has become of the pod with this ordinal.
+    """The fate of the pod with this ordinal, by a StatefulSet as the API server shows it.
 
     One that is being deleted, or has no replicas, wants nobody, and its disks may be used again:
     that is no scaling, and nobody is left to wait for. Raises KeyError, TypeError or ValueError for

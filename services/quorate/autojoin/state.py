@@ -42,7 +42,7 @@ class Desired:
 class Pod:
     """A pod of the StatefulSet. `key` and `cluster_id` are its own words, None while it is silent.
 
-    `silence` is then what came of asking it: a name that does not resolve is no pod that is late.
+    `silence` is then the reason: a name that does not resolve, or a pod that has not answered yet.
     `version` is the API's resource version: a pod that changed since is not the one that was seen.
     """
 

@@ -70,7 +70,7 @@ def ask_for_leader(servers: Iterable[Address], cluster_id: str, kind: ChannelKin
 
 
 def why_unknown(host: str) -> str | None:
-    """Why DNS gives no address of a name, asked now; None where it does."""
+    """The reason for which DNS gives no address of a name now; None if it gives one."""
     RESOLVER.forget(host)
     try:
         asyncio.run(RESOLVER.resolve(host, limit_s=PROBE_TIMEOUT_S))

@@ -1,4 +1,4 @@
-"""What a pod reads and creates at the API server before it formats its disk."""
+"""The API server's objects that a pod reads and creates before it formats its disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `quorate storage format` is to write: the sense of its flags, and how it is written."""
+"""The plan of `quorate storage format`: made from its flags, then written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KRAFT_VERSION: Final = "kraft.version"
 
 @named_value
 class FormatPlan:
-    """What is to be written where; `kind` as Kafka's tool calls the directory."""
+    """The contents of one directory; `kind` is Kafka's word for the directory."""
 
     directory: str
     kind: str

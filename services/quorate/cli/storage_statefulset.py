@@ -62,7 +62,7 @@ _NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
 
 
 class Verdict(Enum):
-    """What the answers of all other pods say together."""
+    """The conclusion from the answers of all other pods."""
 
     QUORUM = "a pod knows a quorum"
     NO_QUORUM = "no pod knows a quorum"
@@ -152,7 +152,7 @@ class _PodFormat:
         fs: FileSystem,
         cluster_id: ClusterId,
     ) -> None:
-        """Raises CommandError where this node is no pod of the StatefulSet."""
+        """Raises CommandError if the node's host does not name a pod of the StatefulSet."""
         self._arguments = arguments
         self._config = config
         self._objects = objects
@@ -374,7 +374,7 @@ class _PodFormat:
     def _plan(
         self, cluster_id: ClusterId, directory_id: DirectoryId | None, *, is_founder: bool
     ) -> FormatPlan:
-        """What is to be written. Raises CommandError that names the flag and the remedy."""
+        """The contents of the directory. Raises CommandError that names the flag and the remedy."""
         flags = vars(self._arguments) | {
             "cluster_id": str(cluster_id),
             "standalone": is_founder,

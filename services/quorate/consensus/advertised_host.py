@@ -28,7 +28,7 @@ WARNED_AFTER_S: Final = 10.0
 
 
 class AdvertisedHost:
-    """Whether the advertised host has resolved, once; what becomes of it later does not matter."""
+    """Looks the advertised host up until it has resolved once. Later failures do not matter."""
 
     def __init__(
         self,

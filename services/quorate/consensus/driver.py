@@ -197,7 +197,7 @@ class RaftDriver:
         self._take(event, self.core.step(event, self.host.monotonic_ms()))
 
     def _comes_after_decisions(self, event: api.Event) -> bool:
-        """Whether a leader may append a voter set because of it, or takes no more records after."""
+        """True if the event may append a voter set, or is the last before records are refused."""
         match event:
             case api.ShutdownRequested():
                 return True

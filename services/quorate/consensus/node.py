@@ -95,7 +95,7 @@ class Looks:
 
 @value
 class Surroundings:
-    """What a process has once, while nodes follow each other in it."""
+    """Parts of the process that outlive a node: nodes follow each other in one process."""
 
     watch: LoopWatch | None = None
     advertised: AdvertisedHost | None = None

@@ -236,7 +236,7 @@ def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int)
 
 
 def _look_up(host: str) -> Addresses:
-    """What the system says. EAI_NONAME only if it says so for each family by itself."""
+    """Ask the system. Raises EAI_NONAME only if each family by itself has no such name."""
     try:
         return _addresses(host, socket.AF_UNSPEC)
     except socket.gaierror as error:

@@ -316,7 +316,7 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When the pending change goes on, or its caller is told that it takes too long."""
+        """Add the times at which the pending change goes on or is refused as too late."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None

@@ -82,7 +82,7 @@ class Removing:
         self.changes.append(pending, voters=self.changes.voters_after(request))
 
     def _why_refused(self, request: RemoveRaftVoterRequest) -> Obstacle | None:
-        """What stands against it now, before anything is asked of the voters that are left."""
+        """The obstacle to the removal that is known without a Fetch of the remaining voters."""
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
             return obstacle

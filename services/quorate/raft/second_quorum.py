@@ -31,7 +31,7 @@ MET_FACTOR: Final = 5
 
 @value
 class _Proof:
-    """What a leader has shown so far, with the epoch and the time of its last proof."""
+    """The proofs by one leader so far, with the epoch and the time of the last one."""
 
     leader_id: NodeId
     epoch: Epoch
@@ -41,7 +41,7 @@ class _Proof:
 
 
 class SecondQuorum:
-    """What one replica knows of another quorum."""
+    """A replica's evidence of another quorum under its cluster id."""
 
     def __init__(self, config: RaftConfig, timers: Timers, out: Outbox) -> None:
         self._met_ms = config.fetch_timeout_ms * MET_FACTOR

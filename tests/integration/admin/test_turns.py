@@ -44,7 +44,7 @@ class Pod:
 
 
 class Told:
-    """What people are told of the stop."""
+    """Records the Events of a stop."""
 
     def __init__(self) -> None:
         self.not_removed: list[str] = []

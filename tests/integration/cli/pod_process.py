@@ -36,7 +36,7 @@ _SYSTEM: Final = socket.getaddrinfo
 
 
 def get_address(host: Any, *more: Any, **kind: Any) -> Any:  # noqa: ANN401 - as the system's
-    """What the cluster's DNS answers, in place of `socket.getaddrinfo`."""
+    """Answer as the cluster's DNS would, in place of `socket.getaddrinfo`."""
     answer = json.loads(os.environ["POD_NAMES"]).get(host)
     if answer is None:
         return _SYSTEM(host, *more, **kind)

@@ -1,4 +1,4 @@
-"""What a stop could not do is an Event of the StatefulSet, with a command that fits into it."""
+"""A failed stop becomes an Event of the StatefulSet, and the command in it is not cut off."""
 
 from __future__ import annotations
 

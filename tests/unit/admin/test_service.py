@@ -22,7 +22,7 @@ FOUND = {"metadata": {"name": "q"}, "spec": {"replicas": 3}}
 
 
 class Health:
-    """What was said last of each service."""
+    """Keeps the last health status of each service."""
 
     def __init__(self) -> None:
         self.serving: dict[str, bool] = {STARTUP: False, READINESS: False}

@@ -244,7 +244,7 @@ def test_what_has_changed_while_fetches_were_waited_for_is_seen() -> None:
 
 
 def test_a_set_is_appended_with_a_step_of_its_own() -> None:
-    """What was decided before it has offsets, and is proposed meanwhile."""
+    """Earlier decisions have their offsets already, and are proposed before the set."""
     core = cores.grown_up_leader(1, 2, 3)
     assert not core.may_append_voters
     cores.ask(core, remove(3), now_ms=4500, token=7)

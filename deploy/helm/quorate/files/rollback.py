@@ -76,7 +76,7 @@ def objection(found: dict, namespace: str, name: str, recorded: str) -> str:
 
 
 def remedies(release: str, namespace: str) -> str:
-    """What to do instead, but for a scale."""
+    """Ways round the refusal, except to scale."""
     return f"""\
 - Let the rollback change the number:
   helm --namespace {namespace} rollback {release} N --no-hooks
