@@ -201,7 +201,9 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
 
 async def _watch_certificate(tls: TlsFiles | None) -> None:
     """Warn before the own certificate ends."""
-    while tls is not None:
+    if tls is None:
+        return
+    while True:
         warning = tls.expiry_warning()
         if warning is not None:
             log.warning(warning)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 log = logging.getLogger(__name__)
-LOOK_UP_S: Final = ANSWER_S
 # A controller that waits looks again after that.
 LOOK_AGAIN_S: Final = 2.0
 GONE: Final = 404
@@ -114,7 +113,7 @@ class FateOfPod:
         """What becomes of the pod, None where that cannot be known."""
         name = self._statefulset
         try:
-            async with asyncio.timeout(LOOK_UP_S):
+            async with asyncio.timeout(ANSWER_S):
                 text = await asyncio.to_thread(self._statefulset.read)
             outlook = outlook_of(json.loads(text), self._ordinal)
         except urllib.error.HTTPError as error:
@@ -137,7 +136,7 @@ class FateOfPod:
     async def _does_namespace_go(self) -> bool:
         """Its pods are deleted before its StatefulSets. False where that cannot be known."""
         try:
-            async with asyncio.timeout(LOOK_UP_S):
+            async with asyncio.timeout(ANSWER_S):
                 text = await asyncio.to_thread(self._statefulset.read_namespace)
             return bool(json.loads(text)["metadata"].get("deletionTimestamp"))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -1,8 +1,8 @@
 """The bootstrap record: the ConfigMap that says for good that a quorum was founded.
 
-Pod 0 creates it before it formats the directory that founds the quorum, and the operator where
-there is a leader and no record. It outlives StatefulSet and release: no empty disk founds a second
-quorum.
+The first pod creates it before it formats the directory that founds the quorum, and the operator
+where there is a leader and no record. It outlives StatefulSet and release: no empty disk founds a
+second quorum.
 """
 
 from __future__ import annotations

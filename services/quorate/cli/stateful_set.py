@@ -7,7 +7,7 @@ import urllib.error
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.admin.api_server import words_of
-from quorate.admin.statefulset import ordinals_of
+from quorate.admin.statefulset import GONE, REFUSED, ordinals_of
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.cli.output import CommandError
 from quorate.records.value import named_value
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from quorate.autojoin.bootstrap_record import BootstrapRecord
 
 FLAG: Final = "--statefulset"
-_FORBIDDEN: Final = (401, 403)
-_MISSING: Final = 404
 _CONFLICT: Final = 409
 
 
@@ -41,11 +39,6 @@ class StatefulSetObjects:
     """
 
     address: StatefulSetAddress
-
-    @property
-    def namespace(self) -> str:
-        """That of both."""
-        return self.address.namespace
 
     @property
     def name(self) -> str:
@@ -77,7 +70,7 @@ class StatefulSetObjects:
         """The bootstrap record; None where there is none."""
         path = f"{self._config_maps}/{self.record_name}"
         what = f"ConfigMap {self.record_name} cannot be read"
-        found = self._call(what, path, none_if=_MISSING)
+        found = self._call(what, path, none_if=GONE)
         if found is None:
             return None
         try:
@@ -105,7 +98,7 @@ class StatefulSetObjects:
 
     @property
     def _config_maps(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/configmaps"
+        return f"/api/v1/namespaces/{self.address.namespace}/configmaps"
 
     def _call(
         self,
@@ -125,7 +118,7 @@ class StatefulSetObjects:
             helps = (
                 f"Give the pod's account the rights `get` on StatefulSet {self.name} and ConfigMap"
                 f" {self.record_name}, and `create` on ConfigMaps, as the chart's Role has them"
-                if error.code in _FORBIDDEN
+                if error.code in REFUSED
                 else "See to the API server"
             )
         except OSError as error:

@@ -16,9 +16,7 @@ from quorate.cli.output import CommandError, fail, print_json
 from quorate.cli.storage_plan import FormatPlan, make_plan, new_directory_id, write_plan
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.consensus.part_settings import storage_config
-from quorate.records.ids import (
-    format_uuid,
-)
+from quorate.records.ids import format_uuid
 from quorate.settings.properties import ConfigError
 from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
 from quorate.storage.files import OsFileSystem

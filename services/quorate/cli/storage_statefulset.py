@@ -1,4 +1,4 @@
-"""Formats the disk of a pod: pod 0 founds the quorum of its StatefulSet, every other disk joins.
+"""Formats the disk of a pod: the first pod founds the quorum of its StatefulSet, others join.
 
 A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
 twice that it has never known a leader, refuses the connection, or provably does not exist. A name
@@ -174,14 +174,10 @@ class _PodFormat:
         if not self._may_found():
             self._join_as_other()
             return
-        record = self._objects.read_record()
-        directory_id = read_founding(self._fs, self._directory)
+        record = self._objects.read_record() or self._begin()
         if record is None:
-            record = self._begin(directory_id)
-            if record is None:
-                return
-            directory_id = read_founding(self._fs, self._directory)
-        if record.first is not None and record.first == self._key(directory_id):
+            return
+        if record.first == self._key(read_founding(self._fs, self._directory)):
             self._found(record)
         else:
             self._join_recorded(record)
@@ -204,31 +200,35 @@ class _PodFormat:
             )
         return bool(wanted) and node_id == wanted.start
 
-    def _key(self, directory_id: DirectoryId | None) -> ReplicaKey | None:
-        return None if directory_id is None else ReplicaKey(self._config.node_id, directory_id)
+    def _key(self, directory_id: DirectoryId | None) -> ReplicaKey:
+        """This disk as a record names it; no record names one without a directory id."""
+        return ReplicaKey(self._config.node_id, directory_id)
 
     # --- who knows a quorum -----------------------------------------------------------------------
 
+    def _answers(self, servers: Sequence[Address], cluster_id: ClusterId) -> list[Answer]:
+        return ask_for_leader(servers, cluster_id, kind_for(self._arguments, [self._config]))
+
     def _ask(
-        self, settled: Sequence[Verdict], cluster_id: ClusterId, rounds: int = 0
+        self, settled: Sequence[Verdict], cluster_id: ClusterId
     ) -> tuple[Verdict, list[Answer]]:
         """The verdict of the other pods; one that is not settled may be another one in a moment."""
-        rounds, in_a_row = rounds or ROUNDS, 0
-        for left in reversed(range(rounds)):
+        needs_proof, in_a_row = Verdict.NO_QUORUM in settled, 0
+        for left in reversed(range(ROUNDS)):
             # Pods may come and go meanwhile.
             servers = self._others()
-            answers = ask_for_leader(servers, cluster_id, kind_for(self._arguments, [self._config]))
-            if Verdict.NO_QUORUM in settled:
+            answers = self._answers(servers, cluster_id)
+            if needs_proof:
                 answers += self._doubts(answers)
             verdict = judge_pods(answers)
             in_a_row = in_a_row + 1 if verdict is Verdict.NO_QUORUM else 0
-            is_enough = in_a_row >= PROOFS or verdict is not Verdict.NO_QUORUM or not servers
+            is_enough = verdict is not Verdict.NO_QUORUM or in_a_row >= PROOFS or not servers
             if (verdict in settled and is_enough) or not (left and servers):
                 break
             print(f"{verdict.value}: asks again", flush=True)
             time.sleep(PAUSE_S)
-        is_proof = Verdict.NO_QUORUM in settled and servers
-        if is_proof and verdict is Verdict.NO_QUORUM and in_a_row < min(PROOFS, rounds):
+        if needs_proof and not is_enough:
+            # The time is over after one look.
             verdict = Verdict.UNKNOWN
         return verdict, answers
 
@@ -261,7 +261,7 @@ class _PodFormat:
 
     # --- founding ---------------------------------------------------------------------------------
 
-    def _begin(self, directory_id: DirectoryId | None) -> BootstrapRecord | None:
+    def _begin(self) -> BootstrapRecord | None:
         """There is no record: create it where no pod knows a quorum. None: this disk has joined."""
         verdict, answers = self._ask((Verdict.QUORUM, Verdict.NO_QUORUM), self._cluster_id)
         if verdict is Verdict.QUORUM:
@@ -278,12 +278,12 @@ class _PodFormat:
                 " and that those pods run; `kubectl delete pod --force` takes the name of one away"
                 " whose node is gone for good"
             )
-        if directory_id is None:
-            directory_id = new_directory_id()
+        noted = read_founding(self._fs, self._directory)
+        directory_id = noted or new_directory_id()
         # What cannot be formatted must not be recorded.
         self._plan(self._cluster_id, directory_id, is_founder=True)
         check_unused(self._fs, self._directory)
-        if read_founding(self._fs, self._directory) != directory_id:
+        if noted is None:
             write_founding(self._fs, self._directory, directory_id)
         mine = BootstrapRecord(self._cluster_id, self._key(directory_id))
         print(f"no pod knows a quorum: {'; '.join(map(str, answers)) or 'there is no other pod'}")
@@ -300,8 +300,8 @@ class _PodFormat:
     def _found(self, record: BootstrapRecord) -> None:
         """Go on with what the record says that this disk has begun."""
         assert record.first is not None, "it names this disk"
-        verdict, answers = self._ask(tuple(Verdict), record.cluster_id, rounds=1)
-        if verdict is Verdict.QUORUM:
+        answers = self._answers(self._others(), record.cluster_id)
+        if judge_pods(answers) is Verdict.QUORUM:
             print(
                 f"ConfigMap {self._objects.record_name} names this disk, but a quorum is known:"
                 f" {_words(answers, _KNOWING)}: this disk joins it"
@@ -318,7 +318,7 @@ class _PodFormat:
     # --- joining ----------------------------------------------------------------------------------
 
     def _join_as_other(self) -> None:
-        print(f"pod {FOUNDER} founds quorums: this disk joins")
+        print("the first pod of the StatefulSet founds quorums: this disk joins")
         cluster_id = self._cluster_id
         try:
             record = self._objects.read_record()

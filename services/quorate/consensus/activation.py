@@ -49,10 +49,10 @@ class Activation:
         log: it would take the offsets of what is decided from here on. While there is another
         quorum, what is acknowledged could be lost (rule 34).
         """
-        if self._driver.core.replica.second_quorum.is_met:
-            return False
         start, end = progress.epoch_start, self._driver.store.log.end.offset
         if not progress.is_leader or start is None or self._writing.proposer.is_awaited:
+            return False
+        if self._driver.core.replica.second_quorum.is_met:
             return False
         return start < self._controller.end_offset == end
 

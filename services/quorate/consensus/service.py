@@ -164,8 +164,8 @@ async def _serve(
             return 0
         config = resolved
         if config.health_port >= 0:
-            with taking_port("health.port", _port_hosts(config), config.health_port):
-                await health.start(_port_hosts(config), config.health_port)
+            with taking_port("health.port", config.peers.hosts, config.health_port):
+                await health.start(config.peers.hosts, config.health_port)
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
@@ -225,11 +225,6 @@ async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
     return replace(config, listeners=tuple(listeners))
 
 
-def _port_hosts(config: ControllerConfig) -> tuple[str, ...]:
-    """The addresses of health and metrics: those on which peers call, or all of this machine."""
-    return config.peers.hosts
-
-
 async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
     limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
     recovery = node.open()
@@ -241,8 +236,8 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     ending = Ending.CRASHED
     try:
         if config.metrics_port >= 0:
-            with taking_port("metrics.port", _port_hosts(config), config.metrics_port):
-                metrics.start(_port_hosts(config), config.metrics_port)
+            with taking_port("metrics.port", config.peers.hosts, config.metrics_port):
+                metrics.start(config.peers.hosts, config.metrics_port)
         await _first(_event(stop), _event(node.ended))
         if node.ending is None:
             node.request_shutdown()

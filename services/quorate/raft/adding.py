@@ -104,43 +104,36 @@ class Adding:
         )
         return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
 
-    def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> None:
-        """The new voter has said who it is, or does not answer."""
+    def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> bool:
+        """The new voter has said who it is, or does not answer; True if it may be added."""
         role = self.r.role
         pending = role.pending if isinstance(role, Leader) else None
         if pending is None or pending.call != call.call:
-            return
+            return False
         request = pending.request
         assert isinstance(role, Leader)
         assert isinstance(request, AddRaftVoterRequest)
         if isinstance(answer, CallFailure):
             role.pending = None
             self.changes.refuse_unreachable(pending)
-            return
+            return False
         obstacle = self._why_unsuited(request, answer)
         if obstacle is not None:
             role.pending = None
             self.changes.refuse(pending.token, obstacle)
-            return
+            return False
         pending.call = None
         pending.voter = Voter(
             request.voter, request.listeners, answer.kraft_version_min, answer.kraft_version_max
         )
-        self.advance()
+        return True
 
-    def advance(self) -> None:
-        """Append the new set once its voter has answered and most of it have fetched since."""
+    def finish(self, pending: PendingChange, request: AddRaftVoterRequest) -> None:
+        """Append the new set, unless something forbids it by now."""
         r = self.r
-        role = r.role
-        pending = role.pending if isinstance(role, Leader) else None
-        if pending is None or pending.offset is not None or pending.voter is None:
-            return
-        request, voter = pending.request, pending.voter
+        role, voter = r.role, pending.voter
         assert isinstance(role, Leader)
-        assert isinstance(request, AddRaftVoterRequest)
-        if self.changes.why_silent(role, pending) is not None:
-            return
-        role.pending = None
+        assert voter is not None, "it has answered"
         obstacle = (
             self.changes.why_not_leader(request.cluster_id)
             or self.why_not(role, voter.key, auto_join=request.auto_join, force=request.force)
@@ -157,8 +150,8 @@ class Adding:
         )
         if not request.ack_when_committed:
             r.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
-            pending = None
-        self.changes.append(pending, voters=r.voters.with_voter(voter))
+        waiting = pending if request.ack_when_committed else None
+        self.changes.append(waiting, voters=r.voters.with_voter(voter))
 
     def _why_unsuited(
         self, request: AddRaftVoterRequest, answer: ApiVersionsResponse

@@ -130,25 +130,14 @@ class Changes:
         Nor one most of whose voters are about to stop. With `pending` a voter counts once it has
         sent a Fetch after that change was asked for: one that was cut off just before is recent.
         """
-        r = self.r
-        alive = [
-            voter.key
-            for voter in voters
-            if not has_leave(r, role, voter.key)
-            and (
-                voter.key == r.key
-                or (
-                    self.is_alive(role.progress.get(voter.key))
-                    and (pending is None or _has_echoed(role, pending, voter.key))
-                )
-            )
-        ]
+        alive = _alive(self, role, voters, pending)
         if len(alive) >= voters.majority:
             return None
         lively = [int(key.node_id) for key in alive]
-        within = f"within {r.config.fetch_timeout_ms} ms"
+        within = f"within {self.r.config.fetch_timeout_ms} ms"
         since = within if pending is None else "since this was asked for"
-        late = [] if pending is None else _late(self, role, voters, pending)
+        recent = _alive(self, role, voters)
+        late = [int(key.node_id) for key in recent if key not in alive]
         remedy = _remedy(late, within)
         text = (
             f"of the voters {voters.ids} that would be left only {lively} fetched {since} and "
@@ -345,15 +334,22 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
     return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round
 
 
-def _late(changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange) -> list[int]:
-    """Voters that fetched of late, and stay, but have not shown it since that was asked for."""
+def _alive(
+    changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+) -> list[ReplicaKey]:
+    """The voters of a set that fetched of late, or since `pending` was asked for, and stay."""
+    own = changes.r.key
     return [
-        int(voter.key.node_id)
+        voter.key
         for voter in voters
-        if voter.key != changes.r.key
-        and not has_leave(changes.r, role, voter.key)
-        and changes.is_alive(role.progress.get(voter.key))
-        and not _has_echoed(role, pending, voter.key)
+        if not has_leave(changes.r, role, voter.key)
+        and (
+            voter.key == own
+            or (
+                changes.is_alive(role.progress.get(voter.key))
+                and (pending is None or _has_echoed(role, pending, voter.key))
+            )
+        )
     ]
 
 

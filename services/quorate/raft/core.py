@@ -305,7 +305,7 @@ class RaftCore:
             case CallKind.END_QUORUM_EPOCH, EndQuorumEpochResponse() | CallFailure() as answer:
                 self.announcements.handle_end_response(call, answer)
             case CallKind.API_VERSIONS, ApiVersionsResponse() | CallFailure() as answer:
-                self.membership.adding.handle_versions(call, answer)
+                self.membership.handle_versions(call, answer)
             case CallKind.JOIN, MembershipResponse() | CallFailure() as answer:
                 self.membership.joining.handle_response(call, answer)
             case CallKind.UPDATE_RAFT_VOTER, MembershipResponse() | CallFailure() as answer:

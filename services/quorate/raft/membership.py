@@ -27,9 +27,13 @@ from quorate.raft.updating import Updating
 from quorate.raft.upgrading import Upgrading
 
 if TYPE_CHECKING:
+    from quorate.raft.api import CallFailure
+    from quorate.raft.calls import Call
     from quorate.raft.leading import Leading
     from quorate.raft.learning import Learning
+    from quorate.raft.messages import ApiVersionsResponse
     from quorate.raft.replica import Replica
+    from quorate.raft.roles import PendingChange
     from quorate.records.ids import Millis, ReplyToken
 
 
@@ -67,14 +71,32 @@ class Membership:
     @property
     def may_append(self) -> bool:
         """True while a change waits to be appended, which the next timer may do."""
-        role = self.changes.r.role
-        pending = role.pending if isinstance(role, Leader) else None
-        return pending is not None and pending.offset is None
+        return self._waiting() is not None
+
+    def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> None:
+        """Append the set with the voter that has answered, if nothing else is waited for."""
+        if self.adding.handle_versions(call, answer):
+            self.advance()
 
     def advance(self) -> None:
         """Append the set of a change for which most of it have fetched by now."""
-        self.adding.advance()
-        self.removing.advance()
+        role, pending = self.changes.r.role, self._waiting()
+        if pending is None or pending.call is not None:
+            return
+        assert isinstance(role, Leader)
+        if self.changes.why_silent(role, pending) is not None:
+            return
+        role.pending = None
+        if isinstance(pending.request, AddRaftVoterRequest):
+            self.adding.finish(pending, pending.request)
+        elif pending.request is not None:
+            self.removing.finish(pending, pending.request)
+
+    def _waiting(self) -> PendingChange | None:
+        """The change that has yet to be appended; None without one."""
+        role = self.changes.r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        return pending if pending is not None and pending.offset is None else None
 
     def expire(self) -> None:
         """Tell those who have waited for too long."""

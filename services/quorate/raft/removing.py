@@ -51,20 +51,8 @@ class Removing:
         r.out.note(NoteKind.CHANGE_BEGUN, text, **about)
         self.changes.wait(role, pending)
 
-    def advance(self) -> None:
-        """Append the set that is left once most of it have shown that they still fetch."""
-        role = self.r.role
-        pending = role.pending if isinstance(role, Leader) else None
-        if pending is None or pending.offset is not None:
-            return
-        request = pending.request
-        assert isinstance(role, Leader)
-        if (
-            not isinstance(request, RemoveRaftVoterRequest)
-            or self.changes.why_silent(role, pending) is not None
-        ):
-            return
-        role.pending = None
+    def finish(self, pending: PendingChange, request: RemoveRaftVoterRequest) -> None:
+        """Append the set that is left, unless something forbids it by now."""
         obstacle = self._why_refused(request)
         if obstacle is None:
             self._append(pending, request)

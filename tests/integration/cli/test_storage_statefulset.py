@@ -187,8 +187,6 @@ async def test_a_process_that_hangs_up_founds_nothing(init: Init) -> None:
 
 async def test_a_pod_that_is_deleted_meanwhile_ends_at_once(init: Init) -> None:
     """The first process of a container gets no signal that it has no handler for."""
-    asked = asyncio.Event()
-
     held: list[asyncio.StreamWriter] = []
     asked = asyncio.Event()
 

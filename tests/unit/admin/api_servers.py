@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     # It answers, however busy the machine is.
-    monkeypatch.setattr("quorate.admin.statefulset.LOOK_UP_S", 60.0)
+    monkeypatch.setattr("quorate.admin.statefulset.ANSWER_S", 60.0)
     monkeypatch.setattr("quorate.admin.api_server.ANSWER_S", 60.0)
     server = StandIn()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))

@@ -90,7 +90,7 @@ class Api:
     first: BootstrapRecord | None = None
     created: list[BootstrapRecord] = field(default_factory=list)
 
-    namespace, name, record_name = "ns", "q", "q-bootstrap"
+    name, record_name = "q", "q-bootstrap"
 
     def _may(self, what: str) -> None:
         if what in self.fails:
