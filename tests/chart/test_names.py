@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TLS = ("--set", "tls.enabled=true")
 DOMAIN = ("--set", "clusterDomain=other.example")
-# Every pod searches these below its cluster's domain, whatever that is.
+# Every pod searches these below its cluster's domain, which may be any.
 POD = "$(POD_NAME).q-quorate-headless.default.svc"
 # What the certificates of earlier revisions were made for, in this order.
 WITH_DOMAIN = [

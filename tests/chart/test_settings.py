@@ -171,7 +171,7 @@ def test_names_that_are_written_into_settings_have_a_shape(helm: Helm, values: s
     assert "does not match pattern" in helm.refusal("--set", values)
 
 
-def test_timeouts_that_no_controller_takes_are_refused() -> None:
+def test_the_schema_has_the_least_timeouts_that_a_controller_takes() -> None:
     assert {
         name: shape["minimum"]
         for name, shape in SCHEMA["properties"]["quorum"]["properties"].items()

@@ -191,7 +191,7 @@ async def test_a_node_without_a_leader_says_why(
         unresolved = "nowhere.invalid cannot be resolved"
         await eventually(lambda: refused in caplog.text and unresolved in caplog.text)
     assert "no leader is known in epoch 0" in caplog.text
-    # asyncio tells of futures whose failure nobody took, once they are gone.
+    # asyncio tells of futures whose failure was not taken, once they are gone.
     gc.collect()
     assert "never retrieved" not in caplog.text
 

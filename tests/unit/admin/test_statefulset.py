@@ -127,7 +127,7 @@ async def test_an_account_that_goes_goes_with_everything_else(
     assert "could be read before, and is gone now" in caplog.text
 
 
-async def test_an_account_without_its_rights_stops_nobody(api: StandIn, tmp_path: Path) -> None:
+async def test_an_account_without_its_rights_stops_no_pod(api: StandIn, tmp_path: Path) -> None:
     now_s = 100.0
     api.answer = found(3)
     pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)

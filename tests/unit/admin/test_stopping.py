@@ -102,7 +102,7 @@ def test_the_silent_that_are_scaled_away_go_before_it(
     assert step == Remove(cores.key(removed))
 
 
-def test_nobody_is_removed_by_one_that_does_not_know_who_is_wanted() -> None:
+def test_no_other_voter_is_removed_without_knowing_which_are_wanted() -> None:
     described = quorum(state(0), state(1), state(3), silent(4), leader=0)
     for outlook in (Outlook(Fate.GOES_FOR_GOOD), Outlook(Fate.SCALED_AWAY)):
         assert next_step(described, NodeId(3), outlook, may_go=False) == Remove(cores.key(3))

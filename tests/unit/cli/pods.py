@@ -86,7 +86,7 @@ class Api:
     present: int = 0
     # What fails, with the error.
     fails: dict[str, str] = field(default_factory=dict)
-    # Somebody else creates this one first.
+    # Another process creates this one first.
     first: BootstrapRecord | None = None
     created: list[BootstrapRecord] = field(default_factory=list)
 

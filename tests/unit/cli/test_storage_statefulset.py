@@ -1,4 +1,4 @@
-"""A pod founds a quorum on proof alone, once, and whatever interrupts it."""
+"""A pod founds a quorum on proof alone, and once, also after a crash at any step."""
 
 from __future__ import annotations
 
@@ -321,12 +321,12 @@ def test_no_failure_of_the_api_server_keeps_a_formatted_disk_from_starting(
     pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> None:
-        raise RuntimeError("whatever it is")
+        raise RuntimeError("out of order")
 
     monkeypatch.setattr(pod.api, "read_record", fail)
     make_directory(pod.directory, key(1), voters(1), epoch=3)
     assert pod.format(1) == 0
-    assert "warning: whatever it is" in capsys.readouterr().err
+    assert "warning: out of order" in capsys.readouterr().err
 
 
 def test_a_formatted_disk_is_left_alone(pod: Pod) -> None:

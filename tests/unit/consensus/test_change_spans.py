@@ -11,7 +11,6 @@ from opentelemetry.trace import StatusCode
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader, Resigned
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from tests.recorded_spans import attributes_of, recorded
 from tests.unit.consensus.watched import Watched, events, parent_of
@@ -19,20 +18,6 @@ from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from tests.recorded_spans import Recorded
-
-ADD = m.AddRaftVoterRequest(
-    cluster_id=cores.CLUSTER,
-    voter=cores.key(4),
-    listeners=cores.endpoints(4),
-    timeout_ms=Millis(1000),
-)
-VERSIONS = m.ApiVersionsResponse(
-    error=ErrorCode.NONE,
-    cluster_id=cores.CLUSTER,
-    key=cores.key(4),
-    kraft_version_min=0,
-    kraft_version_max=1,
-)
 CALL = "quorate.raft.v1.Raft/AddRaftVoter"
 
 
@@ -69,10 +54,10 @@ def commit(watched: Watched) -> None:
 def test_an_added_voter_is_a_child_of_the_call_from_the_check_to_the_commit(*, waits: bool) -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(replace(ADD, ack_when_committed=waits), called=CALL, at=4500)
+        watched.ask(replace(cores.ADD, ack_when_committed=waits), called=CALL, at=4500)
         carried = watched.carried[4]
         fetch_again(watched)
-        watched.answer(4, VERSIONS)
+        watched.answer(4, cores.VERSIONS)
         assert not spans.named("kraft.voter_change")
         commit(watched)
     change = spans.one("kraft.voter_change")
@@ -110,7 +95,7 @@ def test_a_change_that_nobody_traces_is_a_trace_of_its_own() -> None:
 def test_what_is_refused_at_once_is_no_change() -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(replace(ADD, voter=cores.key(3)), called=CALL, at=4500)
+        watched.ask(replace(cores.ADD, voter=cores.key(3)), called=CALL, at=4500)
         watched.spans.ended()
     assert not spans.named("kraft.voter_change")
 
@@ -118,7 +103,7 @@ def test_what_is_refused_at_once_is_no_change() -> None:
 def test_a_new_voter_that_does_not_answer_ends_its_change_with_the_reason() -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(ADD, called=CALL, at=4500)
+        watched.ask(cores.ADD, called=CALL, at=4500)
         watched.answer(4, api.CallFailure.DISCONNECTED)
     change = spans.one("kraft.voter_change")
     assert change.status.status_code is StatusCode.ERROR
@@ -130,9 +115,9 @@ def test_a_new_voter_that_does_not_answer_ends_its_change_with_the_reason() -> N
 def test_a_caller_that_is_told_to_wait_no_longer_does_not_end_the_change() -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(ADD, called=CALL, at=4500)
+        watched.ask(cores.ADD, called=CALL, at=4500)
         fetch_again(watched)
-        watched.answer(4, VERSIONS)
+        watched.answer(4, cores.VERSIONS)
         watched.wake(5500)
         commit(watched)
     told = ("answered", {"kraft.refusal": "NOT_COMMITTED_IN_TIME"})
@@ -143,9 +128,9 @@ def test_a_caller_that_is_told_to_wait_no_longer_does_not_end_the_change() -> No
 def test_a_leader_that_is_none_any_more_does_not_know_what_becomes_of_a_change() -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(ADD, called=CALL, at=4500)
+        watched.ask(cores.ADD, called=CALL, at=4500)
         fetch_again(watched)
-        watched.answer(4, VERSIONS)
+        watched.answer(4, cores.VERSIONS)
         watched.ask(cores.vote(3, 1, 9, cores.end(9, 8)))
     change = spans.one("kraft.voter_change")
     assert (change.status.status_code, change.status.description) == (

@@ -400,6 +400,20 @@ def vote(
 # --- followers that fetch -------------------------------------------------------------------------
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(1), endpoints(1))
+# Node 4 is to be added, and its answer to ApiVersions.
+ADD = m.AddRaftVoterRequest(
+    cluster_id=CLUSTER,
+    voter=key(4),
+    listeners=endpoints(4),
+    timeout_ms=Millis(1000),
+)
+VERSIONS = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=CLUSTER,
+    key=key(4),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 # What the leader of epoch 1 has at first, and what comes next.
 FIRST = m.FetchedBatches(
     b"batches",

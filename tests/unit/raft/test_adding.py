@@ -19,20 +19,6 @@ from tests.unit.raft.expecting import appended_voters, told
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
-ADD = m.AddRaftVoterRequest(
-    cluster_id=cores.CLUSTER,
-    voter=cores.key(4),
-    listeners=cores.endpoints(4),
-    timeout_ms=Millis(1000),
-)
-VERSIONS = m.ApiVersionsResponse(
-    error=ErrorCode.NONE,
-    cluster_id=cores.CLUSTER,
-    key=cores.key(4),
-    kraft_version_min=0,
-    kraft_version_max=1,
-)
-
 
 def with_observer(*node_ids: int) -> RaftCore:
     """A leader with an observer 4 that has everything that is committed."""
@@ -41,11 +27,11 @@ def with_observer(*node_ids: int) -> RaftCore:
     return core
 
 
-def asked(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> api.Update:
+def asked(core: RaftCore, request: m.AddRaftVoterRequest = cores.ADD) -> api.Update:
     return cores.ask(core, request, now_ms=4500, token=7)
 
 
-def refused(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> m.MembershipResponse:
+def refused(core: RaftCore, request: m.AddRaftVoterRequest = cores.ADD) -> m.MembershipResponse:
     answer = cores.membership(asked(core, request))
     assert appended_voters(core).by_id(cores.key(4).node_id) is None
     return answer
@@ -53,8 +39,8 @@ def refused(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> m.Membershi
 
 def answered(
     core: RaftCore,
-    versions: m.ApiVersionsResponse | api.CallFailure = VERSIONS,
-    request: m.AddRaftVoterRequest = ADD,
+    versions: m.ApiVersionsResponse | api.CallFailure = cores.VERSIONS,
+    request: m.AddRaftVoterRequest = cores.ADD,
     *,
     by: tuple[int, ...] = (2, 3),
 ) -> api.Update:
@@ -80,7 +66,7 @@ def test_a_caught_up_observer_is_asked_for_its_versions_and_becomes_a_voter() ->
 
 def test_who_does_not_wait_for_the_commit_is_answered_when_it_is_appended() -> None:
     core = with_observer()
-    answer = cores.membership(answered(core, request=replace(ADD, ack_when_committed=False)))
+    answer = cores.membership(answered(core, request=replace(cores.ADD, ack_when_committed=False)))
     assert answer.error is ErrorCode.NONE
     assert cores.key(4) in appended_voters(core)
 
@@ -101,20 +87,20 @@ def test_what_it_acknowledged_as_an_observer_commits_nothing() -> None:
 
 def test_a_request_without_directory_or_shared_listener_is_invalid() -> None:
     core = with_observer()
-    answer = refused(core, replace(ADD, voter=ReplicaKey(cores.key(4).node_id)))
+    answer = refused(core, replace(cores.ADD, voter=ReplicaKey(cores.key(4).node_id)))
     assert (answer.error, answer.reason) == (
         ErrorCode.INVALID_REQUEST,
         m.Reason.DIRECTORY_ID_UNKNOWN,
     )
     other = (Endpoint("CONTROLLER", "node-4", 9093),)
-    answer = refused(core, replace(ADD, listeners=other))
+    answer = refused(core, replace(cores.ADD, listeners=other))
     assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, m.Reason.INVALID_LISTENERS)
     assert "GRPC" in answer.message
 
 
 def test_a_node_id_votes_once() -> None:
     core = with_observer()
-    twin = replace(ADD, voter=ReplicaKey(cores.key(3).node_id, cores.key(9).directory_id))
+    twin = replace(cores.ADD, voter=ReplicaKey(cores.key(3).node_id, cores.key(9).directory_id))
     answer = refused(core, twin)
     assert (answer.error, answer.reason) == (ErrorCode.DUPLICATE_VOTER, m.Reason.DUPLICATE_VOTER)
 
@@ -142,7 +128,7 @@ def test_who_was_caught_up_long_ago_is_not_now() -> None:
     later = 4450 + cores.config().fetch_timeout_ms + 1
     for node_id in (2, 3):
         cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=later - 1, token=60 + node_id)
-    answer = cores.membership(cores.ask(core, ADD, now_ms=later, token=7))
+    answer = cores.membership(cores.ask(core, cores.ADD, now_ms=later, token=7))
     assert answer.reason is m.Reason.VOTER_LAGGING
 
 
@@ -167,7 +153,7 @@ def test_rule_7_who_was_decommissioned_comes_back_by_hand_only() -> None:
     core.replica.log.voters[-1] = m.VotersAt(
         Offset(2), replace(cores.voters(1, 2, 3), decommissioned=(cores.key(4),))
     )
-    answer = refused(core, replace(ADD, auto_join=True))
+    answer = refused(core, replace(cores.ADD, auto_join=True))
     assert (answer.error, answer.reason) == (
         ErrorCode.INVALID_REQUEST,
         m.Reason.VOTER_DECOMMISSIONED,
@@ -193,7 +179,7 @@ def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> N
     cores.echo(core, 2, 3, now_ms=5000)
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.reason is m.Reason.VOTER_UNREACHABLE
-    cores.answer(core, call, VERSIONS, now_ms=5501)
+    cores.answer(core, call, cores.VERSIONS, now_ms=5501)
     assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
@@ -204,21 +190,21 @@ def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
     cores.ask(core, cores.fetch(4, 3, 1), now_ms=5501, token=60)
     for node_id in (2, 3):
         cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=5501, token=60 + node_id)
-    second, _ = cores.calls(cores.ask(core, ADD, now_ms=5502, token=8))[4]
+    second, _ = cores.calls(cores.ask(core, cores.ADD, now_ms=5502, token=8))[4]
     assert not cores.memberships(
         cores.answer(core, first, api.CallFailure.DISCONNECTED, now_ms=5503)
     )
     cores.echo(core, 2, 3, now_ms=5504)
-    cores.answer(core, second, VERSIONS, now_ms=5504)
+    cores.answer(core, second, cores.VERSIONS, now_ms=5504)
     assert cores.key(4) in appended_voters(core)
 
 
 @pytest.mark.parametrize(
     ("versions", "reason"),
     [
-        (replace(VERSIONS, key=cores.key(5)), m.Reason.VOTER_IS_SOMEBODY_ELSE),
-        (replace(VERSIONS, cluster_id=ClusterId("other")), m.Reason.VOTER_IS_SOMEBODY_ELSE),
-        (replace(VERSIONS, kraft_version_max=0), m.Reason.VOTER_UNSUPPORTED),
+        (replace(cores.VERSIONS, key=cores.key(5)), m.Reason.VOTER_IS_SOMEBODY_ELSE),
+        (replace(cores.VERSIONS, cluster_id=ClusterId("other")), m.Reason.VOTER_IS_SOMEBODY_ELSE),
+        (replace(cores.VERSIONS, kraft_version_max=0), m.Reason.VOTER_UNSUPPORTED),
     ],
 )
 def test_somebody_else_or_old_software_is_not_added(

@@ -12,13 +12,6 @@ from quorate.records.ids import ClusterId, Epoch, Millis
 from tests.unit.raft import cores, quorums
 from tests.unit.raft.expecting import appended_voters, told
 
-ADD = m.AddRaftVoterRequest(
-    cluster_id=cores.CLUSTER,
-    voter=cores.key(4),
-    listeners=cores.endpoints(4),
-    timeout_ms=Millis(1000),
-)
-
 
 def remove(node_id: int, *, force: bool = False) -> m.RemoveRaftVoterRequest:
     return m.RemoveRaftVoterRequest(
@@ -211,15 +204,8 @@ def test_the_next_round_is_told_at_once_again() -> None:
 def test_an_addition_waits_for_the_fetches_of_the_new_set_too() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     cores.ask(core, cores.fetch(4, 3, 1), now_ms=4450, token=50)
-    call, _ = cores.calls(cores.ask(core, ADD, now_ms=4500, token=7))[4]
-    versions = m.ApiVersionsResponse(
-        error=ErrorCode.NONE,
-        cluster_id=cores.CLUSTER,
-        key=cores.key(4),
-        kraft_version_min=0,
-        kraft_version_max=1,
-    )
-    assert not cores.memberships(cores.answer(core, call, versions, now_ms=4501))
+    call, _ = cores.calls(cores.ask(core, cores.ADD, now_ms=4500, token=7))[4]
+    assert not cores.memberships(cores.answer(core, call, cores.VERSIONS, now_ms=4501))
     assert appended_voters(core) == cores.voters(1, 2, 3)
     cores.echo(core, 3, now_ms=4502)
     assert cores.key(4) in appended_voters(core)
@@ -228,7 +214,7 @@ def test_an_addition_waits_for_the_fetches_of_the_new_set_too() -> None:
 def test_an_addition_is_refused_where_the_voters_do_not_fetch() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     cores.ask(core, cores.fetch(4, 3, 1), now_ms=4450, token=50)
-    cores.ask(core, ADD, now_ms=4500, token=7)
+    cores.ask(core, cores.ADD, now_ms=4500, token=7)
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.reason is m.Reason.NO_LIVE_MAJORITY
     assert dict(answer.metadata) == {"alive": "2", "majority": "3"}
