@@ -115,11 +115,15 @@ class SilenceWatch:
                     raise replaced
             return await call
         finally:
-            unfinished = [task for task in (call, looking) if task is not None and not task.done()]
+            tasks = [task for task in (call, looking) if task is not None]
+            unfinished = [task for task in tasks if not task.done()]
             for task in unfinished:
                 task.cancel()
             if unfinished:
                 await asyncio.gather(*unfinished, return_exceptions=True)
+            for task in tasks:
+                # A caller that gives up in the turn of a failure takes it from nowhere else.
+                _ = task.cancelled() or task.exception()
 
     async def _look(self) -> ReplacedError | None:
         """Ask the others in turn for as long as the call lasts; None where one may not ask."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -114,6 +115,28 @@ async def test_where_there_is_nobody_else_the_call_is_waited_for() -> None:
     asyncio.get_running_loop().call_later(0.05, words.answer.set_result, "done")
     assert await outcome(words, epoch=5, is_repeatable=True, others=()) == "done"
     assert words.asked == []
+
+
+async def test_a_failure_in_the_turn_in_which_the_caller_gives_up_is_taken() -> None:
+    untaken: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: untaken.append(context))
+    begun, answer = asyncio.Event(), loop.create_future()
+
+    async def call() -> None:
+        begun.set()
+        await answer
+
+    watch = SilenceWatch(cast("ControllerCalls", None), A, (), None, is_repeatable=False)
+    caller = asyncio.ensure_future(watch.over(call()))
+    await begun.wait()
+    answer.set_exception(ConnectionError("gone"))
+    caller.cancel()
+    # The call has failed by the time that its caller ends.
+    await asyncio.wait((caller,))
+    del caller
+    gc.collect()
+    assert untaken == []
 
 
 async def test_a_call_that_fails_does_so_and_one_that_is_given_up_is_cancelled() -> None:
