@@ -178,8 +178,6 @@ class DecisionQueue:
     def clear(self) -> tuple[Undecided, ...]:
         """Everything that waits, each client's in its order; from now on nothing does."""
         left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
-        for asked in left:
-            asked.future.remove_done_callback(self._leave)
         self._lanes.clear()
         self._resting.clear()
         self._empty = 0

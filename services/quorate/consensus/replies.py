@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.api.handlers import ControllerApiError
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.replies import WriteReply
     from quorate.records.ids import Offset
@@ -49,6 +51,9 @@ def refuse(future: asyncio.Future[WriteReply], error: ControllerApiError) -> Non
         future.exception()
 
 
+# Each has an answer that its caller's task or stream makes, in the next turn of the loop.
+REFUSALS_A_TURN: Final = 256
+Refused: TypeAlias = "asyncio.Future[WriteReply]"
 # What has to be committed before, and who waits for the reply.
 _Held: TypeAlias = "tuple[Offset, WriteReply, asyncio.Future[WriteReply]]"
 
@@ -76,14 +81,50 @@ class HeldReplies:
             if not future.done():
                 future.set_result(reply)
 
-    def fail(self, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
-        """Leadership is lost. Decisions from `unsent_from` on were never appended."""
-        for end_offset, _, future in self._held:
-            if unsent_from is not None and end_offset > unsent_from:
-                refuse(future, not_controller(info, "this controller stopped leading"))
-            else:
-                refuse(future, outcome_unknown(info))
-        self._held.clear()
+    def clear(self, *, unsent_from: Offset | None) -> tuple[list[Refused], list[Refused]]:
+        """Leadership is lost: who waits for what was sent, and for what never was.
+
+        Decisions from `unsent_from` on were never appended.
+        """
+        held, self._held = self._held, deque()
+        sent: list[Refused] = []
+        unsent: list[Refused] = []
+        for end_offset, _, future in held:
+            is_unsent = unsent_from is not None and end_offset > unsent_from
+            (unsent if is_unsent else sent).append(future)
+        return sent, unsent
+
+
+class Refusals:
+    """The refusals of a leadership that is over, some in each turn of the loop."""
+
+    def __init__(self) -> None:
+        # Of each leadership: whom to ask now, who is left, and whether theirs was sent.
+        self._left: deque[tuple[LeaderInfo, deque[Refused], bool]] = deque()
+        self._handle: asyncio.Handle | None = None
+
+    def begin(self, info: LeaderInfo, sent: Iterable[Refused], unsent: Iterable[Refused]) -> None:
+        """Refuse both, those with an outcome that is not known first."""
+        self._left.append((info, deque(sent), True))
+        self._left.append((info, deque(unsent), False))
+        if self._handle is None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        places = REFUSALS_A_TURN
+        while self._left and places:
+            info, futures, is_sent = self._left[0]
+            if not futures:
+                self._left.popleft()
+                continue
+            error = (
+                outcome_unknown(info)
+                if is_sent
+                else not_controller(info, "this controller stopped leading")
+            )
+            refuse(futures.popleft(), error)
+            places -= 1
+        self._handle = asyncio.get_running_loop().call_soon(self._go_on) if self._left else None
 
 
 class OffsetWaits:

@@ -11,7 +11,7 @@ from quorate.consensus.deciding import Deciding
 from quorate.consensus.decision_queue import Undecided
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
-from quorate.consensus.replies import HeldReplies, leader_to_ask, not_controller, refuse
+from quorate.consensus.replies import HeldReplies, Refusals, leader_to_ask, not_controller, refuse
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
 from quorate.telemetry import tracing
@@ -54,6 +54,7 @@ class Writing:
         self._loop = asyncio.get_running_loop()
         self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
         self.held = HeldReplies()
+        self._refusals = Refusals()
         self.deciding = Deciding(
             controller,
             driver.host,
@@ -196,12 +197,11 @@ class Writing:
 
     def stop(self, unsent_from: Offset | None) -> None:
         """It is active no more: nobody knows what becomes of what was sent (rule 20)."""
-        info = leader_to_ask(self._driver)
-        self.held.fail(info, unsent_from=unsent_from)
+        sent, unsent = self.held.clear(unsent_from=unsent_from)
         self.proposer.stop()
-        for asked in self.deciding.stop():
-            refuse(asked.future, not_controller(info, "this controller stopped leading"))
+        unsent += [asked.future for asked in self.deciding.stop()]
         self.expiry.stop()
+        self._refusals.begin(leader_to_ask(self._driver), sent, unsent)
 
 
 def _make_spans() -> WriteSpans | None:

@@ -6,7 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.replies import HeldReplies, OffsetWaits, not_controller, refuse
+from quorate.consensus.replies import (
+    REFUSALS_A_TURN,
+    HeldReplies,
+    OffsetWaits,
+    Refusals,
+    not_controller,
+    refuse,
+)
 from quorate.controller.brokers.messages import UnregisterBrokerReply
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
@@ -43,11 +50,29 @@ async def test_rule_20_lost_leadership_leaves_the_outcome_open_unless_nothing_wa
     held, appended, unsent = HeldReplies(), future(), future()
     held.hold(Offset(3), REPLY, appended)
     held.hold(Offset(5), REPLY, unsent)
-    held.fail(INFO, unsent_from=Offset(3))
+    Refusals().begin(INFO, *held.clear(unsent_from=Offset(3)))
     errors = [appended.exception(), unsent.exception()]
     assert all(isinstance(error, ControllerApiError) for error in errors)
     assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
     assert len(held) == 0
+
+
+async def test_many_are_refused_over_many_turns() -> None:
+    refusals = Refusals()
+    first = [future() for _ in range(2 * REFUSALS_A_TURN + 1)]
+    second = [future() for _ in range(REFUSALS_A_TURN)]
+    refusals.begin(INFO, first, ())
+    # The next leadership ends before all of the last one's are refused.
+    refusals.begin(INFO, (), second)
+    both, turns = (*first, *second), 1
+    while not both[-1].done():
+        assert sum(each.done() for each in both) == turns * REFUSALS_A_TURN
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns == 4
+    assert [getattr(each.exception(), "outcome_unknown", None) for each in both] == (
+        [True] * len(first) + [False] * len(second)
+    )
 
 
 async def test_who_has_hung_up_is_refused_nothing() -> None:
