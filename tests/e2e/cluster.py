@@ -82,9 +82,14 @@ class Cluster:
         """The output of a pod's only container. Raises CommandFailedError."""
         return self.api.read(f"/api/v1/namespaces/{self.namespace}/pods/{pod}/log")
 
-    def helm(self, *words: str) -> str:
+    def helm(self, *words: str, text: str | None = None) -> str:
         """One command. Raises CommandFailedError."""
-        return run("helm", "--namespace", self.namespace, *words)
+        return run("helm", "--namespace", self.namespace, *words, text=text)
+
+    def claims(self) -> dict[str, str]:
+        """The uid of each claim of a disk, by name."""
+        found = self.get("persistentvolumeclaims")["items"]
+        return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in found}
 
     def metrics(self, pod: str, port: int) -> str:
         """What Prometheus would read of a pod, through the API server."""
@@ -165,15 +170,18 @@ class Release:
         """`helm install`, which does not wait."""
         self._helm("install")
 
-    def upgrade(self, *values: str) -> None:
-        """`helm upgrade` with further values."""
-        self._helm("upgrade", *values)
+    def upgrade(self, *values: str) -> str:
+        """`helm upgrade` with further values; what it says."""
+        return self._helm("upgrade", *values)
 
-    def _helm(self, verb: str, *more: str) -> None:
+    def _helm(self, verb: str, *more: str) -> str:
+        return self.cluster.helm(verb, self.name, str(CHART), *self.flags(*more))
+
+    def flags(self, *more: str) -> list[str]:
+        """The values, and further ones, as Helm is told them."""
         repository, _, tag = self.cluster.image.rpartition(":")
         values = (f"image.repository={repository}", f"image.tag={tag}", *self.values, *more)
-        words = [word for value in values for word in ("--set", value)]
-        self.cluster.helm(verb, self.name, str(CHART), *words)
+        return [word for value in values for word in ("--set", value)]
 
     def uninstall(self) -> None:
         """`helm uninstall`, and wait until the pods are gone."""
@@ -185,6 +193,10 @@ class Release:
             lambda: not self.cluster.get("pods", selector=selector)["items"],
         )
 
+    def stateful_set(self) -> dict[str, Any]:
+        """Its StatefulSet."""
+        return self.cluster.get("statefulsets", self.fullname)
+
     def pods(self) -> list[dict[str, Any]]:
         """The controllers' pods by ordinal."""
         found = self.cluster.get("pods", selector=self.controllers)
@@ -194,6 +206,10 @@ class Release:
     def pod(self, ordinal: int) -> dict[str, Any]:
         """One controller's pod."""
         return self.cluster.get("pods", f"{self.fullname}-{ordinal}")
+
+    def pod_uids(self) -> set[str]:
+        """The identities of the controllers' pods: one that is made again has another."""
+        return {pod["metadata"]["uid"] for pod in self.pods()}
 
     def node_of(self, ordinal: int) -> str:
         """Where it runs."""
@@ -276,6 +292,10 @@ class Release:
     def voters(self) -> list[int]:
         """The node ids of the voters."""
         return sorted(voter["id"] for voter in self.status()["CurrentVoters"])
+
+    def disks(self) -> dict[int, str]:
+        """The directory id of each voter."""
+        return {voter["id"]: voter["directoryId"] for voter in self.status()["CurrentVoters"]}
 
     def await_voters(self, *node_ids: int, within_s: float = READY_WITHIN_S) -> float:
         """Until these are the voters, their pods are ready, and all of them follow the leader.

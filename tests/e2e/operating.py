@@ -25,6 +25,13 @@ class Operator:
         """Its name."""
         return f"{self.release.fullname}-autojoin"
 
+    @property
+    def pods(self) -> str:
+        """Selects its pods."""
+        return (
+            f"app.kubernetes.io/instance={self.release.name},app.kubernetes.io/component=operator"
+        )
+
     def conditions(self) -> dict[str, tuple[bool, str]]:
         """Status and reason of each condition."""
         found = self.release.cluster.get("statefulsets", self.release.fullname)
@@ -66,11 +73,8 @@ class Operator:
 
     def kill(self) -> None:
         """As a crash: no time to end anything."""
-        selector = (
-            f"app.kubernetes.io/instance={self.release.name},app.kubernetes.io/component=operator"
-        )
         self.release.cluster.kubectl(
-            "delete", "pod", "--selector", selector, "--grace-period=0", "--force"
+            "delete", "pod", "--selector", self.pods, "--grace-period=0", "--force"
         )
 
     def stop(self) -> None:

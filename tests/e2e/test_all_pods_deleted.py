@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 def test_the_same_quorum_comes_back(cluster: Cluster) -> None:
     release, operator = installed(cluster)
     before = release.status()
-    deleted = {pod["metadata"]["uid"] for pod in release.pods()}
+    deleted = release.pod_uids()
 
     with Committing(release) as committing:
         cluster.kubectl("delete", "pod", "--selector", release.controllers, "--wait=false")
 
         def all_new() -> bool | str:
-            there = {pod["metadata"]["uid"] for pod in release.pods()}
+            there = release.pod_uids()
             return (len(there) == 3 and not there & deleted) or f"{len(there & deleted)} are old"
 
         wait_for("three other pods", READY_WITHIN_S, all_new)

@@ -83,7 +83,7 @@ def shown(release: Release) -> dict[str, int]:
 def test_a_new_certificate_is_taken_without_a_restart(cluster: Cluster) -> None:
     release, operator = installed(cluster, "tls.enabled=true")
     before = release.status()
-    pods = {pod["metadata"]["uid"] for pod in release.pods()}
+    pods = release.pod_uids()
     secret = f"{release.fullname}-tls"
     authority = read_secret(cluster, f"{release.fullname}-ca")
     certificate, key = successor(read_secret(cluster, secret)["tls.crt"], authority)
@@ -106,7 +106,7 @@ def test_a_new_certificate_is_taken_without_a_restart(cluster: Cluster) -> None:
 
     log.info(f"longest time without a commit: {committing.judge():.2f} s")
     after = release.status()
-    assert {pod["metadata"]["uid"] for pod in release.pods()} == pods
+    assert release.pod_uids() == pods
     assert (after["LeaderId"], after["LeaderEpoch"]) == (before["LeaderId"], before["LeaderEpoch"])
     assert all(
         status["restartCount"] == 0

@@ -48,11 +48,6 @@ def record_of(release: Release) -> str:
     return f"{release.fullname}-bootstrap"
 
 
-def disks(release: Release) -> dict[int, str]:
-    """The directory id of each voter."""
-    return {each["id"]: each["directoryId"] for each in release.status()["CurrentVoters"]}
-
-
 def formatting(release: Release) -> dict[str, Any]:
     """The status of pod 0's init container: its state, and its number of restarts."""
     statuses = release.pod(0)["status"].get("initContainerStatuses", [])
@@ -100,7 +95,7 @@ def test_the_founding_is_recorded_without_an_operator(cluster: Cluster) -> None:
     assert record["data"] == {
         "clusterId": release.status()["ClusterId"],
         "nodeId": "0",
-        "directoryId": disks(release)[0],
+        "directoryId": release.disks()[0],
     }
 
 
@@ -116,7 +111,7 @@ def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
     cluster_lock.acquire_alone()
     spread(release)
     release.let_lead(1)
-    before, node = disks(release), release.node_of(0)
+    before, node = release.disks(), release.node_of(0)
     others = release.away_from(node)
     if not has_record:
         cluster.kubectl("delete", "configmap", record_of(release))
@@ -133,13 +128,13 @@ def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
             wait_for("pod 0 has tried to format", BACK_WITHIN_S, has_tried)
             assert release.node_of(0) == node
             committing.await_more()
-            assert {id_: disk for id_, disk in disks(others).items() if id_} == {
+            assert {id_: disk for id_, disk in others.disks().items() if id_} == {
                 id_: disk for id_, disk in before.items() if id_
             }
         took_s = wait_for(
             "the new disk of pod 0 is a voter's",
             BACK_WITHIN_S,
-            lambda: disks(others).get(0) not in (None, before[0]) or str(disks(others)),
+            lambda: others.disks().get(0) not in (None, before[0]) or str(others.disks()),
         )
         took_s += others.await_voters(0, 1, 2, within_s=BACK_WITHIN_S)
         log.info(f"three voters are ready {took_s:.1f} s after names are known again")
@@ -154,7 +149,7 @@ def test_a_quorum_whose_disks_were_deleted_is_founded_again_only_when_its_record
     release = cluster.release("q", "replicaCount=1")
     release.install()
     release.await_voters(0)
-    before = disks(release)
+    before = release.disks()
     release.uninstall()
     cluster.kubectl("delete", "pvc", "--selector", f"app.kubernetes.io/instance={release.name}")
 
@@ -169,4 +164,4 @@ def test_a_quorum_whose_disks_were_deleted_is_founded_again_only_when_its_record
     cluster.kubectl("delete", "configmap", record_of(release))
     took_s = release.await_voters(0, within_s=BACK_WITHIN_S)
     log.info(f"founded {took_s:.1f} s after its record was deleted")
-    assert disks(release) != before
+    assert release.disks() != before

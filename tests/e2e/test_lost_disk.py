@@ -11,14 +11,9 @@ from tests.e2e.committing import Committing
 from tests.e2e.operating import installed
 
 if TYPE_CHECKING:
-    from tests.e2e.cluster import Cluster, Release
+    from tests.e2e.cluster import Cluster
 
 log = logging.getLogger(__name__)
-
-
-def disks(release: Release) -> dict[int, str]:
-    """The directory id of each voter."""
-    return {each["id"]: each["directoryId"] for each in release.status()["CurrentVoters"]}
 
 
 # Pod 0 founded the quorum, and an empty disk of it might do so again.
@@ -26,7 +21,7 @@ def disks(release: Release) -> dict[int, str]:
 def test_a_lost_disk_is_replaced(cluster: Cluster, ordinal: int) -> None:
     release, operator = installed(cluster)
     before = release.status()
-    kept = disks(release)
+    kept = release.disks()
 
     with Committing(release) as committing:
         cluster.kubectl("delete", "pvc", f"data-{release.fullname}-{ordinal}", "--wait=false")
@@ -37,7 +32,7 @@ def test_a_lost_disk_is_replaced(cluster: Cluster, ordinal: int) -> None:
 
     gap_s = committing.judge()
     log.info(f"longest time without a commit: {gap_s:.2f} s")
-    after = disks(release)
+    after = release.disks()
     assert after[ordinal] != kept[ordinal]
     assert {node: disk for node, disk in after.items() if node != ordinal} == {
         node: disk for node, disk in kept.items() if node != ordinal

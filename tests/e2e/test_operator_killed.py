@@ -32,7 +32,7 @@ def has_at_most(release: Release, voters: int) -> bool:
 
 def are_new(release: Release, old: set[str], count: int) -> bool:
     """Whether so many pods are others than those."""
-    return len({pod["metadata"]["uid"] for pod in release.pods()} - old) >= count
+    return len(release.pod_uids() - old) >= count
 
 
 def test_voters_follow_however_often_it_dies_while_it_adds(cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ def test_voters_follow_however_often_it_dies_while_it_removes(cluster: Cluster) 
 def test_a_roll_goes_on(cluster: Cluster) -> None:
     release, operator = installed(cluster)
     before = release.status()
-    old = {pod["metadata"]["uid"] for pod in release.pods()}
+    old = release.pod_uids()
 
     with Committing(release) as committing, Departures(release) as departures:
         release.upgrade("podAnnotations.e2e=rolled")

@@ -37,7 +37,7 @@ def test_an_upgrade_leaves_the_number_of_controllers_alone(cluster: Cluster) -> 
     release.await_voters(0)
     cluster.kubectl("scale", f"statefulset/{release.fullname}", "--replicas=3")
     release.await_voters(0, 1, 2)
-    before, pods = release.status(), {pod["metadata"]["uid"] for pod in release.pods()}
+    before, pods = release.status(), release.pod_uids()
 
     release.upgrade("metrics.dashboard.enabled=true")
 
@@ -45,4 +45,4 @@ def test_an_upgrade_leaves_the_number_of_controllers_alone(cluster: Cluster) -> 
     after = release.status()
     assert after["ClusterId"] == before["ClusterId"]
     assert after["CurrentVoters"] == before["CurrentVoters"]
-    assert {pod["metadata"]["uid"] for pod in release.pods()} == pods, "a pod was restarted"
+    assert release.pod_uids() == pods, "a pod was restarted"

@@ -13,17 +13,12 @@ from tests.e2e.operating import installed
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
-    from tests.e2e.cluster import Cluster, Release
+    from tests.e2e.cluster import Cluster
     from tests.e2e.operating import Operator
 
 pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 ROLL_S = 900.0
-
-
-def uids(release: Release) -> list[str]:
-    """Which pods these are."""
-    return [pod["metadata"]["uid"] for pod in release.pods()]
 
 
 def hand_overs(operator: Operator) -> list[str]:
@@ -38,7 +33,7 @@ def test_the_leader_is_rolled_last(cluster: Cluster, next_image: str) -> None:
     release, operator = installed(cluster)
 
     with Committing(release) as committing, Departures(release) as departures:
-        before, pods = release.status(), uids(release)
+        before, pods = release.status(), release.pod_uids()
         repository, _, tag = next_image.rpartition(":")
         release.upgrade(f"image.repository={repository}", f"image.tag={tag}")
         wait_for("another leads before the roll", ROLL_S, lambda: bool(hand_overs(operator)))
@@ -47,7 +42,7 @@ def test_the_leader_is_rolled_last(cluster: Cluster, next_image: str) -> None:
 
     gap_s = committing.judge()
     log.info(f"longest time without a commit: {gap_s:.2f} s")
-    assert not set(pods) & set(uids(release))
+    assert not pods & release.pod_uids()
     ended = [ordinal for ordinal, _ in departures.seen]
     assert sorted(ended) == [0, 1, 2]
     assert ended[-1] == before["LeaderId"]
