@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.weekly]
 log = logging.getLogger(__name__)
-# Where no cluster is asked.
-OFFLINE: Final = ("--kube-version", VERSION, *ALONE)
-ASKING: Final = ("--dry-run=server",)
+# Helm takes the cluster for an old one otherwise, also where it asks one.
+NEW: Final = ("--kube-version", VERSION)
+OFFLINE: Final = (*NEW, *ALONE)
+ASKING: Final = (*NEW, "--dry-run=server")
 # Helm reads numbers of a values file as floating point. None of these changes what is tested here.
 NUMBERS: Final[dict[str, dict[str, int]]] = {
     "config": {
@@ -137,7 +138,7 @@ def test_without_a_cluster_id_the_cluster_is_asked(cluster: Cluster) -> None:
     """Helm draws an id the first time, and reads it and the number of controllers after that."""
     release = cluster.release("q", "operator.enabled=false")
     with pytest.raises(CommandFailedError, match="clusterId is needed where the chart is rendered"):
-        apply(release, "--kube-version", VERSION)
+        apply(release, *NEW)
     assert release.pods() == []
     apply(release, *ASKING)
     release.await_voters(0, 1, 2)
