@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import grpc
 import grpc.aio
 
+from quorate.client.waiting import told_ms
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
@@ -160,7 +161,7 @@ class ControllerCalls:
             request,
             min_offset=min_offset,
             current=current,
-            timeout_ms=int(timeout_s * 1000 * SERVER_SHARE),
+            timeout_ms=told_ms(timeout_s * SERVER_SHARE),
             even_if_behind=even_if_behind,
         )
         try:

@@ -20,7 +20,7 @@ from quorate.client.calls import (
 )
 from quorate.client.requests import UNKNOWN_EPOCH, Doneness, completed, doneness, foreseen
 from quorate.client.silence import ReplacedError
-from quorate.client.waiting import FAIR_S, Backoff
+from quorate.client.waiting import FAIR_S, Backoff, told_ms
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
@@ -186,7 +186,7 @@ class _Course:
         """The request for this leader, who has to answer before the time is up."""
         match self._request:
             case m.AddRaftVoterRequest() | m.RemoveRaftVoterRequest():
-                timeout_ms = Millis(max(1, int(self._backoff.left_s * 1000 * LEADER_SHARE)))
+                timeout_ms = Millis(max(1, told_ms(self._backoff.left_s * LEADER_SHARE)))
                 return replace(self._request, timeout_ms=timeout_ms)
             case m.UpdateRaftVoterRequest(current_leader_epoch=epoch):
                 epoch = epoch or found.quorum.leader.epoch

@@ -7,6 +7,7 @@ import random
 from typing import Final
 
 from quorate.raft.backoff import backoff_ms
+from quorate.records.widths import INT32_MAX
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500
@@ -21,6 +22,11 @@ def wait_s(count: int) -> float:
         count, first_ms=RETRY_FIRST_MS, longest_ms=RETRY_LONGEST_MS, random=_RANDOM
     )
     return wait_ms / 1000
+
+
+def told_ms(seconds: float) -> int:
+    """A time as a request tells it: in milliseconds, and no more of them than its field holds."""
+    return min(INT32_MAX, int(seconds * 1000))
 
 
 class Backoff:

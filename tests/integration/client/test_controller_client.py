@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 pytestmark = EACH
 
 SHORT_MS = 300
+# Ten digits, as a setting may have.
+LONG_MS = 9_876_543_210
 # Time for each server to answer once, on a busy machine, too.
 ROUND_MS = 2_000
 
@@ -155,6 +157,12 @@ async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
     assert reply == LISTED
     assert another.controller.reads == [(ListTopics(None, LIMIT), 8, False)]
     assert served.controller.reads == []
+
+
+async def test_a_pinned_read_may_have_more_time_than_its_field_holds(served: Served) -> None:
+    served.controller.read_replies.append(LISTED)
+    async with ControllerClient([served.address], timeout_ms=LONG_MS, transport=chosen()) as client:
+        assert await client.read(ListTopics(), controller=served.address) == LISTED
 
 
 async def test_a_pinned_server_that_is_down_is_named(served: Served) -> None:

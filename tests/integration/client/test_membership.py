@@ -20,6 +20,7 @@ from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from quorate.records.voters import Voter
+from quorate.records.widths import INT32_MAX
 from tests.integration.client.scripted import observer, refusal
 from tests.unit.raft import cores
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ANY = ClusterId("")
 WAIT_S = 60.0
 SHORT_S = 1.0
+# A setting in milliseconds may have ten digits.
+LONG_S = 9_876_543.21
 
 
 def within(seconds: float) -> float:
@@ -56,6 +59,16 @@ def transfer(node_id: int) -> m.TransferLeadershipRequest:
 
 def changes(quorum: ScriptedQuorum) -> list[str]:
     return [f"{type(request).__name__} at {node}" for node, request in quorum.asked]
+
+
+async def test_a_time_longer_than_the_field_holds_is_told_as_what_it_holds(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.observers = (observer(4),)
+    await membership.change(add(4), within(LONG_S))
+    (asked,) = quorum.asked
+    assert isinstance(asked[1], m.AddRaftVoterRequest)
+    assert asked[1].timeout_ms == INT32_MAX
 
 
 async def test_what_is_left_out_is_looked_up(

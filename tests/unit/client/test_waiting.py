@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.waiting import RETRY_FIRST_MS, RETRY_LONGEST_MS, Backoff, wait_s
+from quorate.client.waiting import RETRY_FIRST_MS, RETRY_LONGEST_MS, Backoff, told_ms, wait_s
 
 if TYPE_CHECKING:
     from tests.unit.client.conftest import Clock
@@ -34,3 +34,11 @@ async def test_waits_end_at_the_deadline(clock: Clock) -> None:
     assert clock.now_s == pytest.approx(deadline)
     assert backoff.left_s <= 0
     assert not await backoff.wait()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.25, 250), (2_147_483.5, 2_147_483_500), (9_876_543.21, 2_147_483_647)],
+)
+def test_a_request_tells_no_more_time_than_its_field_holds(seconds: float, told: int) -> None:
+    assert told_ms(seconds) == told
