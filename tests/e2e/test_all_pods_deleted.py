@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import installed
@@ -12,6 +14,7 @@ from tests.e2e.operating import installed
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
 
+pytestmark = pytest.mark.weekly
 log = logging.getLogger(__name__)
 
 

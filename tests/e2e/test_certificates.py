@@ -8,6 +8,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -19,6 +20,7 @@ from tests.e2e.operating import installed
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
+pytestmark = pytest.mark.weekly
 log = logging.getLogger(__name__)
 # A kubelet brings a Secret to its pods within its period of a minute and what it caches; sooner to
 # a pod of which an annotation has changed.

@@ -7,6 +7,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import pytest
 import yaml
 
 from tests.e2e.cluster import wait_for
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
     from tests.e2e.nodes import Nodes
 
+pytestmark = pytest.mark.weekly
 log = logging.getLogger(__name__)
 ORDINAL: Final = 1
 DATA: Final = "/var/lib/quorate"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
     from tests.e2e.cluster_lock import ClusterLock
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 # Pod 0 founded the quorum, and an empty disk of it might do so again.
-@pytest.mark.parametrize("ordinal", [2, 0])
+@pytest.mark.parametrize("ordinal", [pytest.param(2, marks=pytest.mark.weekly), 0])
 def test_a_lost_disk_is_replaced(cluster: Cluster, ordinal: int) -> None:
     release, operator = installed(cluster)
     before = release.status()

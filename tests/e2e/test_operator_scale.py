@@ -42,6 +42,7 @@ def test_voters_follow_the_replicas(cluster: Cluster) -> None:
     departures.judge(1, 2, 3, 4)
 
 
+@pytest.mark.weekly
 def test_a_scale_is_taken_back_before_it_has_ended(cluster: Cluster) -> None:
     release = cluster.release("q", ENABLED, "replicaCount=5")
     operator = Operator(release)
