@@ -187,12 +187,18 @@ def statefulset_at(
     """
     if not named:
         return None
-    namespace, slash, name = named.partition("/")
-    if not slash or not namespace or not name or "/" in name:
-        raise ConfigError(f"{key} is {named!r}: write NAMESPACE/NAME")
+    namespace, name = parse_statefulset(named, key=key)
     return StatefulSetAddress(
         server=api_server_of_pod(key, environment), namespace=namespace, name=name
     )
+
+
+def parse_statefulset(named: str, *, key: str) -> tuple[str, str]:
+    """Namespace and name in `NAMESPACE/NAME`. Raises ConfigError that names the key."""
+    namespace, slash, name = named.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise ConfigError(f"{key} is {named!r}: write NAMESPACE/NAME")
+    return namespace, name
 
 
 def ordinals_of(found: Mapping[str, Mapping[str, object]]) -> range:

@@ -106,6 +106,12 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         " knows one and ConfigMap NAME-bootstrap does not exist, and any other disk joins; a"
         " directory that is formatted is left alone",
     )
+    parser.add_argument(
+        "--moved-from",
+        metavar="NAMESPACE/NAME",
+        help="with --statefulset: a disk that belongs to the pod of that StatefulSet with this"
+        " ordinal was moved here, and no copy runs there any more",
+    )
     voters.add_argument(
         "-I",
         "--initial-controllers",
@@ -143,6 +149,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
 
             format_pod(arguments, config)
             return 0
+        _refuse_move(arguments.moved_from)
         plan = make_plan(arguments, config)
         if _is_formatted(plan, may_be=arguments.ignore_formatted):
             print("All of the log directories are already formatted.")
@@ -161,6 +168,14 @@ def format_storage(arguments: argparse.Namespace) -> int:
     except OSError as error:
         return fail(problem_of(error, where))
     return 0
+
+
+def _refuse_move(moved_from: str | None) -> None:
+    """Raises CommandError where a disk was moved that belongs to no pod."""
+    if moved_from is not None:
+        raise CommandError(
+            "--moved-from is for --statefulset: leave it out, other disks belong to no pod"
+        )
 
 
 def _is_formatted(plan: FormatPlan, *, may_be: bool) -> bool:

@@ -20,14 +20,16 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli.identities import parse_cluster_id
-from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for, why_unknown
+from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
+from quorate.cli.pod_disk import PodDisk, domain_of_pod, doubts
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
 from quorate.cli.storage_recover import parse_ignored
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId, DirectoryId
     from quorate.storage.files import FileSystem
+    from quorate.storage.pod_domain import PodDomain
 
 FOUNDER: Final = 0
 # Kubelet waits for minutes between tries, so that names and pods that come soon are waited for.
@@ -89,15 +92,19 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
     if address is None:
         raise CommandError(f"{FLAG} is '': write NAMESPACE/NAME")
     objects = StatefulSetObjects(address=address)
+    own = domain_of_pod(config, namespace=address.namespace, name=address.name)
     fs = OsFileSystem()
     directory = config.log.directory
     refuse_unfinished(fs, directory)
     if fs.exists(f"{directory}/{META_PROPERTIES}"):
         print(f"{directory} is formatted already")
+        # Before all else: a copy must leave no record where it does not belong either.
+        PodDisk(arguments, config, fs, own).admit()
         end_founding(fs, directory)
+        _warn_of_cluster(fs, directory, cluster_id)
         _keep_record(fs, directory, objects)
         return
-    pod = _PodFormat(arguments, config, objects, fs, cluster_id)
+    pod = _PodFormat(arguments, config, objects, fs, cluster_id, own)
     fs.make_dirs(directory)
     with DirectoryLock(directory), _interrupted_by_sigterm():
         pod.run()
@@ -117,6 +124,26 @@ def _interrupted_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _warn_of_cluster(fs: FileSystem, directory: str, cluster_id: ClusterId) -> None:
+    """Say that a disk is of another cluster, whose controllers this quorum refuses.
+
+    It starts all the same: the disk may be right and the flag wrong, and does no harm if it is not.
+    """
+    try:
+        meta = read_meta(fs, f"{directory}/{META_PROPERTIES}")
+    except StorageError:
+        # The controller says it, and what helps.
+        return
+    if meta is not None and meta.cluster_id != cluster_id:
+        print(
+            f"warning: {directory} is of cluster {meta.cluster_id}, and --cluster-id is"
+            f" {cluster_id} (clusterId of the chart): a quorum refuses the controllers of another"
+            " cluster. If the disk is none of this quorum's, delete its claim and this pod;"
+            " otherwise correct the id",
+            file=sys.stderr,
+        )
 
 
 def _keep_record(fs: FileSystem, directory: str, objects: StatefulSetObjects) -> None:
@@ -151,23 +178,18 @@ class _PodFormat:
         objects: StatefulSetObjects,
         fs: FileSystem,
         cluster_id: ClusterId,
+        own: PodDomain,
     ) -> None:
-        """Raises CommandError if the node's host does not name a pod of the StatefulSet."""
         self._arguments = arguments
         self._config = config
         self._objects = objects
         self._fs = fs
         self._cluster_id = cluster_id
         self._directory = config.log.directory
+        self._own = own
         endpoint = config.endpoints[0]
-        pod, _, self._domain = endpoint.host.partition(".")
+        self._domain = endpoint.host.partition(".")[2]
         self._port = endpoint.port
-        if pod != f"{objects.name}-{config.node_id}":
-            raise CommandError(
-                f"{FLAG}: this node is {endpoint.host} in advertised.listeners, which does not"
-                f" begin with the name of pod {config.node_id}, {objects.name}-{config.node_id}:"
-                f" correct advertised.listeners, node.id or {FLAG}"
-            )
 
     def run(self) -> None:
         """Found or join. Raises CommandError where neither is safe yet."""
@@ -219,7 +241,7 @@ class _PodFormat:
             servers = self._others()
             answers = self._answers(servers, cluster_id)
             if needs_proof:
-                answers += self._doubts(answers)
+                answers += doubts(answers, domain=self._domain, port=self._port)
             verdict = judge_pods(answers)
             in_a_row = in_a_row + 1 if verdict is Verdict.NO_QUORUM else 0
             is_enough = verdict is not Verdict.NO_QUORUM or in_a_row >= PROOFS or not servers
@@ -231,19 +253,6 @@ class _PodFormat:
             # The time is over after one look.
             verdict = Verdict.UNKNOWN
         return verdict, answers
-
-    def _doubts(self, answers: Iterable[Answer]) -> list[Answer]:
-        """The service of the pods, where other names are absent and DNS does not know its name.
-
-        It has at least this pod. The pod's own name proves less: kubelet writes it to /etc/hosts.
-        """
-        if all(answer.standing is not Standing.ABSENT for answer in answers):
-            return []
-        why = why_unknown(self._domain) if self._domain else "advertised.listeners names none"
-        if why is None:
-            return []
-        words = f"must have an address, as the service of this very pod ({why})"
-        return [Answer((self._domain, self._port), Standing.UNREACHABLE, words)]
 
     def _others(self) -> list[Address]:
         """The addresses of the other pods that the StatefulSet wants now.
@@ -380,7 +389,8 @@ class _PodFormat:
             "standalone": is_founder,
             "no_initial_controllers": not is_founder,
         }
-        return make_plan(argparse.Namespace(**flags), self._config, directory_id)
+        plan = make_plan(argparse.Namespace(**flags), self._config, directory_id)
+        return replace(plan, formatting=replace(plan.formatting, pod_domain=self._own))
 
 
 def _words(answers: Iterable[Answer], standings: Sequence[Standing]) -> str:

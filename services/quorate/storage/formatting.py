@@ -12,6 +12,7 @@ from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably, write_atomically
 from quorate.storage.meta import MetaProperties, ensure_partition_metadata, read_meta, write_meta
+from quorate.storage.pod_domain import write_pod_domain
 from quorate.storage.rescue_record import refuse_unfinished
 from quorate.storage.snapshot_writer import SnapshotWriter
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from quorate.records.voters import VoterSet
     from quorate.storage.files import FileSystem
+    from quorate.storage.pod_domain import PodDomain
 
 _KRAFT_VERSION = 1
 
@@ -30,13 +32,15 @@ class Formatting:
 
     `voters` are the first voters (kraft.version 1), None for a node that will join. At
     kraft.version 0, whose voters stand in the settings, `is_first_bootstrap` lets a directory that
-    has nothing vote (rule 8): never for a disk that replaces a lost one.
+    has nothing vote (rule 8): never for a disk that replaces a lost one. `pod_domain` is the pod to
+    which the directory belongs, None where that is not known.
     """
 
     meta: MetaProperties
     records: Sequence[bytes]
     voters: VoterSet | None = None
     is_first_bootstrap: bool = False
+    pod_domain: PodDomain | None = None
 
 
 def format_directory(
@@ -61,6 +65,11 @@ def format_directory(
         remove_durably(fs, mark)
     # Another quorum that an earlier replica in this directory found (rule 34).
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
+    # Before the directory counts as formatted: no copy of it is without its pod.
+    if formatting.pod_domain is None:
+        remove_durably(fs, f"{metadata_log_dir}/{layout.POD_DOMAIN}")
+    else:
+        write_pod_domain(fs, metadata_log_dir, formatting.pod_domain)
     ensure_partition_metadata(fs, f"{log_dir}/{layout.PARTITION_METADATA}")
     write_meta(fs, path, formatting.meta)
 

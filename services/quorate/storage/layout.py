@@ -19,6 +19,7 @@ HEALING: Final = "healing"
 RIVAL: Final = "rival"
 FIRST_BOOTSTRAP: Final = "first-bootstrap"
 FOUNDING: Final = "founding"
+POD_DOMAIN: Final = "pod-domain"
 RESCUE: Final = "rescue"
 LOCK: Final = ".lock"
 

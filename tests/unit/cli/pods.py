@@ -132,13 +132,17 @@ class Pod:
         self.asked: list[list[Address]] = []
         # Why DNS does not know the service of the pods.
         self.doubt: str | None = None
+        # Of every call.
+        self.flags: tuple[str, ...] = ()
         self.fs = OsFileSystem()
         self._properties = root / "c.properties"
         module = "quorate.cli.storage_statefulset"
         monkeypatch.setattr(f"{module}.OsFileSystem", lambda: KilledFileSystem(self.kills))
         monkeypatch.setattr(f"{module}.StatefulSetObjects", lambda **_: self.api)
-        monkeypatch.setattr(f"{module}.ask_for_leader", self._answers)
-        monkeypatch.setattr(f"{module}.why_unknown", lambda _: self.doubt)
+        door = "quorate.cli.pod_disk"
+        for each in (module, door):
+            monkeypatch.setattr(f"{each}.ask_for_leader", self._answers)
+        monkeypatch.setattr(f"{door}.why_unknown", lambda _: self.doubt)
         monkeypatch.setattr(f"{module}.PAUSE_S", 0.0)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
 
@@ -149,7 +153,14 @@ class Pod:
             for server, standing in zip(servers, self.peers, strict=False)
         ]
 
-    def format(self, node_id: int = 0, *, host: str = "", flags: Iterable[str] = ()) -> int:
+    def format(
+        self,
+        node_id: int = 0,
+        *,
+        host: str = "",
+        flags: Iterable[str] = (),
+        ways: Iterable[str] = ("--statefulset", "ns/q"),
+    ) -> int:
         lines = (
             f"node.id={node_id}",
             "process.roles=controller",
@@ -160,7 +171,7 @@ class Pod:
         )
         self._properties.write_text("\n".join(lines))
         command = ("storage", "format", "-c", str(self._properties), "-t", CLUSTER)
-        return main([*command, "--statefulset", "ns/q", *flags])
+        return main([*command, *ways, *self.flags, *flags])
 
     @property
     def meta(self) -> MetaProperties | None:

@@ -337,6 +337,17 @@ def test_a_formatted_disk_is_left_alone(pod: Pod) -> None:
     assert pod.meta == before
 
 
+def test_a_disk_of_another_cluster_starts_and_is_named_with_the_remedy(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_directory(pod.directory, key(1), voters(1), epoch=3, cluster_id=OTHER)
+    assert pod.format(1) == 0
+    warning = f"is of cluster {OTHER}, and --cluster-id is {CLUSTER}"
+    err = capsys.readouterr().err
+    assert f"warning: {pod.directory} {warning}" in err
+    assert "delete its claim and this pod" in err
+
+
 @pytest.mark.parametrize("node_id", [1, 2])
 def test_a_disk_of_a_quorum_without_a_record_brings_the_record(pod: Pod, node_id: int) -> None:
     make_directory(pod.directory, key(node_id), voters(node_id), epoch=3)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.disk import SimulatedDisk, Survival
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, checkpoint_name
 from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.pod_domain import PodDomain, read_pod_domain
 from quorate.storage.snapshots import SnapshotStore, read_content
 
 from .conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica
@@ -50,6 +52,40 @@ def test_a_node_that_will_join_gets_no_voters() -> None:
 def test_the_first_bootstrap_of_a_static_quorum_is_marked() -> None:
     disk = formatted(replace(JOINING, is_first_bootstrap=True))
     assert "first-bootstrap" in disk.files(DIRECTORY)
+
+
+def test_the_pod_of_a_directory_is_written_before_its_identity() -> None:
+    domain = PodDomain(pod="q-4", service="s", namespace="ns")
+    for calls in range(100):
+        disk = SimulatedDisk()
+        left = [calls]
+
+        def count(operation: str, path: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Crashed(operation + path)
+
+        disk.hook = count
+        is_done = True
+        try:
+            format_directory(disk, DIRECTORY, replace(JOINING, pod_domain=domain), timestamp_ms=1)
+        except Crashed:
+            is_done = False
+        disk.hook = lambda operation, path: None
+        disk.lose_power(Random(0), Survival.NOTHING)
+        if disk.exists(f"{DIRECTORY}/meta.properties"):
+            assert read_pod_domain(disk, DIRECTORY) == domain
+        if is_done:
+            break
+    assert disk.exists(f"{DIRECTORY}/meta.properties")
+
+
+def test_a_directory_that_is_formatted_for_no_pod_belongs_to_none() -> None:
+    disk = SimulatedDisk()
+    disk.make_dirs(DIRECTORY)
+    write_atomically(disk, f"{DIRECTORY}/pod-domain", b"q-0.s.ns.svc\n")
+    format_directory(disk, DIRECTORY, JOINING, timestamp_ms=1)
+    assert read_pod_domain(disk, DIRECTORY) is None
 
 
 def test_a_formatted_directory_is_not_formatted_again() -> None:

@@ -19,6 +19,7 @@ from quorate.sim.disk import Survival
 from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
+from quorate.storage.pod_domain import PodDomain, read_pod_domain, write_pod_domain
 from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
 from quorate.storage.rival import RememberedRival, write_rival
@@ -187,6 +188,14 @@ def test_rule_34_a_quorum_that_is_recovered_has_no_rival_any_more() -> None:
     rescue(replica, plan_for(replica))
     assert not replica.disk.exists(f"{DIRECTORY}/rival")
     assert open_rescued(replica).state.rival is None
+
+
+def test_a_quorum_that_is_recovered_is_on_no_copy_of_a_disk_any_more() -> None:
+    replica = settled()
+    domain = PodDomain(pod="q-1", service="s", namespace="prod")
+    write_pod_domain(replica.disk, DIRECTORY, domain)
+    rescue(replica, plan_for(replica))
+    assert read_pod_domain(replica.disk, DIRECTORY) is None
 
 
 def test_another_cluster_id_is_taken_on_everywhere() -> None:
