@@ -75,6 +75,17 @@ def test_no_id_is_drawn_where_pods_or_a_disk_have_one(
         assert drawn(beside.objects(*words, "--set", f"clusterId={OTHER_ID}")) == OTHER_ID
 
 
+def test_disks_that_were_moved_bring_the_id_of_their_quorum(helm: Helm, tmp_path: Path) -> None:
+    moved = ("--set", "persistence.movedFrom=prod/q-quorate")
+    with looked_up(helm, tmp_path, There()) as beside:
+        assert "persistence.movedFrom needs clusterId, that of the disks" in beside.refusal(*moved)
+        given = beside.objects(*moved, "--set", f"clusterId={OTHER_ID}")
+        assert drawn(given) == OTHER_ID
+    for ending in ("cluster", "bootstrap"):
+        with looked_up(helm, tmp_path, There((cluster_id(OTHER_ID, ending),))) as beside:
+            assert drawn(beside.objects(*moved)) == OTHER_ID
+
+
 def test_pods_of_others_and_pods_that_end_have_no_id_of_this_quorum(
     helm: Helm, tmp_path: Path
 ) -> None:

@@ -387,3 +387,12 @@ def test_the_founding_of_the_quorum_is_recorded_with_and_without_an_operator(
         *("storage", "format", "--config=/etc/quorate/config/controller.properties"),
         *("--cluster-id=$(CLUSTER_ID)", "--statefulset=default/q-quorate"),
     ]
+
+
+def test_only_format_is_told_where_disks_were_moved_from(helm: Helm) -> None:
+    moved = helm.objects("--set", "persistence.movedFrom=prod/q-quorate")
+
+    told = container(moved, "format")["args"]
+    assert told == [*container(helm.objects(), "format")["args"], "--moved-from=prod/q-quorate"]
+    for name in ("controller", "admin"):
+        assert container(moved, name) == container(helm.objects(), name)

@@ -23,6 +23,7 @@ GOOD = [
     "clusterId=MkU3OEVBNTcwNTJENDM2Qg",
     "config.num\\.partitions=3",
     "persistence.size=1.5Ti",
+    "persistence.movedFrom=prod/q-quorate",
     "tls.enabled=true,tls.existingSecret=own",
     "tls.enabled=true,tls.certManager.enabled=true,tls.certManager.issuerRef.name=ca",
     "backup.enabled=true,backup.ordinal=2",
@@ -38,6 +39,14 @@ BAD_SHAPE = [
     ("replicaCount=-1", "at '/replicaCount': minimum: got -1, want 0"),
     ("clusterId=short", "at '/clusterId': 'short' does not match pattern"),
     ("persistence.size=big", "at '/persistence/size': 'big' does not match pattern"),
+    (
+        "persistence.movedFrom=true",
+        "at '/persistence/movedFrom': got boolean, want string",
+    ),
+    (
+        "persistence.movedFrom=prod",
+        "at '/persistence/movedFrom': 'prod' does not match pattern",
+    ),
     (
         "persistence.retention.whenScaled=Keep",
         "at '/persistence/retention/whenScaled': value must be one of 'Delete', 'Retain'",
@@ -91,6 +100,16 @@ BAD_SENSE = [
     (
         "backup.enabled=true,persistence.enabled=false",
         "backup.enabled needs persistence.enabled: there is no disk to take a backup from",
+    ),
+    (
+        "persistence.enabled=false,persistence.movedFrom=prod/q",
+        "persistence.movedFrom needs persistence.enabled: there is no disk that could have been"
+        " moved",
+    ),
+    (
+        "persistence.movedFrom=default/q-quorate",
+        "persistence.movedFrom is default/q-quorate, which is this StatefulSet itself: take it"
+        " out, its disks need none",
     ),
     ("backup.enabled=true,backup.ordinal=3", "backup.ordinal is 3, but the controllers are 0 to 2"),
     (

@@ -22,6 +22,20 @@
 {{- if and .Values.backup.enabled (not .Values.persistence.enabled) -}}
 {{- $wrong = append $wrong "backup.enabled needs persistence.enabled: there is no disk to take a backup from" -}}
 {{- end -}}
+{{- with .Values.persistence.movedFrom -}}
+{{- $hasId := $.Values.clusterId -}}
+{{- range $ending := list "bootstrap" "cluster" -}}
+{{- $hasId = or $hasId (lookup "v1" "ConfigMap" $.Release.Namespace (printf "%s-%s" (include "quorate.fullname" $) $ending)) -}}
+{{- end -}}
+{{- $own := printf "%s/%s" $.Release.Namespace (include "quorate.fullname" $) -}}
+{{- if not $.Values.persistence.enabled -}}
+{{- $wrong = append $wrong "persistence.movedFrom needs persistence.enabled: there is no disk that could have been moved" -}}
+{{- else if eq . $own -}}
+{{- $wrong = append $wrong (printf "persistence.movedFrom is %s, which is this StatefulSet itself: take it out, its disks need none" .) -}}
+{{- else if not $hasId -}}
+{{- $wrong = append $wrong "persistence.movedFrom needs clusterId, that of the disks: ConfigMap NAME-cluster of the original has it, and cluster.id in metadata/meta.properties on each disk" -}}
+{{- end -}}
+{{- end -}}
 {{- $replicas := int (include "quorate.replicas" .) -}}
 {{- if and .Values.backup.enabled $replicas (ge (int .Values.backup.ordinal) $replicas) -}}
 {{- $wrong = append $wrong (printf "backup.ordinal is %d, but the controllers are 0 to %d" (int .Values.backup.ordinal) (sub $replicas 1)) -}}
