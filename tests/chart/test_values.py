@@ -201,6 +201,7 @@ def test_everything_that_makes_no_sense_is_told_at_once(helm: Helm) -> None:
         ("replicaCount=1", "WARNING: a single controller bears no loss"),
         ("persistence.enabled=false", "WARNING: persistence.enabled is false"),
         ("replicaCount=3", "WARNING: tls.enabled is false"),
+        ("persistence.movedFrom=prod/q", "NOTE: persistence.movedFrom is prod/q: once all pods"),
     ],
 )
 def test_what_is_unwise_is_warned_about(

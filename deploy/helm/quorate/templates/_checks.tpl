@@ -226,6 +226,9 @@ WARNING: service.type is {{ .Values.service.type }}, which serves no clients out
 {{- if not .Values.persistence.enabled }}
 WARNING: persistence.enabled is false: a pod that moves has lost its disk, and when most do so at once, everything that was committed is lost.
 {{- end }}
+{{- with .Values.persistence.movedFrom }}
+NOTE: persistence.movedFrom is {{ . }}: once all pods are ready the disks belong to them, and the value can be taken out.
+{{- end }}
 {{- if not .Values.tls.enabled }}
 WARNING: tls.enabled is false: everybody who reaches port 9094 may change the metadata.
 {{- end }}
