@@ -193,8 +193,15 @@ class _PodFormat:
 
     def run(self) -> None:
         """Found or join. Raises CommandError where neither is safe yet."""
+        if self._arguments.moved_from:
+            # Pods on disks that were moved may not listen yet, and there is no record here.
+            self._join_as_other(
+                f"disks were moved here from {self._arguments.moved_from}, and with them the"
+                " quorum: this empty disk joins it"
+            )
+            return
         if not self._may_found():
-            self._join_as_other()
+            self._join_as_other("the first pod of the StatefulSet founds quorums: this disk joins")
             return
         record = self._objects.read_record() or self._begin()
         if record is None:
@@ -326,8 +333,8 @@ class _PodFormat:
 
     # --- joining ----------------------------------------------------------------------------------
 
-    def _join_as_other(self) -> None:
-        print("the first pod of the StatefulSet founds quorums: this disk joins")
+    def _join_as_other(self, reason: str) -> None:
+        print(reason)
         cluster_id = self._cluster_id
         try:
             record = self._objects.read_record()

@@ -172,11 +172,16 @@ def test_a_disk_of_another_cluster_is_not_moved(
     assert_refused(pod, capsys, f"--cluster-id is {CLUSTER}", f"of cluster {other}", "clusterId")
 
 
-def test_an_empty_disk_of_a_quorum_that_was_moved_joins(pod: Pod) -> None:
-    pod.flags = MOVED
-    assert pod.format(1) == 0
+@pytest.mark.parametrize("node_id", [0, 1])
+def test_an_empty_disk_founds_no_quorum_beside_disks_that_were_moved(
+    pod: Pod, node_id: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod.flags, pod.peers = MOVED, [Standing.REFUSED, Standing.NEW]
+    assert pod.format(node_id) == 0
     pod.assert_joined()
-    assert domain_of(pod) == OWN
+    assert pod.api.created == []
+    assert domain_of(pod) == f"q-{node_id}.q-headless.ns.svc"
+    assert "disks were moved here from prod/q" in capsys.readouterr().out
 
 
 def test_a_disk_that_was_emptied_belongs_to_the_pod_that_formats_it(pod: Pod) -> None:
