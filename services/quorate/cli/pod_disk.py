@@ -12,6 +12,7 @@ no other disk.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import parse_statefulset
@@ -19,6 +20,7 @@ from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for,
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import FLAG
 from quorate.cli.storage_recover import parse_ignored
+from quorate.records.ids import ReplicaKey
 from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 from quorate.storage.layout import META_PROPERTIES, POD_DOMAIN
@@ -35,10 +37,16 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
+    from quorate.cli.stateful_set import StatefulSetObjects
+    from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.storage.files import FileSystem
 
 MOVED_FLAG: Final = "--moved-from"
+# Kubelet waits for minutes between tries, so that names and pods that come or go soon are waited
+# for.
+ROUNDS: Final = 60
+PAUSE_S: Final = 1.0
 
 
 @named_value
@@ -94,11 +102,13 @@ class PodDisk:
         self,
         arguments: argparse.Namespace,
         config: ControllerConfig,
+        objects: StatefulSetObjects,
         fs: FileSystem,
         own: PodDomain,
     ) -> None:
         self._arguments = arguments
         self._config = config
+        self._objects = objects
         self._fs = fs
         self._own = own
         self._directory = config.log.directory
@@ -147,6 +157,7 @@ class PodDisk:
                 f" pod. If the disk was moved, write {known.namespace}/{name}"
             )
         self._refuse_cluster()
+        self._refuse_other_quorum(said)
         self._refuse_original(known, said)
 
     def _refuse_cluster(self) -> None:
@@ -158,25 +169,53 @@ class PodDisk:
                 f" of cluster {meta.cluster_id}: give that one (clusterId of the chart)"
             )
 
+    def _refuse_other_quorum(self, said: str) -> None:
+        """Raises CommandError where the record is that of a quorum that was founded here."""
+        record = self._objects.read_record()
+        meta = read_meta(self._fs, f"{self._directory}/{META_PROPERTIES}")
+        if record is None or meta is None:
+            return
+        own = ReplicaKey(meta.node_id, meta.directory_id)
+        if record.cluster_id == meta.cluster_id and record.first in (None, own):
+            return
+        name = self._objects.record_name
+        raise CommandError(
+            f"{said}: ConfigMap {name} says that a quorum of cluster {record.cluster_id} was"
+            " founded here, and the disk that was moved would be in a second one. That quorum has"
+            " to go first: scale this StatefulSet to 0, delete the claims of its disks that were"
+            f" not moved, and delete ConfigMap {name}"
+        )
+
     def _refuse_original(self, known: PodDomain, said: str) -> None:
-        """Raises CommandError unless DNS has no pod of the StatefulSet that the disk comes from."""
+        """Raises CommandError unless DNS has no pod of the StatefulSet that the disk comes from.
+
+        Pods may still be ending, so they are asked for a while.
+        """
         endpoint = self._config.endpoints[0]
         service = f"{known.service}.{known.namespace}.svc"
-        servers = [(str(known), endpoint.port), (service, endpoint.port)]
         ignored = parse_ignored(self._arguments.ignore_server)
-        answers = ask_for_leader(
-            [server for server in servers if server not in ignored],
-            self._arguments.cluster_id,
-            kind_for(self._arguments, [self._config]),
+        servers = [(str(known), endpoint.port), (service, endpoint.port)]
+        servers = [server for server in servers if server not in ignored]
+        for left in reversed(range(ROUNDS)):
+            there = self._not_absent(servers)
+            if not there:
+                return
+            words = "; ".join(map(str, there))
+            if left:
+                print(f"the original has to be gone first: {words}: asks again", flush=True)
+                time.sleep(PAUSE_S)
+        raise CommandError(
+            f"{said}: {MOVED_FLAG} says that it was moved, but {words}. The original has to be"
+            " gone first: uninstall it there, its service included, and see to DNS"
         )
+
+    def _not_absent(self, servers: list[Address]) -> list[Answer]:
+        """What keeps the names from being absent for sure."""
+        endpoint = self._config.endpoints[0]
+        kind = kind_for(self._arguments, [self._config])
+        answers = ask_for_leader(servers, self._arguments.cluster_id, kind)
         answers += doubts(answers, domain=endpoint.host.partition(".")[2], port=endpoint.port)
-        there = [answer for answer in answers if answer.standing is not Standing.ABSENT]
-        if there:
-            raise CommandError(
-                f"{said}: {MOVED_FLAG} says that it was moved, but {'; '.join(map(str, there))}."
-                " The original has to be gone first: uninstall it there, its service included, and"
-                " see to DNS"
-            )
+        return [answer for answer in answers if answer.standing is not Standing.ABSENT]
 
 
 def _origin(text: str) -> _Origin:

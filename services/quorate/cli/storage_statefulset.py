@@ -1,8 +1,9 @@
 """Formats the disk of a pod: the first pod founds the quorum of its StatefulSet, others join.
 
 A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
-twice that it has never known a leader, refuses the connection, or provably does not exist. A name
-proves that only while DNS knows the service of the pods, which has this pod. The record is
+twice that it has never known a leader, or refuses the connection or provably does not exist for
+longer. A name proves that only while DNS knows the service of the pods, which has this pod. The
+record is
 created before the directory is formatted, so before the new quorum can acknowledge anything. It
 names the directory id that this disk has noted beforehand (`storage.founding`): after a crash at
 any step the disk that began goes on, and every other one joins.
@@ -29,7 +30,14 @@ from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli.identities import parse_cluster_id
 from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
-from quorate.cli.pod_disk import PodDisk, domain_of_pod, doubts
+from quorate.cli.pod_disk import (
+    MOVED_FLAG,
+    PAUSE_S,
+    ROUNDS,
+    PodDisk,
+    domain_of_pod,
+    doubts,
+)
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
 from quorate.cli.storage_recover import parse_ignored
@@ -55,11 +63,11 @@ if TYPE_CHECKING:
     from quorate.storage.pod_domain import PodDomain
 
 FOUNDER: Final = 0
-# Kubelet waits for minutes between tries, so that names and pods that come soon are waited for.
-ROUNDS: Final = 60
 # In a row: one answer may come from a moment at which nothing is as usual.
 PROOFS: Final = 2
-PAUSE_S: Final = 1.0
+# In a row, where a pod does not answer. Its init container may be about to refuse the disk of a
+# quorum, and creates the record then.
+SILENCES: Final = 20
 _KNOWING: Final = (Standing.LEADS, Standing.LEADERLESS)
 _NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
 
@@ -98,8 +106,7 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
     refuse_unfinished(fs, directory)
     if fs.exists(f"{directory}/{META_PROPERTIES}"):
         print(f"{directory} is formatted already")
-        # Before all else: a copy must leave no record where it does not belong either.
-        PodDisk(arguments, config, fs, own).admit()
+        _admit(PodDisk(arguments, config, objects, fs, own), fs, directory, objects)
         end_founding(fs, directory)
         _warn_of_cluster(fs, directory, cluster_id)
         _keep_record(fs, directory, objects)
@@ -108,6 +115,23 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
     fs.make_dirs(directory)
     with DirectoryLock(directory), _interrupted_by_sigterm():
         pod.run()
+
+
+def _admit(disk: PodDisk, fs: FileSystem, directory: str, objects: StatefulSetObjects) -> None:
+    """Raises CommandError for a disk that is not this pod's, which founds no quorum beside it.
+
+    Its controller never listens, so an empty disk would take that for the proof that there is no
+    quorum. The record only prevents founding.
+    """
+    try:
+        with _interrupted_by_sigterm():
+            disk.admit()
+    except (CommandError, StorageError) as error:
+        _keep_record(fs, directory, objects)
+        raise CommandError(
+            f"{error}. While ConfigMap {objects.record_name} is there no empty disk founds a"
+            " quorum here: if a new one is wanted instead, delete it and the claims of these disks"
+        ) from error
 
 
 @contextmanager
@@ -194,11 +218,7 @@ class _PodFormat:
     def run(self) -> None:
         """Found or join. Raises CommandError where neither is safe yet."""
         if self._arguments.moved_from:
-            # Pods on disks that were moved may not listen yet, and there is no record here.
-            self._join_as_other(
-                f"disks were moved here from {self._arguments.moved_from}, and with them the"
-                " quorum: this empty disk joins it"
-            )
+            self._join_moved()
             return
         if not self._may_found():
             self._join_as_other("the first pod of the StatefulSet founds quorums: this disk joins")
@@ -242,7 +262,7 @@ class _PodFormat:
         self, settled: Sequence[Verdict], cluster_id: ClusterId
     ) -> tuple[Verdict, list[Answer]]:
         """The verdict of the other pods; one that is not settled may be another one in a moment."""
-        needs_proof, in_a_row = Verdict.NO_QUORUM in settled, 0
+        needs_proof, in_a_row, heard = Verdict.NO_QUORUM in settled, 0, 0
         for left in reversed(range(ROUNDS)):
             # Pods may come and go meanwhile.
             servers = self._others()
@@ -251,7 +271,10 @@ class _PodFormat:
                 answers += doubts(answers, domain=self._domain, port=self._port)
             verdict = judge_pods(answers)
             in_a_row = in_a_row + 1 if verdict is Verdict.NO_QUORUM else 0
-            is_enough = verdict is not Verdict.NO_QUORUM or in_a_row >= PROOFS or not servers
+            all_new = all(answer.standing is Standing.NEW for answer in answers)
+            heard = heard + 1 if all_new else 0
+            is_proven = heard >= PROOFS or in_a_row >= SILENCES or not servers
+            is_enough = verdict is not Verdict.NO_QUORUM or is_proven
             if (verdict in settled and is_enough) or not (left and servers):
                 break
             print(f"{verdict.value}: asks again", flush=True)
@@ -332,6 +355,49 @@ class _PodFormat:
         self._write(record.cluster_id, record.first.directory_id, is_founder=True)
 
     # --- joining ----------------------------------------------------------------------------------
+
+    def _join_moved(self) -> None:
+        """Join the quorum whose disks were moved here, once one of them has started.
+
+        A disk that is moved starts with the record, and before its controller listens.
+        """
+        for left in reversed(range(ROUNDS)):
+            record = self._objects.read_record()
+            if record is not None:
+                self._refuse_other_cluster(record)
+                break
+            answers = self._answers(self._others(), self._cluster_id)
+            if judge_pods(answers) is Verdict.QUORUM:
+                break
+            if left:
+                print("no disk that was moved here has started: asks again", flush=True)
+                time.sleep(PAUSE_S)
+        else:
+            claims = ", ".join(
+                f"data-{self._objects.name}-{n}" for n in self._objects.look().wanted
+            )
+            raise CommandError(
+                f"{MOVED_FLAG} {self._arguments.moved_from} says that disks were moved here, but"
+                f" this one is empty and none has started: of the claims {claims} at least those"
+                " of a majority of the voters have to be bound to the volumes that were moved. See"
+                " to it before the pods start again, or take the flag out (persistence.movedFrom"
+                " of the chart) if a new quorum is wanted"
+            )
+        print(
+            f"disks were moved here from {self._arguments.moved_from}, and with them the quorum:"
+            " this empty disk joins it"
+        )
+        self._join(self._cluster_id)
+
+    def _refuse_other_cluster(self, record: BootstrapRecord) -> None:
+        """Raises CommandError where the record is not of the cluster whose disks were moved."""
+        if record.cluster_id != self._cluster_id:
+            name = self._objects.record_name
+            raise CommandError(
+                f"--cluster-id is {self._cluster_id}, but ConfigMap {name} says that there is a"
+                f" quorum of cluster {record.cluster_id} here. Give the id of the disks that were"
+                f" moved (clusterId of the chart); if it is right, delete ConfigMap {name}"
+            )
 
     def _join_as_other(self, reason: str) -> None:
         print(reason)

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.cli.leader_probe import Standing
-from quorate.records.ids import ClusterId
+from quorate.cli import pod_disk, storage_statefulset
+from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.pod_disk import ROUNDS
+from quorate.records.ids import ClusterId, ReplicaKey
 from tests.unit.cli.directories import CLUSTER, make_directory
 from tests.unit.cli.pods import Killed, Pod
 from tests.unit.raft.cores import key, voters
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from quorate.client.calls import Address
 
 OWN = "q-1.q-headless.ns.svc"
 ORIGINAL = "q-1.q-headless.prod.svc"
@@ -40,14 +44,16 @@ def domain_of(pod: Pod) -> str | None:
 
 
 def assert_refused(pod: Pod, capsys: pytest.CaptureFixture[str], *words: str) -> None:
-    """With these words, and nothing is changed, here or in the cluster."""
+    """With these words, the disk stays as it is, and no quorum is founded beside it."""
     before = domain_of(pod)
     assert pod.format(1) == 1
     err = capsys.readouterr().err
     for word in words:
         assert word in err
     assert domain_of(pod) == before
-    assert pod.api.created == []
+    assert pod.api.record is not None
+    assert pod.api.record.first is None
+    assert "While ConfigMap q-bootstrap is there no empty disk founds a quorum here" in err
 
 
 @pytest.mark.parametrize("node_id", [0, 1])
@@ -88,6 +94,78 @@ def test_a_copy_of_a_disk_is_refused_with_both_domains_the_file_and_the_remedy(
     why = "would vote and acknowledge in the quorum of the original"
     assert_refused(pod, capsys, path, ORIGINAL, OWN, why, remedy, "docs/kubernetes.md")
     assert pod.asked == []
+
+
+@pytest.mark.parametrize("content", [ORIGINAL, "no name"])
+def test_beside_a_disk_that_is_refused_no_empty_disk_founds_a_quorum(
+    pod: Pod, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    put(pod, content)
+    assert pod.format(1) == 1
+    assert pod.api.created == [BootstrapRecord(ClusterId(CLUSTER))]
+    first = Pod(tmp_path / "0", monkeypatch)
+    first.directory.parent.mkdir()
+    first.api.record, first.peers = pod.api.record, [Standing.REFUSED, Standing.REFUSED]
+    assert first.format(0) == 1
+    assert first.meta is None
+    assert first.api.record == BootstrapRecord(ClusterId(CLUSTER))
+
+
+def test_a_disk_that_is_refused_while_pod_0_asks_prevents_founding(pod: Pod) -> None:
+    pod.peers = [Standing.REFUSED, Standing.REFUSED]
+    pod.api.first = BootstrapRecord(ClusterId(CLUSTER))
+    assert pod.format(0) == 1
+    assert pod.meta is None
+    assert pod.api.created == []
+
+
+def test_a_disk_that_has_known_no_leader_is_refused_without_a_record(pod: Pod) -> None:
+    assert pod.format(1) == 0
+    (pod.directory / "pod-domain").write_text(ORIGINAL)
+    assert pod.format(1) == 1
+    assert pod.api.created == []
+
+
+@pytest.mark.parametrize("cluster", [CLUSTER, "Cluster-of-another-Own"])
+def test_nothing_is_moved_to_where_a_quorum_was_founded(
+    pod: Pod, cluster: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(pod, ORIGINAL)
+    pod.flags, pod.peers = MOVED, GONE
+    pod.api.record = BootstrapRecord(ClusterId(cluster), key(0))
+    assert pod.format(1) == 1
+    err = capsys.readouterr().err
+    assert f"ConfigMap q-bootstrap says that a quorum of cluster {cluster} was founded here" in err
+    assert "delete ConfigMap q-bootstrap" in err
+    assert domain_of(pod) == ORIGINAL
+
+
+def test_the_disk_that_the_record_names_may_move_back(pod: Pod) -> None:
+    put(pod, ORIGINAL)
+    pod.flags, pod.peers = MOVED, GONE
+    assert pod.meta is not None
+    pod.api.record = BootstrapRecord(
+        ClusterId(CLUSTER), ReplicaKey(pod.meta.node_id, pod.meta.directory_id)
+    )
+    assert pod.format(1) == 0
+    assert domain_of(pod) == OWN
+
+
+def test_an_original_that_is_still_ending_is_waited_for(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(pod, ORIGINAL)
+    pod.flags = MOVED
+    left = [*[Standing.REFUSED] * (ROUNDS - 1), Standing.ABSENT]
+
+    def answer(servers: list[Address], *_: object) -> list[Answer]:
+        standing = left.pop(0)
+        return [Answer(server, standing, standing.value) for server in servers]
+
+    monkeypatch.setattr(pod_disk, "ask_for_leader", answer)
+    assert pod.format(1) == 0
+    assert left == []
+    assert domain_of(pod) == OWN
 
 
 @pytest.mark.parametrize("namespace", ["ns", "prod"])
@@ -173,15 +251,56 @@ def test_a_disk_of_another_cluster_is_not_moved(
 
 
 @pytest.mark.parametrize("node_id", [0, 1])
-def test_an_empty_disk_founds_no_quorum_beside_disks_that_were_moved(
+def test_an_empty_disk_waits_for_a_disk_that_was_moved(
     pod: Pod, node_id: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pod.flags, pod.peers = MOVED, [Standing.REFUSED, Standing.NEW]
+    assert pod.format(node_id) == 1
+    claims = "of the claims data-q-0, data-q-1, data-q-2"
+    pod.assert_waits(capsys, "--moved-from prod/q says", claims, "persistence.movedFrom")
+    # Without the flag nothing stands in the way of a new quorum.
+    pod.flags = ()
+    assert pod.format(node_id) == 0
+
+
+@pytest.mark.parametrize("node_id", [0, 1])
+@pytest.mark.parametrize("standing", [Standing.LEADS, Standing.LEADERLESS])
+def test_an_empty_disk_joins_the_pods_whose_disks_were_moved(
+    pod: Pod, node_id: int, standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod.flags = MOVED
+    left = [Standing.REFUSED, Standing.ABSENT, standing]
+
+    def answer(servers: list[Address], *_: object) -> list[Answer]:
+        now = left.pop(0)
+        return [Answer(server, now, now.value) for server in servers]
+
+    monkeypatch.setattr(storage_statefulset, "ask_for_leader", answer)
     assert pod.format(node_id) == 0
     pod.assert_joined()
+    assert left == []
     assert pod.api.created == []
+
+
+@pytest.mark.parametrize("node_id", [0, 1])
+def test_an_empty_disk_joins_where_a_disk_that_was_moved_brought_the_record(
+    pod: Pod, node_id: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod.flags, pod.peers = MOVED, [Standing.REFUSED, Standing.REFUSED]
+    pod.api.record = BootstrapRecord(ClusterId(CLUSTER))
+    assert pod.format(node_id) == 0
+    pod.assert_joined()
     assert domain_of(pod) == f"q-{node_id}.q-headless.ns.svc"
     assert "disks were moved here from prod/q" in capsys.readouterr().out
+
+
+def test_an_empty_disk_joins_no_other_cluster_than_that_of_the_disks_that_were_moved(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "Cluster-of-another-Own"
+    pod.flags, pod.api.record = MOVED, BootstrapRecord(ClusterId(other))
+    assert pod.format(1) == 1
+    pod.assert_waits(capsys, f"--cluster-id is {CLUSTER}", f"cluster {other}", "clusterId")
 
 
 def test_a_disk_that_was_emptied_belongs_to_the_pod_that_formats_it(pod: Pod) -> None:

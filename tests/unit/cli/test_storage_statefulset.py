@@ -10,7 +10,7 @@ import pytest
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import storage_statefulset
 from quorate.cli.leader_probe import Answer, Standing
-from quorate.cli.storage_statefulset import PROOFS, ROUNDS, Verdict, judge_pods
+from quorate.cli.storage_statefulset import PROOFS, ROUNDS, SILENCES, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.storage.founding import write_founding
 from tests.unit.cli.directories import CLUSTER, make_directory
@@ -51,10 +51,11 @@ def test_pod_0_founds_where_no_pod_knows_a_quorum(pod: Pod, standing: Standing) 
     pod.peers = [standing, standing]
     assert pod.format() == 0
     pod.assert_founded()
-    # It asks each other pod that the StatefulSet wants, and not itself: twice before it records
-    # that it founds, and once before it does.
+    # It asks each other pod that the StatefulSet wants, and not itself, before it records that it
+    # founds, and once before it does. A pod that does not answer may be about to refuse its disk.
     others = [("q-1.q-headless.ns.svc", 9094), ("q-2.q-headless.ns.svc", 9094)]
-    assert pod.asked == [others] * (PROOFS + 1)
+    looks = PROOFS if standing is Standing.NEW else SILENCES
+    assert pod.asked == [others] * (looks + 1)
 
 
 def test_pods_that_are_scaled_away_or_end_are_asked_too(pod: Pod) -> None:
@@ -215,7 +216,7 @@ def test_a_record_of_disks_that_are_all_lost_is_named_with_the_remedy(
 def test_who_is_second_with_its_record_joins(pod: Pod) -> None:
     pod.api.first = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
     # A pod knows that quorum by the time at which it is looked for.
-    standings = [*[Standing.REFUSED] * PROOFS, Standing.LEADS]
+    standings = [*[Standing.REFUSED] * SILENCES, Standing.LEADS]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = standings.pop(0)
