@@ -182,8 +182,8 @@ class PodDisk:
         raise CommandError(
             f"{said}: ConfigMap {name} says that a quorum of cluster {record.cluster_id} was"
             " founded here, and the disk that was moved would be in a second one. That quorum has"
-            " to go first: scale this StatefulSet to 0, delete the claims of its disks that were"
-            f" not moved, and delete ConfigMap {name}"
+            " to go first: scale this StatefulSet to 0 (with whenScaled Retain, or all claims go),"
+            f" delete the claims of its disks that were not moved, and delete ConfigMap {name}"
         )
 
     def _refuse_original(self, known: PodDomain, said: str) -> None:

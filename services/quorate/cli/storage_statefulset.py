@@ -27,17 +27,11 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
+from quorate.cli import pod_disk
 from quorate.cli.identities import parse_cluster_id
 from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
-from quorate.cli.pod_disk import (
-    MOVED_FLAG,
-    PAUSE_S,
-    ROUNDS,
-    PodDisk,
-    domain_of_pod,
-    doubts,
-)
+from quorate.cli.pod_disk import MOVED_FLAG, PodDisk, domain_of_pod, doubts
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
 from quorate.cli.storage_recover import parse_ignored
@@ -263,7 +257,7 @@ class _PodFormat:
     ) -> tuple[Verdict, list[Answer]]:
         """The verdict of the other pods; one that is not settled may be another one in a moment."""
         needs_proof, in_a_row, heard = Verdict.NO_QUORUM in settled, 0, 0
-        for left in reversed(range(ROUNDS)):
+        for left in reversed(range(pod_disk.ROUNDS)):
             # Pods may come and go meanwhile.
             servers = self._others()
             answers = self._answers(servers, cluster_id)
@@ -278,7 +272,7 @@ class _PodFormat:
             if (verdict in settled and is_enough) or not (left and servers):
                 break
             print(f"{verdict.value}: asks again", flush=True)
-            time.sleep(PAUSE_S)
+            time.sleep(pod_disk.PAUSE_S)
         if needs_proof and not is_enough:
             # The time is over after one look.
             verdict = Verdict.UNKNOWN
@@ -361,7 +355,7 @@ class _PodFormat:
 
         A disk that is moved starts with the record, and before its controller listens.
         """
-        for left in reversed(range(ROUNDS)):
+        for left in reversed(range(pod_disk.ROUNDS)):
             record = self._objects.read_record()
             if record is not None:
                 self._refuse_other_cluster(record)
@@ -371,7 +365,7 @@ class _PodFormat:
                 break
             if left:
                 print("no disk that was moved here has started: asks again", flush=True)
-                time.sleep(PAUSE_S)
+                time.sleep(pod_disk.PAUSE_S)
         else:
             claims = ", ".join(
                 f"data-{self._objects.name}-{n}" for n in self._objects.look().wanted

@@ -60,10 +60,9 @@ def prepare() -> None:
     stand_ins: dict[str, Any] = {"statefulset_at": address_of}
     socket.getaddrinfo = get_address
     leader_probe.PROBE_TIMEOUT_S = float(os.environ["POD_PATIENCE_S"])  # type: ignore[misc]
-    storage_statefulset.ROUNDS = storage_statefulset.PROOFS  # type: ignore[misc]
     storage_statefulset.SILENCES = storage_statefulset.PROOFS  # type: ignore[misc]
-    storage_statefulset.PAUSE_S = 0.0  # type: ignore[misc]
-    pod_disk.ROUNDS, pod_disk.PAUSE_S = 1, 0.0  # type: ignore[misc]
+    pod_disk.ROUNDS = storage_statefulset.PROOFS  # type: ignore[misc]
+    pod_disk.PAUSE_S = 0.0  # type: ignore[misc]
     step = os.environ.get("POD_DIES", "")
     if step in ("call", "after_call"):
         post = ApiServer.post

@@ -142,7 +142,7 @@ class Pod:
         door = "quorate.cli.pod_disk"
         for each in (module, door):
             monkeypatch.setattr(f"{each}.ask_for_leader", self._answers)
-            monkeypatch.setattr(f"{each}.PAUSE_S", 0.0)
+        monkeypatch.setattr(f"{door}.PAUSE_S", 0.0)
         monkeypatch.setattr(f"{door}.why_unknown", lambda _: self.doubt)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
 

@@ -10,7 +10,8 @@ import pytest
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import storage_statefulset
 from quorate.cli.leader_probe import Answer, Standing
-from quorate.cli.storage_statefulset import PROOFS, ROUNDS, SILENCES, Verdict, judge_pods
+from quorate.cli.pod_disk import ROUNDS
+from quorate.cli.storage_statefulset import PROOFS, SILENCES, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.storage.founding import write_founding
 from tests.unit.cli.directories import CLUSTER, make_directory
