@@ -63,8 +63,8 @@ def read_pod_domain(fs: FileSystem, metadata_log_dir: str) -> PodDomain | None:
     except ValueError as error:
         raise StorageError(
             f"{path}: malformed ({error}). It names the pod of this disk, so that no copy of it"
-            " runs beside the original. If this disk is no copy, remove the file: the next start"
-            " writes it"
+            " runs beside the original. If this disk is no copy, remove the file in a rescue pod"
+            " (docs/kubernetes.md): the next start writes it"
         ) from error
 
 

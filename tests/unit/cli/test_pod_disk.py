@@ -316,7 +316,7 @@ def test_a_damaged_file_is_refused_with_the_remedy(
 ) -> None:
     put(pod, None)
     (pod.directory / "pod-domain").write_text(content)
-    assert_refused(pod, capsys, "pod-domain: malformed", "remove the file")
+    assert_refused(pod, capsys, "pod-domain: malformed", "remove the file in a rescue pod")
     (pod.directory / "pod-domain").unlink()
     assert pod.format(1) == 0
 
