@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import queue
+import socket
 import ssl
 import threading
 import urllib.error
@@ -13,6 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.api_server_words import message_of, printable
 from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 
@@ -25,8 +27,6 @@ ANSWER_S: Final = 3.0
 # For a whole answer, however slowly it comes.
 WHOLE_ANSWER_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-# Of the API server's own words.
-WORDS_MAX: Final = 500
 
 
 @named_value
@@ -106,17 +106,12 @@ def _with_text(error: urllib.error.HTTPError) -> urllib.error.HTTPError:
 def words_of(error: OSError) -> str:
     """The reason for which a call failed, with the API server's own words where it gave any."""
     if not isinstance(error, urllib.error.HTTPError):
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, socket.gaierror):
+            return f"the name of the API server does not resolve: {reason.strerror}"
         return str(error) or type(error).__name__
     try:
-        said = json.loads(error.read(ANSWER_BYTES_MAX))
-        message = str(said["message"])[:WORDS_MAX]
-    except (
-        OSError,
-        http.client.HTTPException,
-        ValueError,
-        KeyError,
-        TypeError,
-        RecursionError,
-    ):
+        message = message_of(error.read(ANSWER_BYTES_MAX))
+    except (OSError, http.client.HTTPException):
         message = ""
-    return f"{error.code} {error.reason}: {message}".removesuffix(": ")
+    return f"{error.code} {printable(error.reason)}: {message}".removesuffix(": ")

@@ -106,3 +106,10 @@ def test_a_refusal_is_told_in_the_api_servers_own_words() -> None:
         assert words_of(refused(body)) == "403 Forbidden"
     assert words_of(TimeoutError()) == "TimeoutError"
     assert words_of(OSError("gone")) == "gone"
+
+
+def test_a_name_that_does_not_resolve_is_told_as_that() -> None:
+    absent = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    told = "the name of the API server does not resolve: Name or service not known"
+    assert words_of(urllib.error.URLError(absent)) == told
+    assert words_of(absent) == told

@@ -1,0 +1,28 @@
+"""What the Kubernetes API server says of a refusal, in a form that a log and an Event can hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+WORDS_MAX: Final = 300
+# A body that is larger is no refusal, and is not parsed.
+BODY_BYTES_MAX: Final = 64 * 1024
+
+
+def message_of(body: bytes | str | None) -> str:
+    """The field `message` of a Status object; empty where the body is anything else."""
+    if not body or len(body) > BODY_BYTES_MAX:
+        return ""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    message = said.get("message") if isinstance(said, dict) else None
+    return printable(message) if isinstance(message, str) else ""
+
+
+def printable(text: str) -> str:
+    """On one line, without control characters, and not longer than a person reads."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= WORDS_MAX else f"{line[: WORDS_MAX - 3]}..."
