@@ -14,7 +14,9 @@ import aiohttp
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
+from quorate.api.api_server_words import message_of, printable
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
+from quorate.autojoin.claims import Claims
 from quorate.autojoin.reconcile import ClusterError, ConflictError, StatefulSet
 from quorate.autojoin.state import Desired, Pod
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 PAUSED: Final = "quorate/paused"
 MEMORY: Final = "quorate/memory"
 CONDITIONS: Final = "quorate/conditions"
+CLAIMS: Final = "quorate/claims"
+# The pod template of the release that wrote the StatefulSet.
+TEMPLATE: Final = "quorate/template"
 REVISION: Final = "controller-revision-hash"
 COMPONENT: Final = "quorate-autojoin"
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -41,11 +46,27 @@ async def reach(call: Awaitable[Any]) -> Any:  # noqa: ANN401 - the library's ob
         return await call
     except ApiException as error:
         kind = ConflictError if error.status == _CONFLICT else ClusterError
-        failure = kind(f"{error.status} {error.reason}: {(error.body or '')[:TEXT_MAX]}")
+        failure = kind(_words_of(error))
         failure.is_missing = error.status == _GONE
         raise failure from error
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ClusterError(f"the API server does not answer: {error!r}") from error
+    except aiohttp.ClientConnectorDNSError as error:
+        why = error.os_error.strerror or str(error.os_error)
+        text = f"the name of the API server, {error.host}, does not resolve: {why}"
+        raise ClusterError(text) from error
+    except TimeoutError as error:
+        raise ClusterError("the API server has not answered in time") from error
+    except (aiohttp.ClientError, OSError) as error:
+        text = f"the API server does not answer: {printable(str(error) or type(error).__name__)}"
+        raise ClusterError(text) from error
+
+
+def _words_of(error: ApiException) -> str:
+    message = message_of(error.body)
+    return f"{error.status}: {message}" if message else f"{error.status} {_phrase(error)}"
+
+
+def _phrase(error: ApiException) -> str:
+    return printable(str(error.reason or ""))
 
 
 class ApiServer:
@@ -58,6 +79,7 @@ class ApiServer:
         self._labels: Mapping[str, str] = {}
         self._uid = ""
         self._events = 0
+        self._claims = Claims()
 
     @property
     def _where(self) -> tuple[str, str]:
@@ -75,14 +97,14 @@ class ApiServer:
             if error.is_missing:
                 return None
             raise
-        labels = found.spec.selector.match_labels or {}
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        selector = selector_of(found)
         pods = await reach(
             self._core.list_namespaced_pod(
                 self._config.namespace, label_selector=selector, **_TIMED
             )
         )
         self._uid, self._labels = found.metadata.uid, found.metadata.labels or {}
+        self._claims = claims_of(found)
         notes = found.metadata.annotations or {}
         return StatefulSet(
             desired=desired_of(found, self._config),
@@ -92,6 +114,7 @@ class ApiServer:
             record=await self._record(),
             memory=notes.get(MEMORY, ""),
             conditions=notes.get(CONDITIONS, ""),
+            claims=notes.get(CLAIMS, ""),
         )
 
     async def _record(self) -> BootstrapRecord | None:
@@ -115,7 +138,28 @@ class ApiServer:
         """Let people see the conditions."""
         await self._annotate({CONDITIONS: conditions})
 
-    async def _annotate(self, annotations: Mapping[str, str], version: str | None = None) -> None:
+    async def left_claims(self) -> tuple[str, ...]:
+        """The claims that pods beyond the replicas have left, by ordinal, where they are kept.
+
+        A scale to zero leaves the whole quorum in them: they are no remains.
+        """
+        if not self._claims.are_kept or self._claims.replicas < 1:
+            return ()
+        found = await reach(
+            self._core.list_namespaced_persistent_volume_claim(
+                self._config.namespace, label_selector=self._claims.selector, **_TIMED
+            )
+        )
+        return self._claims.left([each.metadata.name for each in found.items])
+
+    async def tell_claims(self, text: str) -> None:
+        """Let people see which claims were left."""
+        await self._annotate({CLAIMS: text or None})
+
+    async def _annotate(
+        self, annotations: Mapping[str, str | None], version: str | None = None
+    ) -> None:
+        """None takes an annotation away."""
         metadata: dict[str, object] = {"annotations": dict(annotations)}
         if version is not None:
             metadata["resourceVersion"] = version
@@ -175,6 +219,26 @@ class ApiServer:
 _TIMED: Final[dict[str, Any]] = {"_request_timeout": REQUEST_TIMEOUT_S}
 
 
+def selector_of(found: Any) -> str:  # noqa: ANN401 - the library's objects have no types
+    """As lists of the StatefulSet's pods and claims are narrowed."""
+    labels = found.spec.selector.match_labels or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def claims_of(found: Any) -> Claims:  # noqa: ANN401
+    """What a StatefulSet says of the claims of its pods. Kubernetes keeps them unless told."""
+    spec = found.spec
+    policy = spec.persistent_volume_claim_retention_policy
+    when_scaled = None if policy is None else policy.when_scaled
+    return Claims(
+        stateful_set=found.metadata.name,
+        replicas=1 if spec.replicas is None else spec.replicas,
+        templates=tuple(each.metadata.name for each in spec.volume_claim_templates or ()),
+        selector=selector_of(found),
+        are_kept=when_scaled in (None, "Retain") and bool(spec.volume_claim_templates),
+    )
+
+
 def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
     """What a StatefulSet asks for.
 
@@ -184,12 +248,15 @@ def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
     spec, status, metadata = found.spec, found.status, found.metadata
     strategy = spec.update_strategy.type if spec.update_strategy is not None else None
     is_current = (status.observed_generation or 0) >= (metadata.generation or 0)
+    notes = metadata.annotations or {}
+    is_of_release = config.template in ("", notes.get(TEMPLATE, ""))
     return Desired(
         stateful_set=metadata.name,
         replicas=1 if spec.replicas is None else spec.replicas,
         revision=status.update_revision or "",
         rolls=strategy == "OnDelete" and is_current and bool(status.update_revision),
-        is_paused=(metadata.annotations or {}).get(PAUSED, "").lower() == "true",
+        is_observed=is_current and is_of_release and bool(status.update_revision),
+        is_paused=notes.get(PAUSED, "").lower() == "true",
         is_going=metadata.deletion_timestamp is not None,
         fetch_timeout_ms=config.fetch_timeout_ms,
         ghost_delay_ms=config.ghost_delay_ms,

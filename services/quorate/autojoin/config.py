@@ -32,6 +32,7 @@ class AutojoinConfig:
     controller_port: int
     admin_port: int
     container: str
+    template: str
     interval_ms: int
     ghost_delay_ms: int
     fetch_timeout_ms: int
@@ -76,6 +77,7 @@ def read_config(
         ),
         admin_port=settings.integer("autojoin.admin.port", 9095, minimum=1, maximum=PORT_MAX),
         container=settings.text("autojoin.container", "controller"),
+        template=settings.text("autojoin.template", ""),
         interval_ms=settings.integer("autojoin.interval.ms", 5_000, minimum=100),
         ghost_delay_ms=settings.integer("autojoin.ghost.delay.ms", GHOST_DELAY_MS, minimum=0),
         fetch_timeout_ms=settings.integer(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.membership import membership_steps, remembered, with_lost
 from quorate.autojoin.rolling import broken_steps, roll_steps
+from quorate.autojoin.settling import ending_pods, unsettled
 from quorate.autojoin.steps import Action, NextStep, StepCause, Wait, Waiting, WriteRecord
 from quorate.autojoin.view import View
 
@@ -32,6 +33,8 @@ def decide(desired: Desired, seen: Observed) -> NextStep:
         if step not in waits:
             waits.append(step)
     if not waits:
+        waits = list(unsettled(desired, seen))
+    if not waits:
         voters = 0 if seen.quorum is None else len(seen.quorum.voters)
         waits = [Wait(Waiting.IN_STEP, f"{voters} voters, {desired.replicas} replicas")]
     return NextStep(waits[0], tuple(waits), memory)
@@ -41,6 +44,8 @@ def _steps(desired: Desired, seen: Observed, memory: Memory) -> Iterator[Action 
     halt = _why_hands_off(desired)
     if halt is not None:
         yield halt
+        if halt.why is Waiting.NO_REPLICAS:
+            yield from ending_pods(desired, seen)
         return
     yield from broken_steps(desired, seen)
     quorum = seen.quorum

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 HOLDER_SHARE: Final = 2 / 3
+# Between two renewals, and between two looks at another's.
+RENEW_SHARE: Final = 1 / 5
+LOOK_SHARE: Final = 1 / 10
+SOON_S: Final = 0.05
 
 
 class Lease:
@@ -44,19 +48,38 @@ class Lease:
         self._duration_s = duration_ms / 1000
         self._clock_s = clock_s
         self._held_until_s = float("-inf")
+        # The version that another one wrote last, and when it was seen to be new.
         self._seen: tuple[str, float] = ("", 0.0)
+        self._others_until_s = float("-inf")
+        # A call may not take so long that the time of the lease passes meanwhile.
+        self._timed = {"_request_timeout": min(REQUEST_TIMEOUT_S, self._duration_s / 3)}
 
     def is_held(self) -> bool:
         """Whether this operator may act now."""
         return self._clock_s() < self._held_until_s
 
+    def is_held_by_another(self) -> bool:
+        """Whether another operator was seen to renew it within its time.
+
+        The first sight of it is no renewal: its holder may be long gone.
+        """
+        return not self.is_held() and self._clock_s() < self._others_until_s
+
+    @property
+    def wait_s(self) -> float:
+        """How long to wait until the next `renew`: until another's time is up at the latest."""
+        if self.is_held():
+            return self._duration_s * RENEW_SHARE
+        look_s = self._duration_s * LOOK_SHARE
+        left_s = self._others_until_s - self._clock_s()
+        return min(look_s, left_s + SOON_S) if left_s > 0 else look_s
+
     async def renew(self) -> bool:
         """Take it or keep it; False while another holds it. Raises ClusterError."""
         asked_s = self._clock_s()
-        timed = {"_request_timeout": REQUEST_TIMEOUT_S}
         try:
             lease = await reach(
-                self._api.read_namespaced_lease(self._name, self._namespace, **timed)
+                self._api.read_namespaced_lease(self._name, self._namespace, **self._timed)
             )
         except ClusterError as error:
             if not error.is_missing:
@@ -68,7 +91,7 @@ class Lease:
             if lease is None:
                 metadata = k8s.V1ObjectMeta(name=self._name)
                 body = k8s.V1Lease(metadata=metadata, spec=self._spec(self._identity))
-                await reach(self._api.create_namespaced_lease(self._namespace, body, **timed))
+                await reach(self._api.create_namespaced_lease(self._namespace, body, **self._timed))
             else:
                 lease.spec = self._spec(self._identity)
                 await self._replace(lease)
@@ -82,30 +105,33 @@ class Lease:
     def _may_take(self, lease: k8s.V1Lease) -> bool:
         holder = lease.spec.holder_identity or ""
         if holder in ("", self._identity):
+            self._others_until_s = float("-inf")
             return True
-        version = lease.metadata.resource_version
-        if self._seen[0] != version:
-            self._seen = (version, self._clock_s())
-            return False
+        version, now_s = lease.metadata.resource_version, self._clock_s()
         duration_s = max(self._duration_s, float(lease.spec.lease_duration_seconds or 0))
-        return self._clock_s() - self._seen[1] > duration_s
+        before, seen_s = self._seen
+        if before != version:
+            self._seen = (version, now_s)
+            if before:
+                self._others_until_s = now_s + duration_s
+            return False
+        return now_s - seen_s >= duration_s
 
     async def release(self) -> None:
         """Let the next one begin at once. Raises ClusterError."""
         if not self.is_held():
             return
         self._held_until_s = float("-inf")
-        timed = {"_request_timeout": REQUEST_TIMEOUT_S}
-        lease = await reach(self._api.read_namespaced_lease(self._name, self._namespace, **timed))
+        lease = await reach(
+            self._api.read_namespaced_lease(self._name, self._namespace, **self._timed)
+        )
         if lease.spec.holder_identity == self._identity:
             lease.spec = self._spec("")
             await self._replace(lease)
 
     async def _replace(self, lease: k8s.V1Lease) -> None:
         await reach(
-            self._api.replace_namespaced_lease(
-                self._name, self._namespace, lease, _request_timeout=REQUEST_TIMEOUT_S
-            )
+            self._api.replace_namespaced_lease(self._name, self._namespace, lease, **self._timed)
         )
 
     def _spec(self, holder: str) -> k8s.V1LeaseSpec:

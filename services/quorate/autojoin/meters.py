@@ -79,8 +79,13 @@ class Meters:
         return self._durations.labels(self._name).time()
 
     def lease(self, *, held: bool) -> None:
-        """Whether this operator may act."""
+        """Whether this operator may act; one that may not waits for nothing, and sees nothing."""
         self._holds.labels(self._name).set(held)
+        if not held:
+            for reason in Waiting:
+                self._waiting.labels(self._name, reason.value).set(0)
+            self._desired.clear()
+            self._voters.clear()
 
     def failed(self) -> None:
         """A pass that could not be made."""

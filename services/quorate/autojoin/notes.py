@@ -7,7 +7,8 @@ conditions that cannot be read are written anew.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.autojoin.state import Memory
 from quorate.autojoin.steps import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
@@ -15,12 +16,15 @@ from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from quorate.autojoin.steps import Action, NextStep
 
 HEALTHY = "QuorumHealthy"
 IN_STEP = "MembersInStep"
+CLAIMS_NAMED_MAX: Final = 10
+CLAIMS_RUNBOOK: Final = "docs/runbooks/claims-of-scaled-down-pods.md"
+_STATUSES: Final = {"True": True, "False": False, "Unknown": None}
 
 
 def memory_text(memory: Memory) -> str:
@@ -49,10 +53,13 @@ def _key(text: str) -> ReplicaKey:
 
 @value
 class Condition:
-    """Kubernetes' shape of a statement about an object; `since` is when `status` last changed."""
+    """Kubernetes' shape of a statement about an object; `since` is when `status` last changed.
+
+    A status of None is Unknown.
+    """
 
     kind: str
-    status: bool
+    status: bool | None
     reason: str
     message: str
     since: str
@@ -61,7 +68,7 @@ class Condition:
         """As kubectl users know it."""
         return {
             "type": self.kind,
-            "status": str(self.status),
+            "status": "Unknown" if self.status is None else str(self.status),
             "reason": self.reason,
             "message": self.message,
             "lastTransitionTime": self.since,
@@ -80,7 +87,7 @@ def read_conditions(text: str) -> dict[str, Condition]:
         return {
             each["type"]: Condition(
                 each["type"],
-                each["status"] == "True",
+                _STATUSES[each["status"]],
                 each["reason"],
                 each["message"],
                 each["lastTransitionTime"],
@@ -97,9 +104,7 @@ def conditions_of(
     """What to say after this decision; a status that stays keeps its time."""
 
     def condition(kind: str, reason: str, message: str, *, status: bool) -> Condition:
-        old = before.get(kind)
-        since = old.since if old is not None and old.status == status else now
-        return Condition(kind, status, reason, message, since)
+        return _dated(Condition(kind, status, reason, message, now), before)
 
     step = decision.step
     no_leader = next((each for each in decision.waits if each.why is Waiting.NO_LEADER), None)
@@ -111,11 +116,35 @@ def conditions_of(
     )
     if isinstance(step, Wait):
         texts = "; ".join(each.text for each in decision.waits)
-        is_done = step.why is Waiting.IN_STEP
-        in_step = condition(IN_STEP, step.why.value, texts, status=is_done)
+        in_step = condition(IN_STEP, step.why.value, texts, status=decision.is_in_step)
     else:
         in_step = condition(IN_STEP, step.cause.value, words(step), status=False)
     return healthy, in_step
+
+
+def unknown(
+    before: Mapping[str, Condition], reason: str, message: str, now: str
+) -> tuple[Condition, ...]:
+    """The same conditions while no operator knows how things stand."""
+    return tuple(
+        _dated(Condition(kind, None, reason, message, now), before) for kind in (HEALTHY, IN_STEP)
+    )
+
+
+def _dated(new: Condition, before: Mapping[str, Condition]) -> Condition:
+    """With the time of the one before where the status stays."""
+    old = before.get(new.kind)
+    return new if old is None or old.status != new.status else replace(new, since=old.since)
+
+
+def claims_text(names: Sequence[str]) -> str:
+    """The claims that pods which were scaled away have left, and what to do about them."""
+    if not names:
+        return ""
+    listed = ", ".join(names[:CLAIMS_NAMED_MAX])
+    more = len(names) - CLAIMS_NAMED_MAX
+    others = f" and {more} more" if more > 0 else ""
+    return f"{listed}{others}: claims of pods that were scaled away are kept ({CLAIMS_RUNBOOK})"
 
 
 def words(step: Action) -> str:

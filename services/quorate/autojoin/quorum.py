@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.admin import AdminError
-from quorate.client.admin_client import AdminClient
+from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.calls import ControllerCalls
+from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.records.ids import ClusterId, NodeId, ReplicaKey
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 ASK_TIMEOUT_S: Final = 2.0
 DESCRIBE_TIMEOUT_S: Final = 6.0
+# A lookup that is under way is joined, so that this comes on top of the time of the call.
+LOOKUP_S: Final = 1.0
 
 
 class PodQuorum:
@@ -99,7 +102,7 @@ class PodQuorum:
             return pod
         answer = await client.try_api_versions_at(server, ASK_TIMEOUT_S)
         if isinstance(answer, str):
-            return replace(pod, silence=answer)
+            return replace(pod, silence=await _why_unresolved(server[0]) or answer)
         if answer.directory_id is None:
             return pod
         if answer.node_id != pod.ordinal:
@@ -118,7 +121,11 @@ class PodQuorum:
         try:
             return await self._sidecars.describe(DESCRIBE_TIMEOUT_S), ""
         except AdminError as error:
-            return None, error.message
+            if error.reason != NO_ANSWER:
+                return None, error.message
+            looked_up = await asyncio.gather(*map(_why_unresolved, self._known))
+            news = (each for each in looked_up if each not in error.message)
+            return None, "; ".join((error.message, *news))
 
     async def add_voter(self, key: ReplicaKey) -> None:
         """Raises AdminError."""
@@ -135,3 +142,12 @@ class PodQuorum:
     def _connected(self) -> AdminClient:
         assert self._sidecars is not None, "a decision needs a view, and a view a client"
         return self._sidecars
+
+
+async def _why_unresolved(host: str) -> str:
+    """Why a name has no address, as a call that failed may not say; empty where it has one."""
+    try:
+        await RESOLVER.resolve(host, limit_s=LOOKUP_S)
+    except NameLookupError as error:
+        return str(error)
+    return ""

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Protocol
 from quorate.api.admin import AdminError
 from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
+    HEALTHY,
+    IN_STEP,
+    claims_text,
     conditions_of,
     conditions_text,
     memory_text,
     read_conditions,
     read_memory,
+    unknown,
     words,
 )
+from quorate.autojoin.patience import Patience
 from quorate.autojoin.state import Observed
 from quorate.autojoin.steps import (
     Action,
@@ -28,6 +33,7 @@ from quorate.autojoin.steps import (
     HandOver,
     RemoveVoter,
     Wait,
+    Waiting,
     WriteRecord,
 )
 from quorate.autojoin.story import Story
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.autojoin.bootstrap_record import BootstrapRecord
+    from quorate.autojoin.notes import Condition
     from quorate.autojoin.state import Desired, Pod
     from quorate.autojoin.steps import NextStep
     from quorate.raft.messages import DescribeQuorumResponse
@@ -67,6 +74,8 @@ class StatefulSet:
     record: BootstrapRecord | None
     memory: str
     conditions: str
+    # The line about claims of pods that were scaled away; empty where there are none.
+    claims: str = ""
 
 
 class Cluster(Protocol):
@@ -86,6 +95,12 @@ class Cluster(Protocol):
 
     async def tell(self, conditions: str) -> None:
         """Let people see the conditions."""
+
+    async def left_claims(self) -> tuple[str, ...]:
+        """The claims that pods beyond the replicas have left, by ordinal."""
+
+    async def tell_claims(self, text: str) -> None:
+        """Let people see which claims were left."""
 
     async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
         """Post an Event about the StatefulSet."""
@@ -124,6 +139,11 @@ class Pass:
         acted = self.decision is not None and not isinstance(self.decision.step, Wait)
         return acted and self.error is None
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the pass found nothing left to do, in the quorum and in its pods."""
+        return self.decision is not None and self.decision.is_in_step and self.error is None
+
 
 class Reconciler:
     """Brings a quorum one step nearer to what its StatefulSet wants."""
@@ -146,6 +166,20 @@ class Reconciler:
         self._story = Story()
         # Forgotten with the process: it changes the order in which voters are asked, no more.
         self._passed_over: tuple[ReplicaKey, ...] = ()
+        self.begin()
+
+    def begin(self) -> None:
+        """Trust nothing that was told before: another operator may have acted since."""
+        self._patience, self._leader_patience = Patience(), Patience()
+        # None before the first look.
+        self._told: dict[str, Condition] | None = None
+
+    async def withdraw(self) -> None:
+        """Say that nobody looks from now on. Raises ClusterError."""
+        if self._told:
+            text = "the operator has stopped, and the next one has not looked yet"
+            told = unknown(self._told, "OperatorStopped", text, self._timestamp())
+            await self._cluster.tell(conditions_text(told))
 
     async def run(self) -> Pass:
         """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
@@ -153,6 +187,8 @@ class Reconciler:
         found = await self._cluster.look()
         if found is None:
             return Pass(None)
+        if self._told is None:
+            found = await self._doubt(found)
         pods = await self._quorum.ask(found.pods, found.service)
         view, silence = await self._quorum.describe(pods, found.service)
         seen = Observed(
@@ -175,26 +211,58 @@ class Reconciler:
             if not isinstance(decision.step, Wait):
                 error = await self._act(decision.step)
             self._pass_over(decision.step, error)
+            if decision.is_in_step and error is None:
+                await self._tell_claims(found)
         return Pass(decision, seen, found.desired, error)
 
+    async def _doubt(self, found: StatefulSet) -> StatefulSet:
+        """Take back what a predecessor has told and could not withdraw, as one that was killed."""
+        before = read_conditions(found.conditions)
+        if self._may_act() and any(each.status is not None for each in before.values()):
+            text = "the operator has begun and has not looked yet"
+            told = conditions_text(unknown(before, "OperatorStarted", text, self._timestamp()))
+            await self._cluster.tell(told)
+            found = replace(found, conditions=told)
+        self._told = before
+        return found
+
+    async def _tell_claims(self, found: StatefulSet) -> None:
+        """Once for each change. Whatever becomes of it, the pass was made."""
+        try:
+            text = claims_text(await self._cluster.left_claims())
+            if text != found.claims:
+                await self._cluster.tell_claims(text)
+                if text:
+                    await self._cluster.event("ClaimsKept", text, is_warning=False)
+        except ClusterError as error:
+            log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
+
     async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
-        """Conditions where they have changed, and an Event where the reason has."""
+        """Conditions where they have changed, and an Event for a reason that is new or too old."""
         before = read_conditions(found.conditions)
         conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
-        for each in conditions:
-            old = before.get(each.kind)
-            if old is None or replace(old, since="") != replace(each, since=""):
-                break
-        else:
+        old_ones = {kind: replace(each, since="") for kind, each in before.items()}
+        if old_ones != {each.kind: replace(each, since="") for each in conditions}:
+            await self._cluster.tell(conditions_text(conditions))
+        self._told = {each.kind: each for each in conditions}
+        now_ms, step = self._now_ms(), decision.step
+        no_leader = None if has_leader else Wait(Waiting.NO_LEADER, "")
+        is_late = {
+            HEALTHY: self._leader_patience.has_run_out(no_leader, now_ms),
+            IN_STEP: self._patience.has_run_out(step, now_ms),
+        }
+        if not isinstance(step, Wait):
             return
-        await self._cluster.tell(conditions_text(conditions))
         for each in conditions:
             old = before.get(each.kind)
-            if isinstance(decision.step, Wait) and (old is None or old.reason != each.reason):
+            is_news = old is None or old.reason != each.reason
+            # Without a leader both say the same.
+            is_twin = each.kind == HEALTHY and each.reason == step.why.value
+            if (is_news or is_late[each.kind]) and not is_twin:
                 log.info(
                     f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason}
                 )
-                await self._cluster.event(each.reason, each.message, is_warning=not each.status)
+                await self._cluster.event(each.reason, each.message, is_warning=is_late[each.kind])
 
     async def _act(self, action: Action) -> str | None:
         """None when it is done, else why not: the next look decides what follows."""
@@ -205,7 +273,8 @@ class Reconciler:
         except AdminError as error:
             return await self._failed(action, f"{error.reason}: {error.message}")
         except ConflictError as error:
-            return await self._failed(action, str(error))
+            # What was seen has changed since, so the next look decides: nothing has failed.
+            return await self._failed(action, str(error), is_warning=False)
         await self._cluster.event(reason, text, is_warning=False)
         return None
 
@@ -217,10 +286,10 @@ class Reconciler:
             others = tuple(key for key in self._passed_over if key != step.to)
             self._passed_over = (*others, step.to)
 
-    async def _failed(self, action: Action, why: str) -> str:
+    async def _failed(self, action: Action, why: str, *, is_warning: bool = True) -> str:
         log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
         tracing.failed(why)
-        await self._cluster.event("NotDone", f"{words(action)}: {why}", is_warning=True)
+        await self._cluster.event("NotDone", f"{words(action)}: {why}", is_warning=is_warning)
         return why
 
     async def _perform(self, action: Action) -> None:

@@ -1,7 +1,7 @@
 """The operator's process: configuration, the lease, passes by event and by timer, signals.
 
-It is ready as soon as it runs, with or without the lease, and alive while its passes end: each has
-bounded calls. Exit status 0 after a stop, 1 when it cannot start.
+It is ready while all is in step, or while another one acts (readiness.py), and alive while its
+event loop turns: each pass has bounded calls. Exit status 0 after a stop, 1 when it cannot start.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import random
 import sys
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.autojoin.api_server import ApiServer, connect
 from quorate.autojoin.config import own_namespace, read_config
 from quorate.autojoin.lease import Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.quorum import PodQuorum
+from quorate.autojoin.readiness import Readiness
 from quorate.autojoin.reconcile import ClusterError, Reconciler
 from quorate.autojoin.watching import watch
 from quorate.process.stop_signals import STOP_SIGNALS
@@ -35,6 +36,8 @@ from quorate.telemetry.logs import LogFormat, configure_logs
 from quorate.telemetry.metrics import MetricsServer, process_readings
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from kubernetes.aio import client as k8s
 
     from quorate.autojoin.config import AutojoinConfig
@@ -47,6 +50,11 @@ _ANY_HOST: Final = ""
 SOON_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
 WATCH_STOP_S: Final = 5.0
+# The next operator waits for the lease meanwhile.
+WITHDRAW_S: Final = 2.0
+# How much older than the interval a verdict may be: the calls of a slow pass have so long.
+PASS_S_MAX: Final = 45.0
+READINESS_S: Final = 1.0
 
 
 def main_autojoin(path: str | None) -> int:
@@ -99,10 +107,14 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
         if config.metrics_port >= 0:
             with taking_port("metrics.port", _ANY_HOST, config.metrics_port):
                 metrics.start(_ANY_HOST, config.metrics_port)
-        for service in (LIVENESS, STARTUP, READINESS):
+        for service in (LIVENESS, STARTUP):
             await health.set(service, serving=True)
+
+        async def show_ready(is_ready: bool) -> None:  # noqa: FBT001 - the whole of what it says
+            await health.set(READINESS, serving=is_ready)
+
         async with api:
-            await Operator(config, api, tls, meters).run(stop)
+            await Operator(config, api, tls, meters, show_ready).run(stop)
     except (ClusterError, ConfigError, OSError, RuntimeError) as error:
         sys.stderr.write(f"quorate autojoin: {error}\n")
         return 1
@@ -117,10 +129,18 @@ class Operator:
     """Runs passes while it holds the lease."""
 
     def __init__(
-        self, config: AutojoinConfig, api: k8s.ApiClient, tls: TlsFiles | None, meters: Meters
+        self,
+        config: AutojoinConfig,
+        api: k8s.ApiClient,
+        tls: TlsFiles | None,
+        meters: Meters,
+        show_ready: Callable[[bool], Awaitable[None]],
     ) -> None:
+        """`show_ready` is called where readiness has changed."""
         self._config = config
         self._meters = meters
+        self._show_ready = show_ready
+        self._is_ready = False
         self._wake = asyncio.Event()
         self._lease = Lease(
             api,
@@ -128,6 +148,11 @@ class Operator:
             namespace=config.namespace,
             identity=config.identity,
             duration_ms=config.lease_ms,
+            clock_s=time.monotonic,
+        )
+        self._readiness = Readiness(
+            self._lease,
+            fresh_s=config.interval_ms / 1000 + PASS_S_MAX,
             clock_s=time.monotonic,
         )
         self._quorum = PodQuorum(
@@ -151,26 +176,35 @@ class Operator:
         name, namespace = self._config.stateful_set, self._config.namespace
         watching = asyncio.create_task(watch(name, namespace, self._wake.set, stop))
         parts = [
-            watching,
             asyncio.create_task(self._keep_lease(stop)),
             asyncio.create_task(self._keep_quorum(stop)),
+            asyncio.create_task(self._keep_readiness(stop)),
             asyncio.create_task(stop.wait()),
         ]
         try:
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([watching, *parts], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
             if not stop.is_set():
                 raise RuntimeError("a part of the operator has ended by itself")
         finally:
             stop.set()
+            # The next one begins as soon as it has the lease: the watches end after that.
+            await _cancelled(*parts)
+            await self._hand_on()
             await asyncio.wait([watching], timeout=WATCH_STOP_S)
-            for task in parts:
-                task.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
-            with contextlib.suppress(ClusterError):
-                await self._lease.release()
+            await _cancelled(watching)
             await self._quorum.close()
+
+    async def _hand_on(self) -> None:
+        """Take back what was told while that is this one's to tell, and let the next one act."""
+        await self._set_ready(is_ready=False)
+        with contextlib.suppress(ClusterError, TimeoutError):
+            if self._lease.is_held():
+                async with asyncio.timeout(WITHDRAW_S):
+                    await self._reconciler.withdraw()
+        with contextlib.suppress(ClusterError):
+            await self._lease.release()
 
     async def _keep_lease(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -181,8 +215,21 @@ class Operator:
                 log.warning(f"cannot renew the lease: {error}", extra={"repeats": "lease"})
             self._meters.lease(held=self._lease.is_held())
             if self._lease.is_held() and not was_held:
+                self._reconciler.begin()
+                self._readiness.judge(is_in_step=False)
                 self._wake.set()
-            await _sleep(stop, self._config.lease_ms / 1000 / 5)
+            await _sleep(stop, self._lease.wait_s)
+
+    async def _keep_readiness(self, stop: asyncio.Event) -> None:
+        """Readiness ends by itself, with the time of the lease or of what was seen."""
+        while not stop.is_set():
+            await self._set_ready(is_ready=self._readiness.is_ready())
+            await _sleep(stop, READINESS_S)
+
+    async def _set_ready(self, *, is_ready: bool) -> None:
+        if is_ready != self._is_ready:
+            self._is_ready = is_ready
+            await self._show_ready(is_ready)
 
     async def _keep_quorum(self, stop: asyncio.Event) -> None:
         failures = 0
@@ -211,12 +258,22 @@ class Operator:
                 done = await self._reconciler.run()
         except (ClusterError, ValueError) as error:
             self._meters.failed()
+            self._readiness.judge(is_in_step=False)
             log.warning(f"no pass: {error}", extra={"repeats": "pass"})
             return None
         self._meters.passed(done, time.time())
+        # It may have been lost during the pass: what one sees that stands by is no news.
+        self._meters.lease(held=self._lease.is_held())
+        self._readiness.judge(is_in_step=done.is_in_step)
         return done.has_acted if done.error is None else None
 
 
 async def _sleep(stop: asyncio.Event, wait_s: float) -> None:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), wait_s)
+
+
+async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -32,6 +32,8 @@ class Desired:
     revision: str
     # Whether pods wait for somebody to delete them (OnDelete) before they change.
     rolls: bool = True
+    # Kubernetes has looked at its latest form, which is the one that the operator came with.
+    is_observed: bool = True
     is_paused: bool = False
     is_going: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS

@@ -55,6 +55,14 @@ class Waiting(Enum):
     ROLLED_POD_NOT_BACK = "RolledPodNotBack"
     NO_CAUGHT_UP_MAJORITY = "NoCaughtUpMajority"
     NO_SUCCESSOR = "NoSuccessor"
+    REVISION_UNKNOWN = "RevisionUnknown"
+    OLD_REVISION = "OldRevision"
+    POD_TERMINATING = "PodTerminating"
+    POD_NOT_READY = "PodNotReady"
+
+
+# Nothing is left to do; a scale to zero is the end of it as well.
+AT_REST = frozenset({Waiting.IN_STEP, Waiting.NO_REPLICAS})
 
 
 @value
@@ -122,3 +130,8 @@ class NextStep:
     step: Action | Wait
     waits: tuple[Wait, ...]
     memory: Memory
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether voters and pods are as the StatefulSet wants them."""
+        return isinstance(self.step, Wait) and all(each.why in AT_REST for each in self.waits)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
-from quorate.autojoin.api_server import PAUSED
+from quorate.autojoin.api_server import PAUSED, TEMPLATE
 from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def digest(body: Any) -> tuple[object, ...]:  # noqa: ANN401 - whatever the API 
         metadata.get("generation"),
         metadata.get("deletionTimestamp"),
         metadata.get("annotations", {}).get(PAUSED),
+        metadata.get("annotations", {}).get(TEMPLATE),
         status.get("observedGeneration"),
         status.get("updateRevision"),
     )

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import UTC, datetime
+from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.client_reqrep import ConnectionKey
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.autojoin.api_server import desired_of, pods_of, reach
+from quorate.autojoin.api_server import TEMPLATE, claims_of, desired_of, pods_of, reach
 from quorate.autojoin.config import read_config
 from quorate.autojoin.reconcile import ClusterError, ConflictError
 
 CONFIG = read_config({"autojoin.statefulset": "q"}, {}, namespace="ns")
+NO_PROXY: dict[str, Any] = dict.fromkeys(
+    ("proxy", "proxy_auth", "proxy_headers_hash"),
+)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def refused(status: int, reason: str | None, body: bytes | str | None) -> ApiException:
+    error = ApiException(status=status, reason=reason)
+    error.body = body
+    return error
 
 
 def stateful_set(
@@ -111,3 +123,78 @@ async def test_refusals(error: Exception, kind: type[ClusterError], missing: boo
         await reach(call())
     assert type(caught.value) is kind
     assert caught.value.is_missing is missing
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            refused(409, "Conflict", '{"kind": "Status", "message": "changed\\nmeanwhile"}'),
+            "409: changed meanwhile",
+        ),
+        (refused(502, "Bad\tGateway", "<html>" * 1_000), "502 Bad Gateway"),
+        (refused(500, "Oops", b"\xff\xfe"), "500 Oops"),
+        (refused(403, None, None), "403 "),
+        (TimeoutError(), "the API server has not answered in time"),
+        (
+            aiohttp.ClientConnectorDNSError(
+                ConnectionKey("api.example", 443, is_ssl=True, ssl=True, **NO_PROXY),
+                socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            ),
+            "the name of the API server, api.example, does not resolve: Name or service not known",
+        ),
+    ],
+)
+async def test_a_refusal_is_told_in_words(error: Exception, told: str) -> None:
+    async def call() -> None:
+        raise error
+
+    with pytest.raises(ClusterError) as caught:
+        await reach(call())
+    assert str(caught.value) == told
+
+
+def test_a_form_that_was_not_looked_at_is_not_observed() -> None:
+    assert desired_of(stateful_set(), CONFIG).is_observed
+    assert not desired_of(stateful_set(generation=5), CONFIG).is_observed
+
+
+def test_a_form_of_another_release_is_not_observed() -> None:
+    properties = {"autojoin.statefulset": "q", "autojoin.template": "b"}
+    config = read_config(properties, {}, namespace="ns")
+    found = stateful_set()
+    assert not desired_of(found, config).is_observed
+    found.metadata.annotations[TEMPLATE] = "a"
+    assert not desired_of(found, config).is_observed
+    # Whoever rolls, the pods follow the StatefulSet that is there.
+    assert desired_of(found, config).rolls
+    found.metadata.annotations[TEMPLATE] = "b"
+    assert desired_of(found, config).is_observed
+
+
+def with_claims(when_scaled: str | None) -> k8s.V1StatefulSet:
+    found = stateful_set()
+    claim = k8s.V1PersistentVolumeClaim(metadata=k8s.V1ObjectMeta(name="data"))
+    found.spec.volume_claim_templates = [claim]
+    if when_scaled is not None:
+        policy = k8s.V1StatefulSetPersistentVolumeClaimRetentionPolicy(when_scaled=when_scaled)
+        found.spec.persistent_volume_claim_retention_policy = policy
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "are_kept"),
+    [
+        (with_claims("Retain"), True),
+        (with_claims(None), True),
+        (with_claims("Delete"), False),
+        (stateful_set(), False),
+    ],
+)
+def test_claims_are_kept_unless_told_otherwise(
+    found: k8s.V1StatefulSet,
+    are_kept: bool,  # noqa: FBT001
+) -> None:
+    claims = claims_of(found)
+    assert claims.are_kept is are_kept
+    assert (claims.stateful_set, claims.replicas, claims.selector) == ("q", 3, "a=b")

@@ -127,3 +127,34 @@ async def test_of_two_that_take_it_at_once_one_gets_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(store, "read_namespaced_lease", late)
     assert not await one.renew()
     assert not one.is_held()
+
+
+async def test_a_standby_looks_again_when_the_others_time_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    for _ in range(2):
+        await one.renew()
+        await other.renew()
+    lost_s = clock.now_s
+    while not await other.renew():
+        clock.now_s += other.wait_s
+    assert 15 <= clock.now_s - lost_s < 15.1
+
+
+async def test_no_call_takes_as_long_as_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, _ = leases(monkeypatch, store, clock)
+    asked = []
+    read = store.read_namespaced_lease
+
+    async def noted(*words: object, _request_timeout: float) -> Any:  # noqa: ANN401
+        asked.append(_request_timeout)
+        return await read(*words)
+
+    monkeypatch.setattr(store, "read_namespaced_lease", noted)
+    await one.renew()
+    await one.release()
+    assert asked == [5.0, 5.0]
+    assert one.wait_s < 15 / 3

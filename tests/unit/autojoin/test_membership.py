@@ -116,12 +116,12 @@ MEMBERSHIP = {
     "scale up and down before the join leaves an observer": (
         1,
         look(pods(1, pod(1, deleting=True)), quorum(0, observers=(1,))),
-        (Waiting.IN_STEP,),
+        (Waiting.POD_TERMINATING,),
     ),
     "a removed voter that still runs is not added again": (
         3,
         look(pods(3, pod(3)), quorum(0, 1, 2, observers=(3,))),
-        (Waiting.IN_STEP,),
+        (Waiting.POD_TERMINATING,),
     ),
     "the leader goes last": (
         3,

@@ -9,7 +9,8 @@ import pytest
 from quorate.autojoin.decision import decide
 from quorate.autojoin.meters import OUTCOMES, Meters
 from quorate.autojoin.reconcile import Pass
-from tests.unit.autojoin.looks import desired, look, pods, quorum
+from quorate.autojoin.steps import Waiting
+from tests.unit.autojoin.looks import desired, look, pod, pods, quorum
 
 if TYPE_CHECKING:
     from quorate.autojoin.state import Observed
@@ -70,3 +71,17 @@ def test_a_pass_is_timed_however_it_ends() -> None:
     with pytest.raises(ValueError, match="broken"), meters.time_pass():
         raise ValueError("broken")
     assert value(meters, "pass_duration_seconds_count") == 2
+
+
+def test_one_that_stands_by_shows_nothing_of_what_it_saw_before() -> None:
+    meters = Meters("q", 5.0)
+    meters.lease(held=True)
+    passed(meters, look(pods(3), None))
+    passed(meters, look(pods(3, pod(2, ready=False)), quorum(0, 1, 2)))
+    meters.lease(held=False)
+    assert {value(meters, "waiting", reason=each.value) for each in Waiting} == {0}
+    assert value(meters, "voters") is None
+    assert value(meters, "desired_replicas") is None
+    meters.lease(held=True)
+    passed(meters, look(pods(3), quorum(0, 1, 2)))
+    assert value(meters, "voters") == 3

@@ -9,11 +9,13 @@ from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
     HEALTHY,
     IN_STEP,
+    claims_text,
     conditions_of,
     conditions_text,
     memory_text,
     read_conditions,
     read_memory,
+    unknown,
     words,
 )
 from quorate.autojoin.state import Memory
@@ -91,3 +93,34 @@ def test_actions_are_sentences() -> None:
     assert words(DeletePod("q-1", "u", "v", why, "because")) == "deletes pod q-1: because"
     record = WriteRecord(BootstrapRecord(CLUSTER), why, "because")
     assert words(record) == "writes the bootstrap record: because"
+
+
+def test_what_nobody_knows_is_unknown() -> None:
+    at_rest = decide(desired(3), look(pods(3), quorum(0, 1, 2)))
+    known = {each.kind: each for each in conditions_of(at_rest, {}, has_leader=True, now="t1")}
+    told = unknown(known, "OperatorStopped", "it has stopped", "t2")
+    text = conditions_text(told)
+    assert text.count('"status": "Unknown"') == 2
+    before = read_conditions(text)
+    assert [(each.kind, each.status, each.since) for each in before.values()] == [
+        (HEALTHY, None, "t2"),
+        (IN_STEP, None, "t2"),
+    ]
+    again = unknown(before, "OperatorStarted", "it has begun", "t3")
+    assert {each.since for each in again} == {"t2"}
+    assert unknown({}, "OperatorStarted", "it has begun", "t3")[0].since == "t3"
+
+
+def test_claims_are_listed_within_bounds() -> None:
+    assert claims_text(()) == ""
+    runbook = "(docs/runbooks/claims-of-scaled-down-pods.md)"
+    kept = f"claims of pods that were scaled away are kept {runbook}"
+    assert claims_text(("data-q-3", "data-q-4")) == f"data-q-3, data-q-4: {kept}"
+    many = claims_text([f"data-q-{each}" for each in range(3, 20)])
+    assert "data-q-12 and 7 more: " in many
+    assert "data-q-13" not in many
+
+
+def test_a_scale_to_zero_that_has_ended_is_in_step() -> None:
+    told = conditions_of(decide(desired(0), look((), None)), {}, has_leader=False, now="t")[1]
+    assert (told.status, told.reason) == (True, "NoReplicas")

@@ -5,21 +5,43 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from quorate.api.admin import NO_LEADER, AdminError
 from quorate.autojoin import quorum as asking
 from quorate.autojoin.quorum import PodQuorum
-from quorate.client.admin_client import AdminClient
+from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.calls import ApiVersions, ControllerCalls
+from quorate.h2.name_resolver import NameLookupError
 from quorate.records.errors import ErrorCode
 from quorate.settings.transport import Transport
 from tests.unit.autojoin.looks import CLUSTER, key, pod, quorum
 
 if TYPE_CHECKING:
-    import pytest
-
     from quorate.raft import messages as m
 
 SILENT = tuple(replace(pod(each), key=None, cluster_id=None) for each in range(3))
+
+
+class Names:
+    """A resolver that knows every name but those of these pods."""
+
+    def __init__(self, *unknown: str) -> None:
+        self.unknown = unknown
+
+    async def resolve(self, host: str, *, limit_s: float) -> tuple[str, ...]:
+        assert limit_s > 0
+        if host.partition(".")[0] in self.unknown:
+            raise NameLookupError(f"{host} cannot be resolved: Name or service not known")
+        return ("10.0.0.1",)
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    """Unless told otherwise DNS knows every pod."""
+    known = Names()
+    monkeypatch.setattr(asking, "RESOLVER", known)
+    return known
 
 
 def pods_quorum() -> PodQuorum:
@@ -102,4 +124,28 @@ async def test_the_leaders_view_or_why_there_is_none(monkeypatch: pytest.MonkeyP
     assert await client.describe(SILENT, "q") == (view, "")
     monkeypatch.setattr(AdminClient, "describe", nobody)
     assert await client.describe(SILENT, "q") == (None, "nobody leads")
+    await client.close()
+
+
+async def test_a_name_without_an_address_is_the_reason_of_a_silence(
+    monkeypatch: pytest.MonkeyPatch, names: Names
+) -> None:
+    """A lookup that takes longer than the call looks like a pod that does not answer."""
+
+    async def say(_: object, server: tuple[str, int], __: float) -> str:
+        return "no answer in time"
+
+    async def nobody(_: object, __: float) -> m.DescribeQuorumResponse:
+        said = "no sidecar answers: q-0...: no answer in time; q-1...: connection refused"
+        raise AdminError(NO_ANSWER, ErrorCode.LEADER_NOT_AVAILABLE, said)
+
+    monkeypatch.setattr(ControllerCalls, "try_api_versions_at", say)
+    monkeypatch.setattr(AdminClient, "describe", nobody)
+    names.unknown = ("q-0",)
+    client = pods_quorum()
+    told = await client.ask(SILENT[:2], "q-headless")
+    unresolved = "q-0.q-headless.ns.svc cannot be resolved: Name or service not known"
+    assert [each.silence for each in told] == [unresolved, "no answer in time"]
+    _, silence = await client.describe(SILENT[:2], "q-headless")
+    assert silence.endswith(f"connection refused; {unresolved}")
     await client.close()

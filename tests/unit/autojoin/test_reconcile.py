@@ -10,9 +10,11 @@ import pytest
 from quorate.api.admin import AdminError
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.notes import memory_text, read_conditions, read_memory
+from quorate.autojoin.patience import PATIENCE_MS
 from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
 from quorate.autojoin.steps import AddVoter, HandOver, RemoveVoter, Wait, Waiting
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId
 from tests.unit.autojoin.looks import (
     CLUSTER,
     NOW_MS,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
 
 
+TALK = ("look", "tell", "event", "look for claims", "tell claims")
+
+
 @dataclass
 class Fake:
     """Kubernetes and the quorum in one, with a list of what was done to them."""
@@ -42,6 +47,8 @@ class Fake:
     view: m.DescribeQuorumResponse | None
     done: list[tuple[object, ...]] = field(default_factory=list)
     fails: dict[str, BaseException] = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+    now_ms: int = NOW_MS
 
     def _do(self, name: str, *what: object) -> None:
         if name in self.fails:
@@ -68,6 +75,15 @@ class Fake:
         assert self.found is not None
         self.found = replace(self.found, conditions=conditions)
 
+    async def left_claims(self) -> tuple[str, ...]:
+        self._do("look for claims")
+        return self.claims
+
+    async def tell_claims(self, text: str) -> None:
+        self._do("tell claims", text)
+        assert self.found is not None
+        self.found = replace(self.found, claims=text)
+
     async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
         assert text
         self._do("event", reason, is_warning)
@@ -93,7 +109,7 @@ class Fake:
     @property
     def acts(self) -> list[tuple[object, ...]]:
         """What was done beside looking and telling."""
-        return [each for each in self.done if each[0] not in ("look", "tell", "event")]
+        return [each for each in self.done if each[0] not in TALK]
 
     @property
     def events(self) -> list[tuple[object, ...]]:
@@ -122,7 +138,7 @@ def fake(
 
 def reconciler(world: Fake, *, holds: bool = True) -> Reconciler:
     return Reconciler(
-        world, world, now_ms=lambda: NOW_MS, timestamp=lambda: "now", may_act=lambda: holds
+        world, world, now_ms=lambda: world.now_ms, timestamp=lambda: "now", may_act=lambda: holds
     )
 
 
@@ -221,17 +237,18 @@ async def test_a_pod_that_has_changed_is_not_deleted() -> None:
 
 async def test_changes_of_what_is_waited_for_are_told_once() -> None:
     world = fake(view=None)
+    operator = reconciler(world)
     for _ in range(3):
-        done = await reconciler(world).run()
+        done = await operator.run()
         assert done.decision is not None
         assert done.decision.step == Wait(Waiting.NO_LEADER, "nobody leads")
-    assert world.events == [("NoLeader", True), ("NoLeader", True)]
+    assert world.events == [("NoLeader", False)]
     assert [each for each in world.done if each[0] == "tell"] == [("tell",)]
     assert world.found is not None
     assert set(read_conditions(world.found.conditions)) == {"QuorumHealthy", "MembersInStep"}
     world.view = quorum(0, 1, 2)
-    await reconciler(world).run()
-    assert world.events[2:] == [("LeaderKnown", False), ("InStep", False)]
+    await operator.run()
+    assert world.events[1:] == [("LeaderKnown", False), ("InStep", False)]
 
 
 async def test_no_stateful_set_is_nothing_to_do() -> None:
@@ -253,3 +270,125 @@ async def test_a_memory_that_makes_no_sense_stops_it() -> None:
     with pytest.raises(ValueError, match="Extra data"):
         await reconciler(world).run()
     assert world.acts == []
+
+
+async def test_a_wait_that_lasts_becomes_a_warning_once() -> None:
+    world = fake(view=quorum(0, 1))
+    operator = reconciler(world)
+    for after_ms in (0, PATIENCE_MS - 1, PATIENCE_MS, 2 * PATIENCE_MS):
+        world.now_ms = NOW_MS + after_ms
+        await operator.run()
+    waits = [each for each in world.events if each[0] == "ObserverNotSeen"]
+    assert waits == [("ObserverNotSeen", False), ("ObserverNotSeen", True)]
+
+
+async def test_a_leader_that_stays_away_is_a_warning_once() -> None:
+    world = fake(view=None)
+    operator = reconciler(world)
+    for after_ms in (0, PATIENCE_MS, 2 * PATIENCE_MS):
+        world.now_ms = NOW_MS + after_ms
+        await operator.run()
+    assert world.events == [("NoLeader", False), ("NoLeader", True)]
+
+
+async def test_what_only_a_person_ends_is_a_warning_at_once() -> None:
+    world = fake(view=quorum(0, 1, 2), record=BootstrapRecord(ClusterId("before"), key(0)))
+    await reconciler(world).run()
+    assert ("OtherCluster", True) in world.events
+
+
+async def test_a_look_that_is_out_of_date_is_no_warning() -> None:
+    world = fake(pod(2, revision="old"), view=quorum(0, 1, 2))
+    world.fails["delete"] = ConflictError("409: it has changed")
+    await reconciler(world).run()
+    assert world.events == [("NotDone", False)]
+
+
+def statuses(world: Fake) -> dict[str, tuple[bool | None, str]]:
+    assert world.found is not None
+    told = read_conditions(world.found.conditions)
+    return {kind: (each.status, each.reason) for kind, each in told.items()}
+
+
+async def test_one_that_stops_takes_back_what_it_told() -> None:
+    world = fake(view=quorum(0, 1, 2))
+    operator = reconciler(world)
+    await operator.run()
+    assert statuses(world)["MembersInStep"] == (True, "InStep")
+    await operator.withdraw()
+    assert statuses(world) == {
+        "QuorumHealthy": (None, "OperatorStopped"),
+        "MembersInStep": (None, "OperatorStopped"),
+    }
+
+
+async def test_one_that_has_not_looked_has_nothing_to_take_back() -> None:
+    world = fake(view=quorum(0, 1, 2))
+    await reconciler(world).withdraw()
+    assert world.done == []
+
+
+async def test_one_that_begins_trusts_nothing_that_was_told_before() -> None:
+    """Its predecessor may have been killed, and could withdraw nothing."""
+    world = fake(view=quorum(0, 1, 2))
+    await reconciler(world).run()
+    told = []
+    look_on = world.ask
+
+    async def ask(pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+        told.append(statuses(world)["MembersInStep"])
+        return await look_on(pods, service)
+
+    world.ask = ask  # type: ignore[method-assign]
+    operator = reconciler(world)
+    await operator.run()
+    await operator.run()
+    assert told == [(None, "OperatorStarted"), (True, "InStep")]
+
+
+async def test_without_the_lease_nothing_is_taken_back() -> None:
+    world = fake(view=quorum(0, 1, 2))
+    await reconciler(world).run()
+    await reconciler(world, holds=False).run()
+    assert statuses(world)["MembersInStep"] == (True, "InStep")
+
+
+async def test_claims_that_are_left_are_told_once_for_each_change() -> None:
+    world = fake(view=quorum(0, 1, 2))
+    operator = reconciler(world)
+    await operator.run()
+    assert "ClaimsKept" not in [each[0] for each in world.events]
+    world.claims = ("data-q-3",)
+    for _ in range(2):
+        await operator.run()
+    assert [each for each in world.events if each[0] == "ClaimsKept"] == [("ClaimsKept", False)]
+    assert world.found is not None
+    assert world.found.claims.startswith("data-q-3: ")
+    world.claims = ()
+    await operator.run()
+    assert world.found.claims == ""
+    assert len([each for each in world.events if each[0] == "ClaimsKept"]) == 1
+
+
+@pytest.mark.parametrize("call", ["look for claims", "tell claims"])
+async def test_claims_that_may_not_be_read_disturb_nothing(call: str) -> None:
+    world = fake(view=quorum(0, 1, 2))
+    world.claims = ("data-q-3",)
+    world.fails[call] = ClusterError("403: forbidden")
+    done = await reconciler(world).run()
+    assert done.is_in_step
+    assert statuses(world)["MembersInStep"] == (True, "InStep")
+
+
+async def test_claims_are_looked_for_when_all_is_in_step() -> None:
+    world = fake(view=quorum(0, 1, observers=(2,)))
+    await reconciler(world).run()
+    assert ("look for claims",) not in world.done
+
+
+async def test_a_pass_that_was_refused_is_not_in_step() -> None:
+    world = fake(view=quorum(0, 1, 2))
+    assert not (await reconciler(world, holds=False).run()).is_in_step
+    assert (await reconciler(world).run()).is_in_step
+    world.found = None
+    assert not (await reconciler(world).run()).is_in_step

@@ -131,7 +131,7 @@ ROLLS = {
     "pods beyond the replicas are not rolled": (
         2,
         look((*pods(2), ALL_OLD[2]), quorum(0, 1)),
-        (Waiting.IN_STEP,),
+        (Waiting.POD_TERMINATING,),
     ),
     "a silent pod that runs is rolled as the voter that its listeners name": (
         3,
@@ -149,7 +149,7 @@ def test_rolls(row: tuple[int, Observed, tuple[object, ...]]) -> None:
 
 def test_a_rolling_update_is_left_to_kubernetes() -> None:
     asked = replace(desired(3), rolls=False)
-    assert summary(decide(asked, look(ALL_OLD, quorum(0, 1, 2))).step) == (Waiting.IN_STEP,)
+    assert summary(decide(asked, look(ALL_OLD, quorum(0, 1, 2))).step) == (Waiting.OLD_REVISION,)
 
 
 def test_a_deletion_is_bound_to_the_pod_that_was_seen() -> None:

@@ -11,6 +11,7 @@ from kubernetes.aio import client as k8s
 from quorate.autojoin import service
 from quorate.autojoin.config import read_config
 from quorate.autojoin.decision import decide
+from quorate.autojoin.lease import Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
 from tests.unit.autojoin.looks import desired, look, pods, quorum
@@ -48,6 +49,9 @@ class Stage:
         self.stop = asyncio.Event()
         self.meters = Meters("q", 5.0)
         self.wake: Callable[[], None] | None = None
+        self.ready: list[bool] = []
+        self.withdrawn: list[str] = []
+        monkeypatch.setattr(Reconciler, "withdraw", self.withdraw)
         monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: self.store)
         monkeypatch.setattr(service, "SOON_S", 0.0)
         monkeypatch.setattr(service, "watch", self.watch)
@@ -56,6 +60,13 @@ class Stage:
     async def watch(self, _: str, __: str, wake: Callable[[], None], stop: asyncio.Event) -> None:
         self.wake = wake
         await stop.wait()
+
+    async def show_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - as it is called
+        self.ready.append(is_ready)
+
+    async def withdraw(self, *_: object) -> None:
+        assert self.store.lease is not None
+        self.withdrawn.append(self.store.lease.spec.holder_identity)
 
     async def run_pass(self, *_: object) -> Pass:
         done = self.left.pop(0)
@@ -66,9 +77,10 @@ class Stage:
         return done
 
     async def run(self, *, interval_ms: int) -> None:
-        properties = {"autojoin.statefulset": "q", "autojoin.interval.ms": str(interval_ms)}
+        properties = {"autojoin.statefulset": "q", "autojoin.identity": "me"}
+        properties["autojoin.interval.ms"] = str(interval_ms)
         config = read_config(properties, {}, namespace="ns")
-        operator = service.Operator(config, None, None, self.meters)
+        operator = service.Operator(config, None, None, self.meters, self.show_ready)
         await asyncio.wait_for(operator.run(self.stop), ENDS_WITHIN_S)
 
     def passes(self, outcome: str) -> float | None:
@@ -113,3 +125,58 @@ async def test_a_part_that_ends_ends_the_process(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(service, "watch", broken)
     with pytest.raises(RuntimeError, match="the watch has ended"):
         await stage.run(interval_ms=3_600_000)
+
+
+async def test_what_was_told_is_taken_back_before_the_next_one_has_the_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, Pass(RESTS))
+    await stage.run(interval_ms=100)
+    assert stage.withdrawn == ["me"]
+
+
+async def test_one_without_the_lease_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, Pass(RESTS))
+    lost = stage.run_pass
+
+    async def lose(*_: object) -> Pass:
+        monkeypatch.setattr(Lease, "is_held", lambda _: False)
+        return await lost()
+
+    monkeypatch.setattr(Reconciler, "run", lose)
+    await stage.run(interval_ms=100)
+    assert stage.withdrawn == []
+
+
+async def test_taking_it_back_does_not_hold_up_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, Pass(RESTS))
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Reconciler, "withdraw", hang)
+    monkeypatch.setattr(service, "WITHDRAW_S", 0.0)
+    await stage.run(interval_ms=100)
+    assert stage.store.lease is not None
+    assert stage.store.lease.spec.holder_identity == ""
+
+
+async def test_it_is_ready_while_all_is_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, Pass(ACTS), Pass(RESTS), ClusterError("no answer"), Pass(RESTS))
+    monkeypatch.setattr(service, "READINESS_S", 0.0)
+    told = stage.run_pass
+    seen = []
+
+    async def after_it_is_told(*_: object) -> Pass:
+        for _turn in range(3):
+            await asyncio.sleep(0)
+        seen.append(stage.ready[-1:] == [True])
+        return await told()
+
+    monkeypatch.setattr(Reconciler, "run", after_it_is_told)
+    await stage.run(interval_ms=100)
+    assert seen == [False, False, True, False]
+    # One that ends is not ready.
+    assert not stage.ready[-1]

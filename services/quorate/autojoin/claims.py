@@ -1,0 +1,33 @@
+"""Claims of pods that were scaled away: no number deletes a disk, and every disk costs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from quorate.records.value import named_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@named_value
+class Claims:
+    """What a StatefulSet says of the claims of its pods, which are TEMPLATE-NAME-ORDINAL."""
+
+    stateful_set: str = ""
+    replicas: int = 0
+    templates: tuple[str, ...] = ()
+    selector: str = ""
+    are_kept: bool = False
+
+    def left(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the names whose pods are beyond the replicas, by ordinal."""
+        templates = "|".join(map(re.escape, self.templates))
+        own = re.compile(rf"(?:{templates})-{re.escape(self.stateful_set)}-(\d+)")
+        found = []
+        for name in names:
+            match = own.fullmatch(name)
+            if match is not None and int(match[1]) >= self.replicas:
+                found.append((int(match[1]), name))
+        return tuple(name for _, name in sorted(found))
