@@ -49,8 +49,8 @@ def controller(pod: int, **more: str) -> Labels:
     )
 
 
-def operator(**more: str) -> Labels:
-    pod = f"{STATEFUL_SET}-autojoin-7d9f"
+def operator(suffix: str = "7d9f", **more: str) -> Labels:
+    pod = f"{STATEFUL_SET}-autojoin-{suffix}"
     return labels_of({"namespace": NAMESPACE, "pod": pod, "statefulset": STATEFUL_SET, **more})
 
 
@@ -202,6 +202,18 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "an operator that waits": (
         of_operator("waiting", late(1, 0, 1800), reason="ObserverLags"),
         {"QuorateOperatorWaits"},
+    ),
+    "an operator of a quorum that is scaled to zero": (
+        of_operator("waiting", constant(1), reason="NoReplicas"),
+        set(),
+    ),
+    "an operator that stands by": (
+        {
+            # When it acted last.
+            ("quorate_autojoin_last_pass_timestamp_seconds", operator("b2c4")): constant(600),
+            ("quorate_autojoin_waiting", operator("b2c4", reason="InStep")): constant(0),
+        },
+        set(),
     ),
     "an operator that is paused": (of_operator("waiting", constant(1), reason="Paused"), set()),
 }

@@ -351,8 +351,6 @@ def test_an_operator_alone_changes_the_voters_and_rolls_pods(helm: Helm) -> None
     settings = one(objects, "ConfigMap", "q-quorate")["data"]["controller.properties"]
     assert "controller.quorum.auto.join.enable=false" in settings
     deployment = one(objects, "Deployment", "q-quorate-autojoin")["spec"]
-    assert deployment["replicas"] == 1
-    assert deployment["strategy"] == {"type": "Recreate"}
     autojoin = deployment["template"]["spec"]["containers"][0]
     environment = {each["name"]: each.get("value") for each in autojoin["env"]}
     assert environment["QUORATE_AUTOJOIN_STATEFULSET"] == "q-quorate"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.chart.rendering import Helm, one
 
 if TYPE_CHECKING:
@@ -50,11 +52,10 @@ def test_it_runs_where_the_controllers_do_unless_told_otherwise(helm: Helm) -> N
 
 
 def test_two_of_it_keep_to_two_nodes(helm: Helm) -> None:
-    words = ("--set", "operator.replicaCount=2")
-    deployment = one(helm.objects(*ON, *words), "Deployment")["spec"]
+    deployment = one(helm.objects(*ON), "Deployment")["spec"]
 
     assert deployment["replicas"] == 2
-    affinity = template(helm, *words)["spec"]["affinity"]
+    affinity = template(helm)["spec"]["affinity"]
     (wish,) = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     selected = wish["podAffinityTerm"]["labelSelector"]["matchLabels"]
     assert selected == deployment["selector"]["matchLabels"]
@@ -67,3 +68,72 @@ def test_its_pod_has_labels_and_annotations_of_its_own(helm: Helm) -> None:
     assert metadata["labels"]["team"] == "a"
     assert metadata["labels"]["app.kubernetes.io/component"] == "operator"
     assert metadata["annotations"] == {"mesh": "off"}
+
+
+def checksums(helm: Helm, *words: str) -> tuple[str, str]:
+    """Of the controllers' pods: as the StatefulSet has it, and as the operator is told."""
+    objects = helm.objects(*ON, *words)
+    annotations = one(objects, "StatefulSet")["metadata"]["annotations"]
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    told = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    return annotations["quorate/template"], str(told["QUORATE_AUTOJOIN_TEMPLATE"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "image.tag=other",
+        "podAnnotations.a=b",
+        "config.num\\.partitions=3",
+        "admin.config.admin\\.timeout=3",
+        "quorum.fetchTimeoutMs=3000",
+        "clusterDomain=example",
+    ],
+)
+def test_what_rolls_the_controllers_makes_new_operators(helm: Helm, change: str) -> None:
+    """The readiness of those that are there is about the pods of before."""
+    before = checksums(helm)
+    after = checksums(helm, "--set", change)
+
+    assert before[0] == before[1]
+    assert after[0] == after[1]
+    assert before != after
+
+
+@pytest.mark.parametrize(
+    "change", ["replicaCount=5", "service.type=NodePort", "backup.enabled=true"]
+)
+def test_what_rolls_no_controller_leaves_the_operators_alone(helm: Helm, change: str) -> None:
+    assert checksums(helm, "--set", change) == checksums(helm)
+
+
+def test_none_of_the_operators_of_before_counts_as_available(helm: Helm) -> None:
+    deployment = one(helm.objects(*ON), "Deployment")["spec"]
+
+    assert deployment["strategy"] == {"type": "Recreate"}
+    # Its pods are ready at the end of the roll, for which ten minutes, the default, may not do.
+    assert deployment["progressDeadlineSeconds"] == 3600
+    probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
+    assert probe["grpc"] == {"port": 9090, "service": "readiness"}
+
+
+def test_it_lists_claims_only_where_they_are_kept(helm: Helm) -> None:
+    def verbs(*words: str) -> list[str]:
+        role = one(helm.objects(*ON, *words), "Role", "q-quorate-autojoin")
+        found = [each for each in role["rules"] if "persistentvolumeclaims" in each["resources"]]
+        return [verb for each in found for verb in each["verbs"]]
+
+    assert verbs() == ["get", "list"]
+    assert verbs("--set", "persistence.retention.whenScaled=Delete") == []
+    assert verbs("--set", "persistence.enabled=false") == []
+
+
+def test_controllers_that_join_by_themselves_are_restarted_when_it_comes(helm: Helm) -> None:
+    """What they read at their start says who makes them voters."""
+
+    def pod(enabled: str) -> object:
+        objects = helm.objects("--set", f"operator.enabled={enabled}")
+        metadata = one(objects, "StatefulSet")["spec"]["template"]["metadata"]
+        return metadata["annotations"]["checksum/config"]
+
+    assert pod("true") != pod("false")

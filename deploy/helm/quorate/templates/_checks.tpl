@@ -174,6 +174,7 @@ admin.config:
 operator.config:
   autojoin.statefulset: ""
   autojoin.namespace: ""
+  autojoin.template: ""
   controller.quorum.fetch.timeout.ms: set quorum.fetchTimeoutMs
   health.port: ""
   metrics.port: ""
