@@ -25,6 +25,7 @@ CHART: Final = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quorat
 # A pod may need a minute on a busy machine, and some come one after the other.
 READY_WITHIN_S: Final = 300
 POLL_S: Final = 0.5
+HELM_WAITS: Final = "10m"
 LAG_MS_MAX: Final = 2_000
 _EVENTS: Final = ("get", "events", "--sort-by", ".lastTimestamp", "--field-selector")
 
@@ -166,16 +167,17 @@ class Release:
         """What clients call."""
         return f"{self.fullname}.{self.cluster.namespace}.svc:9094"
 
-    def install(self) -> None:
-        """`helm install`, which does not wait."""
-        self._helm("install")
+    def install(self, *, waits: bool = False) -> None:
+        """`helm install`, which waits where it is told to."""
+        self._helm("install", waits=waits)
 
-    def upgrade(self, *values: str) -> str:
+    def upgrade(self, *values: str, waits: bool = False) -> str:
         """`helm upgrade` with further values; what it says."""
-        return self._helm("upgrade", *values)
+        return self._helm("upgrade", *values, waits=waits)
 
-    def _helm(self, verb: str, *more: str) -> str:
-        return self.cluster.helm(verb, self.name, str(CHART), *self.flags(*more))
+    def _helm(self, verb: str, *more: str, waits: bool) -> str:
+        waiting = ("--wait", "--timeout", HELM_WAITS) if waits else ()
+        return self.cluster.helm(verb, self.name, str(CHART), *self.flags(*more), *waiting)
 
     def flags(self, *more: str) -> list[str]:
         """The values, and further ones, as Helm is told them."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
 ENABLED = "operator.enabled=true"
+# For tests of what controllers and their hooks do by themselves.
+DISABLED = "operator.enabled=false"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,18 @@ class Operator:
         return (
             f"app.kubernetes.io/instance={self.release.name},app.kubernetes.io/component=operator"
         )
+
+    def await_available(self, status: str, within: str = "120s") -> None:
+        """Until its Deployment has that status of the condition that scripts wait for."""
+        condition = f"--for=condition=Available={status}"
+        self.release.cluster.kubectl(
+            "wait", f"deployment/{self.deployment}", condition, f"--timeout={within}"
+        )
+
+    def acting(self) -> str:
+        """The pod that holds the Lease."""
+        name = "jsonpath={.spec.holderIdentity}"
+        return self.release.cluster.kubectl("get", "lease", self.deployment, "--output", name)
 
     def conditions(self) -> dict[str, tuple[bool, str]]:
         """Status and reason of each condition."""
@@ -82,8 +96,8 @@ class Operator:
         self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=0")
 
     def start(self) -> None:
-        """One runs again."""
-        self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=1")
+        """Both run again."""
+        self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=2")
 
 
 def installed(cluster: Cluster, *values: str, name: str = "q") -> tuple[Release, Operator]:
