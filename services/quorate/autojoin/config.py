@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport
 
+TEMPLATE: Final = "autojoin.template"
 NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
@@ -32,7 +33,6 @@ class AutojoinConfig:
     controller_port: int
     admin_port: int
     container: str
-    template: str
     interval_ms: int
     ghost_delay_ms: int
     fetch_timeout_ms: int
@@ -47,6 +47,11 @@ class AutojoinConfig:
     log_format: str
     effective: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def template(self) -> str:
+        """The checksum that the StatefulSet has to have for all to be in step; empty is any."""
+        return self.effective[TEMPLATE]
 
 
 def own_namespace(path: str = NAMESPACE_FILE) -> str:
@@ -68,6 +73,7 @@ def read_config(
     settings.effective[key] = namespace
     key = "autojoin.statefulset"
     tls = read_service_tls(settings)
+    settings.text(TEMPLATE, "")
     return AutojoinConfig(
         namespace=namespace,
         stateful_set=settings.required(key, "name the StatefulSet of the controllers"),
@@ -77,7 +83,6 @@ def read_config(
         ),
         admin_port=settings.integer("autojoin.admin.port", 9095, minimum=1, maximum=PORT_MAX),
         container=settings.text("autojoin.container", "controller"),
-        template=settings.text("autojoin.template", ""),
         interval_ms=settings.integer("autojoin.interval.ms", 5_000, minimum=100),
         ghost_delay_ms=settings.integer("autojoin.ghost.delay.ms", GHOST_DELAY_MS, minimum=0),
         fetch_timeout_ms=settings.integer(
