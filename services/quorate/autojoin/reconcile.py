@@ -185,10 +185,11 @@ class Reconciler:
         """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
         began_ns = self._now_ms() * 1_000_000
         found = await self._cluster.look()
+        if found is not None and self._told is None and await self._doubt(found):
+            # The StatefulSet has a new version, and what is noted names the one that was seen.
+            found = await self._cluster.look()
         if found is None:
             return Pass(None)
-        if self._told is None:
-            found = await self._doubt(found)
         pods = await self._quorum.ask(found.pods, found.service)
         view, silence = await self._quorum.describe(pods, found.service)
         seen = Observed(
@@ -215,16 +216,19 @@ class Reconciler:
                 await self._tell_claims(found)
         return Pass(decision, seen, found.desired, error)
 
-    async def _doubt(self, found: StatefulSet) -> StatefulSet:
-        """Take back what a predecessor has told and could not withdraw, as one that was killed."""
+    async def _doubt(self, found: StatefulSet) -> bool:
+        """Take back what a predecessor has told and could not withdraw, as one that was killed.
+
+        True where there was something to take back.
+        """
         before = read_conditions(found.conditions)
-        if self._may_act() and any(each.status is not None for each in before.values()):
+        is_told = self._may_act() and any(each.status is not None for each in before.values())
+        if is_told:
             text = "the operator has begun and has not looked yet"
-            told = conditions_text(unknown(before, "OperatorStarted", text, self._timestamp()))
-            await self._cluster.tell(told)
-            found = replace(found, conditions=told)
+            told = unknown(before, "OperatorStarted", text, self._timestamp())
+            await self._cluster.tell(conditions_text(told))
         self._told = before
-        return found
+        return is_told
 
     async def _tell_claims(self, found: StatefulSet) -> None:
         """Once for each change. Whatever becomes of it, the pass was made."""

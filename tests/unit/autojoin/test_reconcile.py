@@ -55,14 +55,22 @@ class Fake:
             raise self.fails[name]
         self.done.append((name, *what))
 
+    def _patch(self, **annotations: str) -> None:
+        """As the API server does, with a new version each time."""
+        assert self.found is not None
+        version = str(int(self.found.version) + 1)
+        self.found = replace(self.found, version=version, **annotations)
+
     async def look(self) -> StatefulSet | None:
         self._do("look")
         return self.found
 
     async def note(self, memory: str, version: str) -> None:
-        self._do("note", memory, version)
         assert self.found is not None
-        self.found = replace(self.found, memory=memory)
+        if version != self.found.version:
+            raise ConflictError("409: the object has been modified")
+        self._do("note", memory, version)
+        self._patch(memory=memory)
 
     async def write_record(self, record: BootstrapRecord) -> None:
         self._do("record", record)
@@ -72,8 +80,7 @@ class Fake:
 
     async def tell(self, conditions: str) -> None:
         self._do("tell")
-        assert self.found is not None
-        self.found = replace(self.found, conditions=conditions)
+        self._patch(conditions=conditions)
 
     async def left_claims(self) -> tuple[str, ...]:
         self._do("look for claims")
@@ -81,8 +88,7 @@ class Fake:
 
     async def tell_claims(self, text: str) -> None:
         self._do("tell claims", text)
-        assert self.found is not None
-        self.found = replace(self.found, claims=text)
+        self._patch(claims=text)
 
     async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
         assert text
@@ -344,6 +350,17 @@ async def test_one_that_begins_trusts_nothing_that_was_told_before() -> None:
     await operator.run()
     await operator.run()
     assert told == [(None, "OperatorStarted"), (True, "InStep")]
+
+
+async def test_one_that_takes_over_notes_in_its_first_pass() -> None:
+    """What it takes back changes the version that the note has to name."""
+    world = fake(view=quorum(0, 1, 2))
+    await reconciler(world).run()
+    assert world.found is not None
+    world.found = replace(world.found, pods=pods(3, pod(2, disk=1)))
+    world.view = quorum(0, 1, dead(2), observers=(state(2, 1),))
+    assert (await reconciler(world).run()).has_acted
+    assert [each[0] for each in world.acts] == ["note", "remove"]
 
 
 async def test_without_the_lease_nothing_is_taken_back() -> None:
