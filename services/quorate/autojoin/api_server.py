@@ -141,7 +141,8 @@ class ApiServer:
     async def left_claims(self) -> tuple[str, ...]:
         """The claims that pods beyond the replicas have left, by ordinal, where they are kept.
 
-        A scale to zero leaves the whole quorum in them: they are no remains.
+        A scale to zero leaves the whole quorum in them: they are no remains. A claim that a scale
+        has made since the look is of a pod that the StatefulSet wants, so it is asked again.
         """
         if not self._claims.are_kept or self._claims.replicas < 1:
             return ()
@@ -150,7 +151,13 @@ class ApiServer:
                 self._config.namespace, label_selector=self._claims.selector, **_TIMED
             )
         )
-        return self._claims.left([each.metadata.name for each in found.items])
+        left = self._claims.left([each.metadata.name for each in found.items])
+        if not left:
+            return ()
+        now = claims_of(
+            await reach(self._apps.read_namespaced_stateful_set(*self._where, **_TIMED))
+        )
+        return now.left(left) if now.are_kept else ()
 
     async def tell_claims(self, text: str) -> None:
         """Let people see which claims were left."""

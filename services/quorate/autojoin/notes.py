@@ -7,6 +7,7 @@ conditions that cannot be read are written anew.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,9 @@ HEALTHY = "QuorumHealthy"
 IN_STEP = "MembersInStep"
 CLAIMS_NAMED_MAX: Final = 10
 CLAIMS_RUNBOOK: Final = "docs/runbooks/claims-of-scaled-down-pods.md"
+# The line that `claims_text` writes, and the ordinal at the end of each name in it.
+_CLAIMS_LINE: Final = re.compile(r"([^:]+?)(?: and (\d+) more)?: .*")
+_ORDINAL: Final = re.compile(r".*-(\d+)")
 _STATUSES: Final = {"True": True, "False": False, "Unknown": None}
 
 
@@ -139,11 +143,30 @@ def _dated(new: Condition, before: Mapping[str, Condition]) -> Condition:
 
 def claims_text(names: Sequence[str]) -> str:
     """The claims that pods which were scaled away have left, and what to do about them."""
+    return _claims_text(names[:CLAIMS_NAMED_MAX], len(names) - CLAIMS_NAMED_MAX)
+
+
+def claims_beyond(text: str, replicas: int) -> str:
+    """The same text without the claims of pods that are wanted again: their disks may vote."""
+    line = _CLAIMS_LINE.fullmatch(text)
+    if line is None:
+        return text
+    names = line[1].split(", ")
+    left = [name for name in names if not _is_wanted(name, replicas)]
+    # Those that are not named have higher ordinals, or are as unknown as how many are left.
+    return text if left == names else _claims_text(left, int(line[2] or 0))
+
+
+def _is_wanted(claim: str, replicas: int) -> bool:
+    match = _ORDINAL.fullmatch(claim)
+    return match is not None and int(match[1]) < replicas
+
+
+def _claims_text(names: Sequence[str], more: int) -> str:
     if not names:
         return ""
-    listed = ", ".join(names[:CLAIMS_NAMED_MAX])
-    more = len(names) - CLAIMS_NAMED_MAX
     others = f" and {more} more" if more > 0 else ""
+    listed = ", ".join(names)
     return f"{listed}{others}: claims of pods that were scaled away are kept ({CLAIMS_RUNBOOK})"
 
 

@@ -15,6 +15,7 @@ from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
     HEALTHY,
     IN_STEP,
+    claims_beyond,
     claims_text,
     conditions_of,
     conditions_text,
@@ -207,13 +208,16 @@ class Reconciler:
         with self._story.span(found.desired, decision, began_ns):
             if decision.memory != seen.memory:
                 await self._cluster.note(memory_text(decision.memory), found.version)
+            # A pass that waits or is paused names no disk either that may vote.
+            kept = claims_beyond(found.claims, found.desired.replicas)
+            found = await self._tell_claims(found, kept)
             await self._tell(found, decision, has_leader=view is not None)
             error = None
             if not isinstance(decision.step, Wait):
                 error = await self._act(decision.step)
             self._pass_over(decision.step, error)
             if decision.is_in_step and error is None:
-                await self._tell_claims(found)
+                await self._look_for_claims(found)
         return Pass(decision, seen, found.desired, error)
 
     async def _doubt(self, found: StatefulSet) -> bool:
@@ -230,16 +234,28 @@ class Reconciler:
         self._told = before
         return is_told
 
-    async def _tell_claims(self, found: StatefulSet) -> None:
-        """Once for each change. Whatever becomes of it, the pass was made."""
+    async def _look_for_claims(self, found: StatefulSet) -> None:
         try:
             text = claims_text(await self._cluster.left_claims())
-            if text != found.claims:
-                await self._cluster.tell_claims(text)
-                if text:
-                    await self._cluster.event("ClaimsKept", text, is_warning=False)
         except ClusterError as error:
             log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
+        else:
+            await self._tell_claims(found, text, is_news=bool(text))
+
+    async def _tell_claims(
+        self, found: StatefulSet, text: str, *, is_news: bool = False
+    ) -> StatefulSet:
+        """Once for each change. Whatever becomes of it, the pass was made."""
+        if text == found.claims:
+            return found
+        try:
+            await self._cluster.tell_claims(text)
+            if is_news:
+                await self._cluster.event("ClaimsKept", text, is_warning=False)
+        except ClusterError as error:
+            log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
+            return found
+        return replace(found, claims=text)
 
     async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
         """Conditions where they have changed, and an Event for a reason that is new or too old."""

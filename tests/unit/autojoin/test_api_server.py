@@ -12,7 +12,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.autojoin.api_server import TEMPLATE, claims_of, desired_of, pods_of, reach
+from quorate.autojoin.api_server import TEMPLATE, ApiServer, claims_of, desired_of, pods_of, reach
 from quorate.autojoin.config import read_config
 from quorate.autojoin.reconcile import ClusterError, ConflictError
 
@@ -198,3 +198,49 @@ def test_claims_are_kept_unless_told_otherwise(
     claims = claims_of(found)
     assert claims.are_kept is are_kept
     assert (claims.stateful_set, claims.replicas, claims.selector) == ("q", 3, "a=b")
+
+
+class Scaled:
+    """An API server whose StatefulSet is scaled while its claims are listed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, before: int, after: int) -> None:
+        self.replicas, self.after = before, after
+        monkeypatch.setattr(k8s, "AppsV1Api", lambda _: self)
+        monkeypatch.setattr(k8s, "CoreV1Api", lambda _: self)
+
+    async def read_namespaced_stateful_set(self, *_: object, **__: object) -> k8s.V1StatefulSet:
+        found = with_claims("Retain")
+        found.spec.replicas = self.replicas
+        return found
+
+    async def list_namespaced_pod(self, *_: object, **__: object) -> k8s.V1PodList:
+        return k8s.V1PodList(items=[])
+
+    async def read_namespaced_config_map(self, *_: object, **__: object) -> k8s.V1ConfigMap:
+        raise ApiException(status=404, reason="Not Found")
+
+    async def list_namespaced_persistent_volume_claim(self, *_: object, **__: object) -> Any:  # noqa: ANN401
+        self.replicas = self.after
+        names = [f"data-q-{each}" for each in range(6)]
+        items = [
+            k8s.V1PersistentVolumeClaim(metadata=k8s.V1ObjectMeta(name=name)) for name in names
+        ]
+        return k8s.V1PersistentVolumeClaimList(items=items)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        (3, 3, ("data-q-3", "data-q-4", "data-q-5")),
+        (3, 5, ("data-q-5",)),
+        # Those that a scale-down leaves may still vote.
+        (5, 3, ("data-q-5",)),
+    ],
+)
+async def test_a_scale_beside_the_list_of_claims(
+    monkeypatch: pytest.MonkeyPatch, before: int, after: int, left: tuple[str, ...]
+) -> None:
+    Scaled(monkeypatch, before, after)
+    server = ApiServer(None, CONFIG)
+    await server.look()
+    assert await server.left_claims() == left

@@ -9,6 +9,7 @@ from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
     HEALTHY,
     IN_STEP,
+    claims_beyond,
     claims_text,
     conditions_of,
     conditions_text,
@@ -119,6 +120,18 @@ def test_claims_are_listed_within_bounds() -> None:
     many = claims_text([f"data-q-{each}" for each in range(3, 20)])
     assert "data-q-12 and 7 more: " in many
     assert "data-q-13" not in many
+
+
+def test_claims_of_pods_that_are_wanted_are_taken_out() -> None:
+    names = [f"data-q-{each}" for each in range(3, 20)]
+    assert claims_beyond(claims_text(names[:3]), 3) == claims_text(names[:3])
+    assert claims_beyond(claims_text(names[:3]), 5) == claims_text(("data-q-5",))
+    assert claims_beyond(claims_text(names[:3]), 6) == ""
+    told = claims_beyond(claims_text(names), 12)
+    assert told.startswith("data-q-12 and 7 more: ")
+    assert claims_beyond(told, 13) == ""
+    assert claims_beyond("", 3) == ""
+    assert claims_beyond("in other words", 3) == "in other words"
 
 
 def test_a_scale_to_zero_that_has_ended_is_in_step() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -55,7 +55,7 @@ class Fake:
             raise self.fails[name]
         self.done.append((name, *what))
 
-    def _patch(self, **annotations: str) -> None:
+    def _patch(self, **annotations: Any) -> None:  # noqa: ANN401 - as of `replace`
         """As the API server does, with a new version each time."""
         assert self.found is not None
         version = str(int(self.found.version) + 1)
@@ -384,6 +384,24 @@ async def test_claims_that_are_left_are_told_once_for_each_change() -> None:
     world.claims = ()
     await operator.run()
     assert world.found.claims == ""
+    assert len([each for each in world.events if each[0] == "ClaimsKept"]) == 1
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+async def test_claims_of_pods_that_are_wanted_again_are_named_no_more(
+    is_paused: bool,  # noqa: FBT001
+) -> None:
+    world = fake(view=quorum(0, 1, 2))
+    operator = reconciler(world)
+    world.claims = ("data-q-3", "data-q-4")
+    await operator.run()
+    assert world.found is not None
+    wants = replace(desired(4), is_paused=is_paused)
+    # The new pod does not run yet, so that not all is in step.
+    world.found = replace(world.found, desired=wants, pods=pods(3, pod(3, runs=False)))
+    world.claims = ("a claim that is not looked for",)
+    await operator.run()
+    assert world.found.claims.startswith("data-q-4: ")
     assert len([each for each in world.events if each[0] == "ClaimsKept"]) == 1
 
 
