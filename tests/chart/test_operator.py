@@ -123,7 +123,7 @@ def test_it_lists_claims_only_where_they_are_kept(helm: Helm) -> None:
         found = [each for each in role["rules"] if "persistentvolumeclaims" in each["resources"]]
         return [verb for each in found for verb in each["verbs"]]
 
-    assert verbs() == ["get", "list"]
+    assert verbs() == ["list"]
     assert verbs("--set", "persistence.retention.whenScaled=Delete") == []
     assert verbs("--set", "persistence.enabled=false") == []
 
