@@ -24,6 +24,9 @@ HOLDER_SHARE: Final = 2 / 3
 # Between two renewals, and between two looks at another's.
 RENEW_SHARE: Final = 1 / 5
 LOOK_SHARE: Final = 1 / 10
+# Of what is left of its time, after a renewal that failed: each call, and the wait before the next.
+CALL_SHARE: Final = 1 / 2
+AGAIN_SHARE: Final = 1 / 10
 SOON_S: Final = 0.05
 
 
@@ -51,8 +54,9 @@ class Lease:
         # The version that another one wrote last, and when it was seen to be new.
         self._seen: tuple[str, float] = ("", 0.0)
         self._others_until_s = float("-inf")
-        # A call may not take so long that the time of the lease passes meanwhile.
-        self._timed = {"_request_timeout": min(REQUEST_TIMEOUT_S, self._duration_s / 3)}
+        self._looked_s = float("-inf")
+        self._has_failed = False
+        self._turn = 0
 
     def is_held(self) -> bool:
         """Whether this operator may act now."""
@@ -66,9 +70,25 @@ class Lease:
         return not self.is_held() and self._clock_s() < self._others_until_s
 
     @property
+    def turn(self) -> int:
+        """Counts how often it was taken from another, or from none: one may have acted before."""
+        return self._turn
+
+    @property
+    def _timed(self) -> dict[str, float]:
+        """A call may not take so long that the time of the lease passes meanwhile."""
+        longest_s = min(REQUEST_TIMEOUT_S, self._duration_s / 3)
+        if self.is_held():
+            left_s = self._held_until_s - self._clock_s()
+            longest_s = min(longest_s, max(SOON_S, left_s * CALL_SHARE))
+        return {"_request_timeout": longest_s}
+
+    @property
     def wait_s(self) -> float:
         """How long to wait until the next `renew`: until another's time is up at the latest."""
         if self.is_held():
+            if self._has_failed:
+                return max(SOON_S, (self._held_until_s - self._clock_s()) * AGAIN_SHARE)
             return self._duration_s * RENEW_SHARE
         look_s = self._duration_s * LOOK_SHARE
         left_s = self._others_until_s - self._clock_s()
@@ -76,6 +96,12 @@ class Lease:
 
     async def renew(self) -> bool:
         """Take it or keep it; False while another holds it. Raises ClusterError."""
+        self._has_failed = True
+        is_taken = await self._renew()
+        self._has_failed = not is_taken
+        return is_taken
+
+    async def _renew(self) -> bool:
         asked_s = self._clock_s()
         try:
             lease = await reach(
@@ -85,8 +111,11 @@ class Lease:
             if not error.is_missing:
                 raise
             lease = None
-        if lease is not None and not self._may_take(lease):
+        may_take = lease is None or self._may_take(lease)
+        self._looked_s = asked_s
+        if not may_take:
             return False
+        is_own = lease is not None and lease.spec.holder_identity == self._identity
         try:
             if lease is None:
                 metadata = k8s.V1ObjectMeta(name=self._name)
@@ -99,6 +128,9 @@ class Lease:
             return False
         if not self.is_held():
             log.info(f"holds the lease {self._name}")
+        # What a process of the same name has done before this one is another's.
+        if not (is_own and self._turn):
+            self._turn += 1
         self._held_until_s = asked_s + self._duration_s * HOLDER_SHARE
         return True
 
@@ -112,7 +144,8 @@ class Lease:
         before, seen_s = self._seen
         if before != version:
             self._seen = (version, now_s)
-            if before:
+            # After a longer time without a look the change may be as old as that.
+            if before and now_s - self._looked_s < duration_s:
                 self._others_until_s = now_s + duration_s
             return False
         return now_s - seen_s >= duration_s

@@ -208,15 +208,16 @@ class Operator:
 
     async def _keep_lease(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            was_held = self._lease.is_held()
+            was_held, turn = self._lease.is_held(), self._lease.turn
             try:
                 await self._lease.renew()
             except ClusterError as error:
                 log.warning(f"cannot renew the lease: {error}", extra={"repeats": "lease"})
             self._meters.lease(held=self._lease.is_held())
-            if self._lease.is_held() and not was_held:
+            if self._lease.turn != turn:
                 self._reconciler.begin()
                 self._readiness.judge(is_in_step=False)
+            if self._lease.is_held() and not was_held:
                 self._wake.set()
             await _sleep(stop, self._lease.wait_s)
 

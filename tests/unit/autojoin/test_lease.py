@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
 from quorate.autojoin.lease import Lease
-
-if TYPE_CHECKING:
-    import pytest
+from quorate.autojoin.reconcile import ClusterError
 
 
 @dataclass
@@ -158,3 +157,83 @@ async def test_no_call_takes_as_long_as_the_lease(monkeypatch: pytest.MonkeyPatc
     await one.release()
     assert asked == [5.0, 5.0]
     assert one.wait_s < 15 / 3
+
+
+async def test_a_call_that_hangs_does_not_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, _ = leases(monkeypatch, store, clock)
+    await one.renew()
+    clock.now_s += one.wait_s
+    usual_s = one.wait_s
+
+    async def hung(*_: object, _request_timeout: float) -> None:
+        clock.now_s += _request_timeout
+        raise TimeoutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "read_namespaced_lease", hung)
+        # Two in a row leave time for a third one.
+        for _ in range(2):
+            with pytest.raises(ClusterError):
+                await one.renew()
+            assert one.wait_s < usual_s
+            clock.now_s += one.wait_s
+            assert one.is_held()
+    await one.renew()
+    assert one.is_held()
+    assert one.wait_s == usual_s
+
+
+async def test_refusals_are_not_answered_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, _ = leases(monkeypatch, store, clock)
+    await one.renew()
+
+    async def refused(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(store, "read_namespaced_lease", refused)
+    tries = 0
+    while one.is_held():
+        with pytest.raises(ClusterError):
+            await one.renew()
+        tries += 1
+        clock.now_s += one.wait_s
+    assert 5 < tries < 50
+
+
+async def test_a_turn_begins_after_another_holder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    assert one.turn == 1
+    clock.now_s += 11
+    assert not one.is_held()
+    await one.renew()
+    assert one.turn == 1
+    await one.release()
+    await other.renew()
+    await other.release()
+    await one.renew()
+    assert (one.turn, other.turn) == (2, 1)
+    again, _ = leases(monkeypatch, store, clock)
+    await again.renew()
+    assert again.turn == 1
+
+
+async def test_a_change_while_it_could_not_look_is_no_renewal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    await other.renew()
+    clock.now_s += 60
+    await one.renew()
+    # The holder is dead for long by now.
+    clock.now_s += 3_540
+    await other.renew()
+    assert not other.is_held_by_another()
+    await one.renew()
+    await other.renew()
+    assert other.is_held_by_another()

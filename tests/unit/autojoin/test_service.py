@@ -180,3 +180,33 @@ async def test_it_is_ready_while_all_is_in_step(monkeypatch: pytest.MonkeyPatch)
     assert seen == [False, False, True, False]
     # One that ends is not ready.
     assert not stage.ready[-1]
+
+
+async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only another holder may have changed what this one knows."""
+    stage = Stage(monkeypatch)
+    seen = [(False, 0)]
+    renewals = [(True, 1), (False, 1), (True, 1), (False, 1), (True, 2)]
+    begun = []
+
+    async def renew(_: object) -> None:
+        seen.append(renewals.pop(0))
+        if not renewals:
+            stage.stop.set()
+
+    async def rest(_: object) -> Pass:
+        return Pass(RESTS)
+
+    async def withdraw(_: object) -> None: ...
+
+    monkeypatch.setattr(Lease, "renew", renew)
+    monkeypatch.setattr(Lease, "is_held", lambda _: seen[-1][0])
+    monkeypatch.setattr(Lease, "turn", property(lambda _: seen[-1][1]), raising=False)
+    monkeypatch.setattr(Lease, "wait_s", 0.0)
+    monkeypatch.setattr(Reconciler, "run", rest)
+    monkeypatch.setattr(Reconciler, "withdraw", withdraw)
+    monkeypatch.setattr(Reconciler, "begin", lambda _: begun.append(seen[-1][1]))
+    await stage.run(interval_ms=100)
+    assert begun == [0, 1, 2]
