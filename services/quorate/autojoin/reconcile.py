@@ -271,18 +271,20 @@ class Reconciler:
             HEALTHY: self._leader_patience.has_run_out(no_leader, now_ms),
             IN_STEP: self._patience.has_run_out(step, now_ms),
         }
-        if not isinstance(step, Wait):
-            return
+        # Without a leader both say the same, unless an action is told of instead.
+        is_same = isinstance(step, Wait) and step.why is Waiting.NO_LEADER
         for each in conditions:
-            old = before.get(each.kind)
-            is_news = old is None or old.reason != each.reason
-            # Without a leader both say the same.
-            is_twin = each.kind == HEALTHY and each.reason == step.why.value
-            if (is_news or is_late[each.kind]) and not is_twin:
-                log.info(
-                    f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason}
-                )
-                await self._cluster.event(each.reason, each.message, is_warning=is_late[each.kind])
+            kinds = (HEALTHY, IN_STEP) if is_same else (each.kind,)
+            old, is_warning = before.get(each.kind), any(is_late[kind] for kind in kinds)
+            is_news = isinstance(step, Wait) and (old is None or old.reason != each.reason)
+            if (is_same and each.kind == HEALTHY) or not (is_news or is_warning):
+                continue
+            log.info(f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason})
+            await self._cluster.event(each.reason, each.message, is_warning=is_warning)
+            # One that could not be posted is due in the next pass.
+            if is_warning:
+                for patience in (self._leader_patience, self._patience):
+                    patience.has_warned(Waiting(each.reason))
 
     async def _act(self, action: Action) -> str | None:
         """None when it is done, else why not: the next look decides what follows."""

@@ -297,6 +297,33 @@ async def test_a_leader_that_stays_away_is_a_warning_once() -> None:
     assert world.events == [("NoLeader", False), ("NoLeader", True)]
 
 
+@pytest.mark.parametrize("period", [2, 3, 100])
+async def test_a_leader_that_stays_away_beside_actions_is_a_warning_once(period: int) -> None:
+    world = fake(view=None)
+    operator = reconciler(world)
+    for turn in range(60):
+        world.now_ms = NOW_MS + turn * PATIENCE_MS // 2
+        broken = pod(2, runs=False, revision="old") if turn % period else pod(2)
+        assert world.found is not None
+        world.found = replace(world.found, pods=pods(3, broken))
+        await operator.run()
+    assert [each for each in world.events if each[1]] == [("NoLeader", True)]
+
+
+async def test_a_warning_that_could_not_be_posted_is_due_in_the_next_pass() -> None:
+    world = fake(view=quorum(0, 1))
+    operator = reconciler(world)
+    await operator.run()
+    world.now_ms += PATIENCE_MS
+    world.fails["event"] = ClusterError("no answer")
+    with pytest.raises(ClusterError):
+        await operator.run()
+    world.fails.clear()
+    for _ in range(2):
+        await operator.run()
+    assert [each for each in world.events if each[1]] == [("ObserverNotSeen", True)]
+
+
 async def test_what_only_a_person_ends_is_a_warning_at_once() -> None:
     world = fake(view=quorum(0, 1, 2), record=BootstrapRecord(ClusterId("before"), key(0)))
     await reconciler(world).run()
