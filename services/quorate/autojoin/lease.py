@@ -57,6 +57,8 @@ class Lease:
         self._looked_s = float("-inf")
         self._has_failed = False
         self._turn = 0
+        # What a process of the same name has done before this one is another's.
+        self._is_turn_due = True
 
     def is_held(self) -> bool:
         """Whether this operator may act now."""
@@ -115,7 +117,9 @@ class Lease:
         self._looked_s = asked_s
         if not may_take:
             return False
-        is_own = lease is not None and lease.spec.holder_identity == self._identity
+        # Remembered until it is taken: an answer that is lost may have been that it is.
+        if lease is None or lease.spec.holder_identity != self._identity:
+            self._is_turn_due = True
         try:
             if lease is None:
                 metadata = k8s.V1ObjectMeta(name=self._name)
@@ -128,9 +132,8 @@ class Lease:
             return False
         if not self.is_held():
             log.info(f"holds the lease {self._name}")
-        # What a process of the same name has done before this one is another's.
-        if not (is_own and self._turn):
-            self._turn += 1
+        self._turn += self._is_turn_due
+        self._is_turn_due = False
         self._held_until_s = asked_s + self._duration_s * HOLDER_SHARE
         return True
 

@@ -221,6 +221,31 @@ async def test_a_turn_begins_after_another_holder_alone(monkeypatch: pytest.Monk
     assert again.turn == 1
 
 
+async def test_a_turn_begins_after_another_holder_also_where_the_answer_was_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    clock.now_s += 11
+    await other.renew()
+    clock.now_s += 16
+    await other.renew()
+    await other.release()
+    replace = store.replace_namespaced_lease
+
+    async def unheard(*words: Any, **__: object) -> None:  # noqa: ANN401
+        await replace(*words)
+        raise TimeoutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_namespaced_lease", unheard)
+        with pytest.raises(ClusterError):
+            await one.renew()
+    assert await one.renew()
+    assert one.turn == 2
+
+
 async def test_a_change_while_it_could_not_look_is_no_renewal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
