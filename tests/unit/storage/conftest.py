@@ -55,6 +55,19 @@ class Crashed(Exception):
     """The process dies instead of making the next call to its disk."""
 
 
+def crash_after(disk: SimulatedDisk, calls: int) -> None:
+    """Let the process die at the call to its disk after so many."""
+    left = calls
+
+    def count(operation: str, path: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Crashed(operation + path)
+
+    disk.hook = count
+
+
 def at(offset: int, epoch: int) -> OffsetAndEpoch:
     return OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(offset))
 

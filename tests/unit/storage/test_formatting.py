@@ -17,7 +17,7 @@ from quorate.storage.meta import MetaProperties, read_meta
 from quorate.storage.pod_domain import PodDomain, read_pod_domain
 from quorate.storage.snapshots import SnapshotStore, read_content
 
-from .conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica
+from .conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica, crash_after
 
 META = MetaProperties(NodeId(4), ClusterId("c"), DirectoryId(b"\x04" * 16))
 JOINING = Formatting(meta=META, records=[b"metadata.version"])
@@ -58,14 +58,7 @@ def test_the_pod_of_a_directory_is_written_before_its_identity() -> None:
     domain = PodDomain(pod="q-4", service="s", namespace="ns")
     for calls in range(100):
         disk = SimulatedDisk()
-        left = [calls]
-
-        def count(operation: str, path: str, left: list[int] = left) -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Crashed(operation + path)
-
-        disk.hook = count
+        crash_after(disk, calls)
         is_done = True
         try:
             format_directory(disk, DIRECTORY, replace(JOINING, pod_domain=domain), timestamp_ms=1)
@@ -110,14 +103,7 @@ def test_a_directory_in_use_without_its_identity_is_not_formatted() -> None:
 def test_formatting_that_was_interrupted_can_be_done_again() -> None:
     for calls in range(100):
         disk = SimulatedDisk()
-        left = [calls]
-
-        def count(operation: str, path: str, left: list[int] = left) -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Crashed(operation + path)
-
-        disk.hook = count
+        crash_after(disk, calls)
         try:
             format_directory(disk, DIRECTORY, replace(JOINING, voters=THREE), timestamp_ms=1)
         except Crashed:

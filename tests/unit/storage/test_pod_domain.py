@@ -14,7 +14,7 @@ from quorate.storage.pod_domain import (
     write_pod_domain,
 )
 
-from .conftest import DIRECTORY, Crashed
+from .conftest import DIRECTORY, Crashed, crash_after
 
 PATH = f"{DIRECTORY}/pod-domain"
 OWN = PodDomain(pod="q-0", service="q-headless", namespace="ns")
@@ -50,14 +50,7 @@ def test_a_crash_while_it_is_replaced_leaves_one_of_the_two() -> None:
         disk = SimulatedDisk()
         disk.make_dirs(DIRECTORY)
         write_pod_domain(disk, DIRECTORY, OTHER)
-        left = [calls]
-
-        def count(operation: str, path: str, left: list[int] = left) -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Crashed(operation + path)
-
-        disk.hook = count
+        crash_after(disk, calls)
         try:
             write_pod_domain(disk, DIRECTORY, OWN)
         except Crashed:
