@@ -91,7 +91,7 @@ def checksums(helm: Helm, *words: str) -> tuple[str, str]:
     ],
 )
 def test_what_rolls_the_controllers_makes_new_operators(helm: Helm, change: str) -> None:
-    """The readiness of those that are there is about the pods of before."""
+    """Ready operators from before an upgrade report on the previous pods."""
     before = checksums(helm)
     after = checksums(helm, "--set", change)
 
@@ -129,7 +129,7 @@ def test_it_lists_claims_only_where_they_are_kept(helm: Helm) -> None:
 
 
 def test_controllers_that_join_by_themselves_are_restarted_when_it_comes(helm: Helm) -> None:
-    """What they read at their start says who makes them voters."""
+    """Controllers read at their start who makes them voters."""
 
     def pod(enabled: str) -> object:
         objects = helm.objects("--set", f"operator.enabled={enabled}")

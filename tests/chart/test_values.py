@@ -103,8 +103,7 @@ BAD_SENSE = [
     ),
     (
         "persistence.enabled=false,persistence.movedFrom=prod/q",
-        "persistence.movedFrom needs persistence.enabled: there is no disk that could have been"
-        " moved",
+        "persistence.movedFrom needs persistence.enabled: without it the pods keep no disks",
     ),
     (
         "persistence.movedFrom=default/q-quorate",

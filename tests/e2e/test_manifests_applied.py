@@ -47,7 +47,7 @@ def manifests(release: Release, *flags: str) -> str:
 
 
 def apply(release: Release, rendered: str) -> list[str]:
-    """What kubectl did to each object, such as `service/q-quorate created`."""
+    """The result of kubectl for each object, such as `service/q-quorate created`."""
     return release.cluster.kubectl("apply", "--filename", "-", text=rendered).splitlines()
 
 
@@ -78,7 +78,7 @@ def values_file(folder: Path, config: dict[str, int]) -> str:
 def in_force(
     cluster: Cluster, selector: str, container: str, keys: dict[str, int]
 ) -> list[dict[str, str]]:
-    """What the processes of a container say of these settings as they start."""
+    """These settings as the processes of a container log them at their start."""
     words = ("logs", "--selector", selector, "--container", container, "--tail=-1")
     lines = cluster.kubectl(*words).splitlines()
     messages = [str(json.loads(line).get("message", "")) for line in lines]

@@ -1,4 +1,4 @@
-"""What the Kubernetes API server says of a refusal, in a form that a log and an Event can hold."""
+"""The message of a refusal by the Kubernetes API server, bounded and printable."""
 
 from __future__ import annotations
 

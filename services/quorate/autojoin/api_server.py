@@ -233,7 +233,7 @@ def selector_of(found: Any) -> str:  # noqa: ANN401 - the library's objects have
 
 
 def claims_of(found: Any) -> Claims:  # noqa: ANN401
-    """What a StatefulSet says of the claims of its pods. Kubernetes keeps them unless told."""
+    """The claims of a StatefulSet's pods. Kubernetes keeps them by default."""
     spec = found.spec
     policy = spec.persistent_volume_claim_retention_policy
     when_scaled = None if policy is None else policy.when_scaled

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @named_value
 class Claims:
-    """What a StatefulSet says of the claims of its pods, which are TEMPLATE-NAME-ORDINAL."""
+    """The claims that a StatefulSet makes for its pods, named TEMPLATE-NAME-ORDINAL."""
 
     stateful_set: str = ""
     replicas: int = 0

@@ -65,9 +65,9 @@ class Lease:
         return self._clock_s() < self._held_until_s
 
     def is_held_by_another(self) -> bool:
-        """Whether another operator was seen to renew it within its time.
+        """True while this operator has seen another one renew the Lease within its duration.
 
-        The first sight of it is no renewal: its holder may be long gone.
+        The first sight of a Lease does not count: its holder may have exited long ago.
         """
         return not self.is_held() and self._clock_s() < self._others_until_s
 
@@ -87,7 +87,7 @@ class Lease:
 
     @property
     def wait_s(self) -> float:
-        """How long to wait until the next `renew`: until another's time is up at the latest."""
+        """Seconds until the next `renew`, at most until another operator's Lease expires."""
         if self.is_held():
             if self._has_failed:
                 return max(SOON_S, (self._held_until_s - self._clock_s()) * AGAIN_SHARE)

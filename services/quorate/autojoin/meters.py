@@ -79,7 +79,7 @@ class Meters:
         return self._durations.labels(self._name).time()
 
     def lease(self, *, held: bool) -> None:
-        """Whether this operator may act; one that may not waits for nothing, and sees nothing."""
+        """Record if this operator holds the Lease, and clear the gauges of a standby."""
         self._holds.labels(self._name).set(held)
         if not held:
             for reason in Waiting:

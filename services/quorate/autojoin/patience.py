@@ -1,4 +1,4 @@
-"""How long a reason to wait is normal progress, before a person should look.
+"""Turns a wait that lasts too long into one Warning for a person.
 
 Every scaling and every roll waits for something; a Warning is for what does not pass by itself.
 Reasons that take turns, or give way to an action every few passes, do not pass either.

@@ -145,7 +145,7 @@ class PodQuorum:
 
 
 async def _why_unresolved(host: str) -> str:
-    """Why a name has no address, as a call that failed may not say; empty where it has one."""
+    """The reason that a name does not resolve, or an empty string if it does."""
     try:
         await RESOLVER.resolve(host, limit_s=LOOKUP_S)
     except NameLookupError as error:

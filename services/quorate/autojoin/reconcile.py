@@ -142,7 +142,7 @@ class Pass:
 
     @property
     def is_in_step(self) -> bool:
-        """Whether the pass found nothing left to do, in the quorum and in its pods."""
+        """True if the pass found the voters and their pods in step."""
         return self.decision is not None and self.decision.is_in_step and self.error is None
 
 

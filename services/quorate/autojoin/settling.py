@@ -1,4 +1,4 @@
-"""What a quorum whose voters are as they should be still lacks: its pods may not be.
+"""Finds the pods that are not yet in step although the voters are.
 
 A member is in step when its pod runs in the current revision and is ready, and what was deleted has
 ended. Until then the operator has nothing to do, and the StatefulSet is not what it is to be.

@@ -133,5 +133,5 @@ class NextStep:
 
     @property
     def is_in_step(self) -> bool:
-        """Whether voters and pods are as the StatefulSet wants them."""
+        """True if voters and pods are as the StatefulSet wants them."""
         return isinstance(self.step, Wait) and all(each.why in AT_REST for each in self.waits)

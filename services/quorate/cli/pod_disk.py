@@ -146,8 +146,8 @@ class PodDisk:
         if not self._arguments.moved_from:
             raise CommandError(
                 f"{said}: a copy of that disk would vote and acknowledge in the quorum of the"
-                " original. If it is no copy but was moved, and the original is gone for good, say"
-                f" so with {MOVED_FLAG} {known.namespace}/{name} (persistence.movedFrom of the"
+                " original. If the disk was moved, not copied, and the original is gone for good,"
+                f" say so with {MOVED_FLAG} {known.namespace}/{name} (persistence.movedFrom of the"
                 " chart). docs/kubernetes.md says how to make a copy that is a quorum of its own"
             )
         origin = _origin(self._arguments.moved_from)
@@ -210,7 +210,7 @@ class PodDisk:
         )
 
     def _not_absent(self, servers: list[Address]) -> list[Answer]:
-        """What keeps the names from being absent for sure."""
+        """The answers that do not prove a name absent."""
         endpoint = self._config.endpoints[0]
         kind = kind_for(self._arguments, [self._config])
         answers = ask_for_leader(servers, self._arguments.cluster_id, kind)

@@ -3,10 +3,9 @@
 A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
 twice that it has never known a leader, or refuses the connection or provably does not exist for
 longer. A name proves that only while DNS knows the service of the pods, which has this pod. The
-record is
-created before the directory is formatted, so before the new quorum can acknowledge anything. It
-names the directory id that this disk has noted beforehand (`storage.founding`): after a crash at
-any step the disk that began goes on, and every other one joins.
+record is created before the directory is formatted, so before the new quorum can acknowledge
+anything. It names the directory id that this disk has noted beforehand (`storage.founding`): after
+a crash at any step the disk that began goes on, and every other one joins.
 
 What cannot be told is asked again for a while, and ends with status 1: kubelet tries again. A disk
 that joins is always safe, and a formatted one is left alone.

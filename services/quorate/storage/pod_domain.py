@@ -3,7 +3,7 @@
 A copy of a disk is a voter of the quorum of its original: what the log says of the other voters
 leads there. Nothing else on the disk tells the two apart, but on Kubernetes they are mounted by
 pods of different names. Pod and namespace count. The service may be renamed, and the domain of
-the cluster is no part of it, because an upgrade may change it. It lies beside meta.properties,
+the cluster is left out, because an upgrade may change it. It lies beside meta.properties,
 which stays as Kafka writes it.
 """
 
@@ -63,7 +63,7 @@ def read_pod_domain(fs: FileSystem, metadata_log_dir: str) -> PodDomain | None:
     except ValueError as error:
         raise StorageError(
             f"{path}: malformed ({error}). It names the pod of this disk, so that no copy of it"
-            " runs beside the original. If this disk is no copy, remove the file in a rescue pod"
+            " runs beside the original. If this disk is not a copy, remove the file in a rescue pod"
             " (docs/kubernetes.md): the next start writes it"
         ) from error
 

@@ -209,6 +209,6 @@ def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
     remove_durably(fs, f"{directory}/{layout.HEALING}")
     # An operator who recovers a quorum has decided which one is right.
     remove_durably(fs, f"{directory}/{layout.RIVAL}")
-    # It is the pod of the old directory id. Under the new one this is no copy of any disk.
+    # The file names the pod of the old directory id. With a new id the directory is not a copy.
     remove_durably(fs, f"{directory}/{layout.POD_DOMAIN}")
     write_meta(fs, f"{directory}/{layout.META_PROPERTIES}", after)

@@ -1,4 +1,4 @@
-"""Which claims are those of pods that were scaled away."""
+"""Claims of pods that were scaled away, among others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which waits are worth a warning, and when."""
+"""Waits that become a Warning, and those that do not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_others_are_as_they_should_be(why: Waiting) -> None:
     assert not patience.has_run_out(wait(why), 100 * PATIENCE_MS)
 
 
-def test_another_wait_begins_anew() -> None:
+def test_another_wait_starts_over() -> None:
     patience = Patience()
     patience.has_run_out(wait(Waiting.POD_SILENT), 0)
     patience.has_run_out(wait(Waiting.OBSERVER_LAGS), PATIENCE_MS)
@@ -48,7 +48,7 @@ def test_another_wait_begins_anew() -> None:
     assert patience.has_run_out(wait(Waiting.POD_SILENT), 2 * PATIENCE_MS)
 
 
-def test_a_clock_that_goes_back_begins_it_anew() -> None:
+def test_a_clock_that_goes_back_starts_it_over() -> None:
     patience = Patience()
     patience.has_run_out(wait(Waiting.POD_SILENT), 10 * PATIENCE_MS)
     assert not patience.has_run_out(wait(Waiting.POD_SILENT), 0)

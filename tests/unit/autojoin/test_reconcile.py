@@ -380,7 +380,7 @@ async def test_one_that_begins_trusts_nothing_that_was_told_before() -> None:
 
 
 async def test_one_that_takes_over_notes_in_its_first_pass() -> None:
-    """What it takes back changes the version that the note has to name."""
+    """Taking something back changes the version that the note has to name."""
     world = fake(view=quorum(0, 1, 2))
     await reconciler(world).run()
     assert world.found is not None

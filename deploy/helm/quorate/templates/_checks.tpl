@@ -29,7 +29,7 @@
 {{- end -}}
 {{- $own := printf "%s/%s" $.Release.Namespace (include "quorate.fullname" $) -}}
 {{- if not $.Values.persistence.enabled -}}
-{{- $wrong = append $wrong "persistence.movedFrom needs persistence.enabled: there is no disk that could have been moved" -}}
+{{- $wrong = append $wrong "persistence.movedFrom needs persistence.enabled: without it the pods keep no disks" -}}
 {{- else if eq . $own -}}
 {{- $wrong = append $wrong (printf "persistence.movedFrom is %s, which is this StatefulSet itself: take it out, its disks need none" .) -}}
 {{- else if not $hasId -}}
