@@ -30,7 +30,8 @@ PAUSED: Final = "quorate/paused"
 MEMORY: Final = "quorate/memory"
 CONDITIONS: Final = "quorate/conditions"
 CLAIMS: Final = "quorate/claims"
-# The pod template of the release that wrote the StatefulSet.
+# The checksum of the pod template: of the release that wrote the StatefulSet, and of the operator
+# that holds the Lease.
 TEMPLATE: Final = "quorate/template"
 REVISION: Final = "controller-revision-hash"
 COMPONENT: Final = "quorate-autojoin"
@@ -256,7 +257,8 @@ def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
     strategy = spec.update_strategy.type if spec.update_strategy is not None else None
     is_current = (status.observed_generation or 0) >= (metadata.generation or 0)
     notes = metadata.annotations or {}
-    is_of_release = config.template in ("", notes.get(TEMPLATE, ""))
+    template = notes.get(TEMPLATE, "")
+    is_of_release = config.template in ("", template)
     return Desired(
         stateful_set=metadata.name,
         replicas=1 if spec.replicas is None else spec.replicas,
@@ -267,6 +269,7 @@ def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
         is_going=metadata.deletion_timestamp is not None,
         fetch_timeout_ms=config.fetch_timeout_ms,
         ghost_delay_ms=config.ghost_delay_ms,
+        template=template,
     )
 
 

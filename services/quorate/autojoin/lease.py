@@ -3,17 +3,21 @@
 A holder that does not renew loses it after its time, measured by the others' own clocks from when
 they saw it change; the holder itself stops acting after two thirds of that. The Lease is one gate
 of several: the leader does one change at a time, and changes of pods name what was seen.
+
+Annotations of the Lease name the pod template that the holder's release has, and the one of a
+standby that differs from it. A holder whose StatefulSet has the template of that standby gives way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kubernetes.aio import client as k8s
 
-from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, reach
+from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, TEMPLATE, reach
 from quorate.autojoin.reconcile import ClusterError, ConflictError
 
 if TYPE_CHECKING:
@@ -28,6 +32,10 @@ LOOK_SHARE: Final = 1 / 10
 CALL_SHARE: Final = 1 / 2
 AGAIN_SHARE: Final = 1 / 10
 SOON_S: Final = 0.05
+# After it has given way: time for several looks of others.
+BACK_SHARE: Final = 1 / 3
+# The template of an operator that stands by and differs from the holder's.
+STANDBY: Final = "quorate/standby"
 
 
 class Lease:
@@ -41,19 +49,25 @@ class Lease:
         namespace: str,
         identity: str,
         duration_ms: int,
+        template: str,
         clock_s: Callable[[], float],
     ) -> None:
-        """`clock_s` is monotonic."""
+        """`clock_s` is monotonic; `template` is the checksum that the operator's release has."""
         self._api = k8s.CoordinationV1Api(api)
         self._name = name
         self._namespace = namespace
         self._identity = identity
         self._duration_s = duration_ms / 1000
+        self._template = template
         self._clock_s = clock_s
         self._held_until_s = float("-inf")
-        # The version that another one wrote last, and when it was seen to be new.
-        self._seen: tuple[str, float] = ("", 0.0)
+        # What another one wrote last, and when it was seen to be new.
+        self._seen: tuple[object, float] = (None, 0.0)
         self._others_until_s = float("-inf")
+        self._is_holder_alike = False
+        self._standby_template: str | None = None
+        self._gives_way = False
+        self._back_until_s = float("-inf")
         self._looked_s = float("-inf")
         self._has_failed = False
         self._turn = 0
@@ -67,9 +81,21 @@ class Lease:
     def is_held_by_another(self) -> bool:
         """True while this operator has seen another one renew the Lease within its duration.
 
-        The first sight of a Lease does not count: its holder may have exited long ago.
+        The first sight of a Lease does not count: its holder may have exited long ago. Neither does
+        a holder whose release has another template.
         """
-        return not self.is_held() and self._clock_s() < self._others_until_s
+        is_alive = self._clock_s() < self._others_until_s
+        return is_alive and self._is_holder_alike and not self.is_held()
+
+    def is_awaited_by(self, template: str) -> bool:
+        """True if an operator with this template, which is not the holder's own, stands by."""
+        return template != self._template and template == self._standby_template
+
+    def give_way(self) -> None:
+        """Act no longer; the next `renew` frees the Lease, and leaves others time to take it."""
+        log.info(f"gives the lease {self._name} to the operator of the StatefulSet's release")
+        self._held_until_s = float("-inf")
+        self._gives_way = True
 
     @property
     def turn(self) -> int:
@@ -113,22 +139,32 @@ class Lease:
             if not error.is_missing:
                 raise
             lease = None
+        if self._gives_way:
+            await self._free(lease)
+            return False
         may_take = lease is None or self._may_take(lease)
         self._looked_s = asked_s
         if not may_take:
+            if lease is not None:
+                await self._stand_by(lease)
             return False
         # Remembered until it is taken: an answer that is lost may have been that it is.
         if lease is None or lease.spec.holder_identity != self._identity:
             self._is_turn_due = True
         try:
             if lease is None:
-                metadata = k8s.V1ObjectMeta(name=self._name)
+                notes = {TEMPLATE: self._template}
+                metadata = k8s.V1ObjectMeta(name=self._name, annotations=notes)
                 body = k8s.V1Lease(metadata=metadata, spec=self._spec(self._identity))
                 await reach(self._api.create_namespaced_lease(self._namespace, body, **self._timed))
             else:
+                self._standby_template = self._note(lease)
                 lease.spec = self._spec(self._identity)
                 await self._replace(lease)
         except ConflictError:
+            return False
+        if self._gives_way:
+            # It was told to while the call was on its way.
             return False
         if not self.is_held():
             log.info(f"holds the lease {self._name}")
@@ -141,21 +177,52 @@ class Lease:
         holder = lease.spec.holder_identity or ""
         if holder in ("", self._identity):
             self._others_until_s = float("-inf")
-            return True
-        version, now_s = lease.metadata.resource_version, self._clock_s()
+            return bool(holder) or self._clock_s() >= self._back_until_s
+        # The version of the Lease changes also where a standby writes its template down.
+        renewed, now_s = (holder, lease.spec.renew_time), self._clock_s()
         duration_s = max(self._duration_s, float(lease.spec.lease_duration_seconds or 0))
         before, seen_s = self._seen
-        if before != version:
-            self._seen = (version, now_s)
+        if before != renewed:
+            self._seen = (renewed, now_s)
             # After a longer time without a look the change may be as old as that.
-            if before and now_s - self._looked_s < duration_s:
+            if before is not None and now_s - self._looked_s < duration_s:
                 self._others_until_s = now_s + duration_s
             return False
         return now_s - seen_s >= duration_s
 
+    async def _stand_by(self, lease: k8s.V1Lease) -> None:
+        """Compare templates with the holder, and write the own one down where it is another."""
+        notes = lease.metadata.annotations or {}
+        # An operator that writes no template down gives way to none.
+        self._is_holder_alike = notes.get(TEMPLATE, self._template) == self._template
+        if not self._is_holder_alike and notes.get(STANDBY) != self._template:
+            lease.metadata.annotations = {**notes, STANDBY: self._template}
+            with contextlib.suppress(ConflictError):
+                await self._replace(lease)
+
+    def _note(self, lease: k8s.V1Lease) -> str | None:
+        """Write the own template down; the template of an operator that stands by."""
+        notes = {**(lease.metadata.annotations or {}), TEMPLATE: self._template}
+        if lease.spec.holder_identity != self._identity:
+            # It was meant for the holder before, and its operator may have ended.
+            notes.pop(STANDBY, None)
+        lease.metadata.annotations = notes
+        return notes.get(STANDBY)
+
+    async def _free(self, lease: k8s.V1Lease | None) -> None:
+        try:
+            if lease is not None and lease.spec.holder_identity == self._identity:
+                lease.spec = self._spec("")
+                await self._replace(lease)
+        except ConflictError:
+            # A standby has written its template down: look again.
+            return
+        self._gives_way = False
+        self._back_until_s = self._clock_s() + self._duration_s * BACK_SHARE
+
     async def release(self) -> None:
         """Let the next one begin at once. Raises ClusterError."""
-        if not self.is_held():
+        if not (self.is_held() or self._gives_way):
             return
         self._held_until_s = float("-inf")
         lease = await reach(

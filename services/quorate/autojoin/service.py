@@ -148,6 +148,7 @@ class Operator:
             namespace=config.namespace,
             identity=config.identity,
             duration_ms=config.lease_ms,
+            template=config.template,
             clock_s=time.monotonic,
         )
         self._readiness = Readiness(
@@ -266,6 +267,9 @@ class Operator:
         # It may have been lost during the pass: what one sees that stands by is no news.
         self._meters.lease(held=self._lease.is_held())
         self._readiness.judge(is_in_step=done.is_in_step)
+        wanted = None if done.desired is None else done.desired.template
+        if wanted is not None and self._lease.is_held() and self._lease.is_awaited_by(wanted):
+            self._lease.give_way()
         return done.has_acted if done.error is None else None
 
 

@@ -38,6 +38,8 @@ class Desired:
     is_going: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     ghost_delay_ms: int = GHOST_DELAY_MS
+    # The checksum of the pods that its release wrote; empty where none is written down.
+    template: str = ""
 
 
 @named_value

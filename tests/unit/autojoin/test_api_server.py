@@ -168,6 +168,7 @@ def test_a_form_of_another_release_is_not_observed() -> None:
     assert not desired_of(found, config).is_observed
     # Whoever rolls, the pods follow the StatefulSet that is there.
     assert desired_of(found, config).rolls
+    assert desired_of(found, config).template == "a"
     found.metadata.annotations[TEMPLATE] = "b"
     assert desired_of(found, config).is_observed
 

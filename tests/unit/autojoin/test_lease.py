@@ -53,15 +53,27 @@ class Clock:
         return self.now_s
 
 
-def leases(monkeypatch: pytest.MonkeyPatch, store: Store, clock: Clock) -> tuple[Lease, Lease]:
+def leases(
+    monkeypatch: pytest.MonkeyPatch,
+    store: Store,
+    clock: Clock,
+    *,
+    templates: tuple[str, ...] = ("t", "t"),
+) -> list[Lease]:
+    """A Lease for each template, with the identities a, b, and so on."""
     monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: store)
-
-    def lease(identity: str) -> Lease:
-        return Lease(
-            None, name="l", namespace="ns", identity=identity, duration_ms=15_000, clock_s=clock
+    return [
+        Lease(
+            None,
+            name="l",
+            namespace="ns",
+            identity=identity,
+            duration_ms=15_000,
+            template=template,
+            clock_s=clock,
         )
-
-    return lease("a"), lease("b")
+        for identity, template in zip("abc", templates, strict=False)
+    ]
 
 
 async def test_the_first_has_it_while_it_renews(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,3 +274,141 @@ async def test_a_change_while_it_could_not_look_is_no_renewal(
     await one.renew()
     await other.renew()
     assert other.is_held_by_another()
+
+
+async def test_a_holder_gives_way_to_a_standby_of_the_new_template(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, alike, new = leases(monkeypatch, store, clock, templates=("1", "1", "2"))
+    await old.renew()
+    for standby in (alike, new):
+        await standby.renew()
+    assert not old.is_awaited_by("2")
+    await old.renew()
+    assert old.is_awaited_by("2")
+    assert not old.is_awaited_by("1")
+    assert not old.is_awaited_by("3")
+
+    old.give_way()
+    assert not old.is_held()
+    assert not await new.renew()
+    assert not await old.renew()
+    assert not await old.renew()
+    assert await new.renew()
+    assert not new.is_awaited_by("1")
+    assert not await old.renew()
+
+
+async def test_a_standby_knows_a_holder_of_another_template_from_one_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, alike, new = leases(monkeypatch, store, clock, templates=("1", "1", "2"))
+    for _ in range(3):
+        for each in (old, alike, new):
+            await each.renew()
+    assert alike.is_held_by_another()
+    assert not new.is_held_by_another()
+
+
+async def test_one_that_gave_way_goes_on_where_none_takes_the_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    for _ in range(2):
+        await old.renew()
+        await new.renew()
+    # The one that stands by has ended before it is given the Lease.
+    await old.renew()
+    old.give_way()
+    gave_s = clock.now_s
+    while not await old.renew():
+        clock.now_s += old.wait_s
+    assert 3 < clock.now_s - gave_s < 15
+    # It does not give way to that one again.
+    await old.renew()
+    assert not old.is_awaited_by("2")
+    assert old.turn == 2
+
+
+async def test_standbys_that_write_do_not_keep_a_dead_holder_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    dead, two, three = leases(monkeypatch, store, clock, templates=("1", "2", "3"))
+    await dead.renew()
+    lost_s = clock.now_s
+    # Each writes its own template over that of the other one.
+    while not (await two.renew() or await three.renew()):
+        clock.now_s += 1
+    assert 15 <= clock.now_s - lost_s <= 16
+
+
+async def test_a_renewal_on_its_way_takes_nothing_back_that_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    replace = store.replace_namespaced_lease
+
+    async def slow(*words: Any, **__: object) -> None:  # noqa: ANN401
+        await replace(*words)
+        old.give_way()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_namespaced_lease", slow)
+        assert not await old.renew()
+    assert not old.is_held()
+    assert not await old.renew()
+    assert await new.renew()
+
+
+async def test_a_lease_that_was_given_but_not_freed_is_released_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    old.give_way()
+    await old.release()
+    assert await new.renew()
+
+
+async def test_a_standby_that_writes_at_that_moment_does_not_end_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    old.give_way()
+    read = store.read_namespaced_lease
+
+    async def early(*_: object, **__: object) -> Any:  # noqa: ANN401
+        seen = await read()
+        monkeypatch.setattr(store, "read_namespaced_lease", read)
+        await new.renew()
+        return seen
+
+    monkeypatch.setattr(store, "read_namespaced_lease", early)
+    assert not await old.renew()
+    assert not await new.renew()
+    assert not await old.renew()
+    assert await new.renew()
+
+
+async def test_a_holder_that_writes_no_template_down_counts_as_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release from before gives way to none: its pods end where the new ones are ready."""
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    for _ in range(2):
+        await old.renew()
+        assert store.lease is not None
+        store.lease.metadata.annotations = None
+        await new.renew()
+        assert store.lease.metadata.annotations is None
+    assert new.is_held_by_another()

@@ -96,3 +96,16 @@ async def test_a_standby_that_takes_over_has_no_verdict_yet(
     await one.release()
     assert await other.renew()
     assert not ready.is_ready()
+
+
+async def test_a_standby_is_not_ready_beside_a_holder_of_another_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Helm would take the end of the roll for reached while the old operator has it to do."""
+    clock = Clock()
+    old, new = leases(monkeypatch, Store(), clock, templates=("1", "2"))
+    ready = readiness(new, clock)
+    for _ in range(3):
+        await old.renew()
+        await new.renew()
+        assert not ready.is_ready()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from kubernetes.aio import client as k8s
 from quorate.autojoin import service
 from quorate.autojoin.config import read_config
 from quorate.autojoin.decision import decide
-from quorate.autojoin.lease import Lease
+from quorate.autojoin.lease import STANDBY, Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
 from tests.unit.autojoin.looks import desired, look, pods, quorum
@@ -76,8 +77,9 @@ class Stage:
             raise done
         return done
 
-    async def run(self, *, interval_ms: int) -> None:
+    async def run(self, *, interval_ms: int, **more: str) -> None:
         properties = {"autojoin.statefulset": "q", "autojoin.identity": "me"}
+        properties |= {f"autojoin.{key}": value for key, value in more.items()}
         properties["autojoin.interval.ms"] = str(interval_ms)
         config = read_config(properties, {}, namespace="ns")
         operator = service.Operator(config, None, None, self.meters, self.show_ready)
@@ -210,3 +212,30 @@ async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
     monkeypatch.setattr(Reconciler, "begin", lambda _: begun.append(seen[-1][1]))
     await stage.run(interval_ms=100)
     assert begun == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("template", "holders"),
+    [("new", ["me", "", "me", ""]), ("old", ["me", ""]), ("third", ["me", ""])],
+)
+async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_release(
+    monkeypatch: pytest.MonkeyPatch, template: str, holders: list[str]
+) -> None:
+    found = replace(desired(3), template=template)
+    stage = Stage(monkeypatch, Pass(RESTS, desired=found), Pass(RESTS, desired=found))
+    store = stage.store
+    spec = k8s.V1LeaseSpec(holder_identity="me", lease_duration_seconds=1)
+    # The standby has ended since it wrote this.
+    metadata = k8s.V1ObjectMeta(name="l", resource_version="0", annotations={STANDBY: "new"})
+    store.lease = k8s.V1Lease(metadata=metadata, spec=spec)
+    seen: list[str] = []
+    keep = store.replace_namespaced_lease
+
+    async def noted(name: str, namespace: str, lease: k8s.V1Lease, **_: object) -> None:
+        await keep(name, namespace, lease)
+        if seen[-1:] != [lease.spec.holder_identity]:
+            seen.append(lease.spec.holder_identity)
+
+    monkeypatch.setattr(store, "replace_namespaced_lease", noted)
+    await stage.run(interval_ms=100, template="old", **{"lease.ms": "1000"})
+    assert seen == holders
