@@ -136,7 +136,8 @@ def test_no_key_is_there_twice(helm: Helm) -> None:
         *("--set", "topologySpreadConstraints[0].labelSelector.matchLabels.own=x"),
     )
 
-    assert text.count("team: a") == 1
+    # The controllers have a monitor, and the operator.
+    assert text.count("team: a") == 2
     assert text.count("default-container") == 1
     assert text.count("own: x") == 1
     constraint = text.partition("topologySpreadConstraints:")[2].partition("initContainers:")[0]

@@ -275,7 +275,7 @@ TRACED = ("tracing.enabled=true", "tracing.endpoint=http://jaeger:4317", "tracin
 
 def test_all_three_services_are_told_where_spans_go(helm: Helm) -> None:
     words = [word for value in TRACED for word in ("--set", value)]
-    objects = helm.objects("--set", "operator.enabled=true", *words)
+    objects = helm.objects(*words)
 
     deployment = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     for service in (container(objects, "controller"), container(objects, "admin"), deployment):
@@ -292,7 +292,7 @@ def test_all_three_services_are_told_where_spans_go(helm: Helm) -> None:
 
 
 def test_without_tracing_nobody_is_told_anything_of_it(helm: Helm) -> None:
-    assert "OTEL" not in helm.render("--set", "operator.enabled=true")
+    assert "OTEL" not in helm.render()
 
 
 def metrics_of(text: str) -> set[str]:
@@ -336,7 +336,7 @@ def test_every_alert_has_a_runbook_with_four_parts(helm: Helm) -> None:
 
 
 def test_without_an_operator_controllers_join_and_roll_by_themselves(helm: Helm) -> None:
-    objects = helm.objects()
+    objects = helm.objects("--set", "operator.enabled=false")
 
     assert one(objects, "StatefulSet")["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
     settings = one(objects, "ConfigMap", "q-quorate")["data"]["controller.properties"]
@@ -345,7 +345,7 @@ def test_without_an_operator_controllers_join_and_roll_by_themselves(helm: Helm)
 
 
 def test_an_operator_alone_changes_the_voters_and_rolls_pods(helm: Helm) -> None:
-    objects = helm.objects("--set", "operator.enabled=true")
+    objects = helm.objects()
 
     assert one(objects, "StatefulSet")["spec"]["updateStrategy"] == {"type": "OnDelete"}
     settings = one(objects, "ConfigMap", "q-quorate")["data"]["controller.properties"]
@@ -359,7 +359,7 @@ def test_an_operator_alone_changes_the_voters_and_rolls_pods(helm: Helm) -> None
 
 
 def test_the_operator_may_change_only_what_is_its_own(helm: Helm) -> None:
-    role = one(helm.objects("--set", "operator.enabled=true"), "Role", "q-quorate-autojoin")
+    role = one(helm.objects(), "Role", "q-quorate-autojoin")
 
     allowed = {
         (resource, verb): rule.get("resourceNames")

@@ -11,7 +11,6 @@ from tests.chart.rendering import Helm, one
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ON = ("--set", "operator.enabled=true")
 CONTROLLERS = (
     *("--set", "nodeSelector.pool=quorate,priorityClassName=important"),
     *("--set", "tolerations[0].key=dedicated,tolerations[0].operator=Exists"),
@@ -19,7 +18,7 @@ CONTROLLERS = (
 
 
 def template(helm: Helm, *words: str) -> Mapping[str, Any]:
-    found: dict[str, Any] = one(helm.objects(*ON, *words), "Deployment")["spec"]["template"]
+    found: dict[str, Any] = one(helm.objects(*words), "Deployment")["spec"]["template"]
     return found
 
 
@@ -52,7 +51,7 @@ def test_it_runs_where_the_controllers_do_unless_told_otherwise(helm: Helm) -> N
 
 
 def test_two_of_it_keep_to_two_nodes(helm: Helm) -> None:
-    deployment = one(helm.objects(*ON), "Deployment")["spec"]
+    deployment = one(helm.objects(), "Deployment")["spec"]
 
     assert deployment["replicas"] == 2
     affinity = template(helm)["spec"]["affinity"]
@@ -72,7 +71,7 @@ def test_its_pod_has_labels_and_annotations_of_its_own(helm: Helm) -> None:
 
 def checksums(helm: Helm, *words: str) -> tuple[str, str]:
     """Of the controllers' pods: as the StatefulSet has it, and as the operator is told."""
-    objects = helm.objects(*ON, *words)
+    objects = helm.objects(*words)
     annotations = one(objects, "StatefulSet")["metadata"]["annotations"]
     pod = one(objects, "Deployment")["spec"]["template"]["spec"]
     told = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
@@ -107,10 +106,12 @@ def test_what_rolls_no_controller_leaves_the_operators_alone(helm: Helm, change:
     assert checksums(helm, "--set", change) == checksums(helm)
 
 
-def test_none_of_the_operators_of_before_counts_as_available(helm: Helm) -> None:
-    deployment = one(helm.objects(*ON), "Deployment")["spec"]
+def test_new_operators_begin_beside_old_ones_and_all_of_them_have_to_be_ready(helm: Helm) -> None:
+    """With Recreate none would begin while an old one is on a node that died."""
+    deployment = one(helm.objects(), "Deployment")["spec"]
 
-    assert deployment["strategy"] == {"type": "Recreate"}
+    rolling = {"maxSurge": "100%", "maxUnavailable": 0}
+    assert deployment["strategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling}
     # Its pods are ready at the end of the roll, for which ten minutes, the default, may not do.
     assert deployment["progressDeadlineSeconds"] == 3600
     probe = deployment["template"]["spec"]["containers"][0]["readinessProbe"]
@@ -119,7 +120,7 @@ def test_none_of_the_operators_of_before_counts_as_available(helm: Helm) -> None
 
 def test_it_lists_claims_only_where_they_are_kept(helm: Helm) -> None:
     def verbs(*words: str) -> list[str]:
-        role = one(helm.objects(*ON, *words), "Role", "q-quorate-autojoin")
+        role = one(helm.objects(*words), "Role", "q-quorate-autojoin")
         found = [each for each in role["rules"] if "persistentvolumeclaims" in each["resources"]]
         return [verb for each in found for verb in each["verbs"]]
 

@@ -58,7 +58,9 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def rendered(helm: Helm) -> list[dict[str, Any]]:
-    return helm.objects("--values", CHART / "ci" / "tls-values.yaml")
+    """Controllers that join by themselves: no operator of this StatefulSet runs."""
+    values = CHART / "ci" / "tls-values.yaml"
+    return helm.objects("--values", values, "--set", "operator.enabled=false")
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +222,7 @@ def test_the_operator_asks_every_pod_and_finds_the_leader(
 ) -> None:
     del rendered
     values = CHART / "ci" / "tls-values.yaml"
-    objects = helm.objects("--values", values, "--set", "operator.enabled=true")
+    objects = helm.objects("--values", values)
     deployment = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     told = pods.environment(0, deployment["env"])
 

@@ -230,7 +230,7 @@ def test_the_notes_fit_what_was_installed(helm: Helm, tmp_path: Path, values: Pa
     text = notes(helm, tmp_path, "--values", values)
     told = yaml.safe_load(values.read_text())
 
-    has_operator = told.get("operator", {}).get("enabled", False)
+    has_operator = told.get("operator", {}).get("enabled", True)
     # kubectl follows the rollout of no set whose pods an operator deletes.
     assert ("rollout status statefulset/" in text) is not has_operator
     assert ("-autojoin --timeout" in text) is has_operator

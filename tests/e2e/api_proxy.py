@@ -21,6 +21,7 @@ ANSWER_WITHIN_S: Final = 60.0
 STOPS_WITHIN_S: Final = 10.0
 # Kinds outside the core group.
 GROUPS: Final = {
+    "leases": "/apis/coordination.k8s.io/v1",
     "statefulsets": "/apis/apps/v1",
     "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
 }

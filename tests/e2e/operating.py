@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
-ENABLED = "operator.enabled=true"
 # For tests of what controllers and their hooks do by themselves.
 DISABLED = "operator.enabled=false"
 
@@ -43,8 +42,19 @@ class Operator:
 
     def acting(self) -> str:
         """The pod that holds the Lease."""
-        name = "jsonpath={.spec.holderIdentity}"
-        return self.release.cluster.kubectl("get", "lease", self.deployment, "--output", name)
+        return str(self._lease()["spec"]["holderIdentity"])
+
+    def _lease(self) -> dict[str, Any]:
+        return self.release.cluster.get("leases", self.deployment)
+
+    def is_of_release(self) -> bool:
+        """True if the one that acts came with the newest form of the StatefulSet."""
+        key = "quorate/template"
+        acting, wanted = (
+            found["metadata"].get("annotations", {}).get(key)
+            for found in (self._lease(), self.release.stateful_set())
+        )
+        return acting is not None and bool(acting == wanted)
 
     def conditions(self) -> dict[str, tuple[bool, str]]:
         """Status and reason of each condition."""
@@ -102,7 +112,7 @@ class Operator:
 
 def installed(cluster: Cluster, *values: str, name: str = "q") -> tuple[Release, Operator]:
     """A release of three controllers with an operator, at rest."""
-    release = cluster.release(name, ENABLED, *values)
+    release = cluster.release(name, *values)
     operator = Operator(release)
     release.install()
     operator.await_rest(0, 1, 2)

@@ -12,7 +12,7 @@ import yaml
 
 from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator
+from tests.e2e.operating import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +100,7 @@ def free_bytes(release: Release) -> float:
 
 
 def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, nodes: Nodes) -> None:
-    release = cluster.release("q", ENABLED)
+    release = cluster.release("q")
     with small_disk(release, nodes) as make_room:
         operator = Operator(release)
         release.install()

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.nodes import only_schedulable, spread
+from tests.e2e.operating import DISABLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def leader_by(cluster: Cluster, release: Release, ordinal: int) -> tuple[int, in
 
 
 def test_the_founding_is_recorded_without_an_operator(cluster: Cluster) -> None:
-    release = cluster.release("q")
+    release = cluster.release("q", DISABLED)
     release.install()
     release.await_voters(0, 1, 2)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator
+from tests.e2e.operating import Operator
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LIFECYCLE = "/spec/template/spec/containers/0/lifecycle"
 
 
 def test_a_ghost_is_removed_after_a_minute(cluster: Cluster) -> None:
-    release = cluster.release("q", ENABLED, "replicaCount=4")
+    release = cluster.release("q", "replicaCount=4")
     operator = Operator(release)
     release.install()
     operator.await_rest(0, 1, 2, 3)

@@ -13,7 +13,7 @@ from tests.chart.rendering import ALONE, CLUSTER_ID, VERSION
 from tests.e2e.cluster import CHART, READY_WITHIN_S, wait_for
 from tests.e2e.commands import CommandFailedError
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator
+from tests.e2e.operating import DISABLED, Operator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,7 @@ def test_the_second_apply_changes_nothing_and_a_third_one_rolls(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     """The cluster id is told, the number is left out, and further settings have ten digits."""
-    release = cluster.release("q", "replicaCount=null", ENABLED)
+    release = cluster.release("q", "replicaCount=null")
     operator = Operator(release)
     flags = (*OFFLINE, "--values", values_file(tmp_path, {}))
     made = apply(release, manifests(release, *flags))
@@ -148,7 +148,7 @@ def test_the_second_apply_changes_nothing_and_a_third_one_rolls(
 
 def test_without_a_cluster_id_the_cluster_is_asked(cluster: Cluster) -> None:
     """Helm draws an id the first time, and reads it and the number of controllers after that."""
-    release = cluster.release("q", "operator.enabled=false")
+    release = cluster.release("q", DISABLED)
     with pytest.raises(CommandFailedError, match="clusterId is needed where the chart is rendered"):
         manifests(release, *NEW)
     apply(release, manifests(release, *ASKING))

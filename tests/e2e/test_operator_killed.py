@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator, installed
+from tests.e2e.operating import Operator, installed
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def are_new(release: Release, old: set[str], count: int) -> bool:
 
 
 def test_voters_follow_however_often_it_dies_while_it_adds(cluster: Cluster) -> None:
-    release = cluster.release("q", ENABLED, "replicaCount=1")
+    release = cluster.release("q", "replicaCount=1")
     operator = Operator(release)
     release.install()
     operator.await_rest(0)
@@ -54,7 +54,7 @@ def test_voters_follow_however_often_it_dies_while_it_adds(cluster: Cluster) -> 
 
 
 def test_voters_follow_however_often_it_dies_while_it_removes(cluster: Cluster) -> None:
-    release = cluster.release("q", ENABLED, "replicaCount=5")
+    release = cluster.release("q", "replicaCount=5")
     operator = Operator(release)
     release.install()
     operator.await_rest(0, 1, 2, 3, 4)

@@ -6,8 +6,11 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.cluster import READY_WITHIN_S, is_ready, wait_for
-from tests.e2e.operating import ENABLED, Operator
+from tests.e2e.committing import Committing
+from tests.e2e.operating import DISABLED, Operator
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
@@ -16,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def test_it_is_available_while_all_is_in_step(cluster: Cluster) -> None:
-    release = cluster.release("q", ENABLED)
+    release = cluster.release("q")
     operator = Operator(release)
     start_s = time.monotonic()
     release.install(waits=True)
@@ -40,3 +43,31 @@ def test_it_is_available_while_all_is_in_step(cluster: Cluster) -> None:
             or str(said)
         ),
     )
+
+
+@pytest.mark.weekly
+def test_it_comes_and_goes_by_an_upgrade(cluster: Cluster) -> None:
+    release = cluster.release("q", DISABLED)
+    operator = Operator(release)
+    release.install()
+    release.await_voters(0, 1, 2)
+    before, pods = release.status(), release.pod_uids()
+
+    with Committing(release) as committing:
+        release.upgrade("operator.enabled=true", waits=True)
+        with_operator = release.pod_uids()
+        assert not pods & with_operator
+        assert release.voters() == [0, 1, 2]
+        assert operator.conditions()["MembersInStep"] == (True, "InStep")
+
+        release.upgrade()
+
+        def is_rolled() -> bool | str:
+            left = with_operator & release.pod_uids()
+            return not left or f"{len(left)} pods are of the revision before"
+
+        wait_for("three other pods", 2 * READY_WITHIN_S, is_rolled)
+        release.await_voters(0, 1, 2)
+
+    log.info(f"longest time without a commit: {committing.judge():.2f} s")
+    assert release.status()["CurrentVoters"] == before["CurrentVoters"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator, installed
+from tests.e2e.operating import Operator, installed
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_voters_follow_the_replicas(cluster: Cluster) -> None:
 
 @pytest.mark.weekly
 def test_a_scale_is_taken_back_before_it_has_ended(cluster: Cluster) -> None:
-    release = cluster.release("q", ENABLED, "replicaCount=5")
+    release = cluster.release("q", "replicaCount=5")
     operator = Operator(release)
     release.install()
     operator.await_rest(0, 1, 2, 3, 4)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
+from tests.e2e.operating import DISABLED
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
@@ -31,7 +32,7 @@ def unread_s(release: Release, pod: int) -> float:
 
 
 def test_pods_that_cannot_know_are_no_majority_that_goes(cluster: Cluster) -> None:
-    release = cluster.release("q", "replicaCount=5")
+    release = cluster.release("q", DISABLED, "replicaCount=5")
     release.install()
     release.await_voters(0, 1, 2, 3, 4)
     binding = cluster.get("rolebindings", release.fullname)

@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.cluster import CHART, READY_WITHIN_S, wait_for
 from tests.e2e.commands import CommandFailedError
 from tests.e2e.committing import Committing
+from tests.e2e.operating import DISABLED
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
@@ -21,7 +22,7 @@ SETTING = "num.partitions=3"
 
 def installed_and_scaled(cluster: Cluster, *values: str, first: int, then: int) -> Release:
     """Revision 1, then a scale."""
-    release = cluster.release("q", "operator.enabled=false", *values)
+    release = cluster.release("q", DISABLED, *values)
     release.install()
     release.await_voters(*range(first))
     cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={then}")

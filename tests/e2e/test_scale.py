@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.committing import Committing
+from tests.e2e.operating import DISABLED
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def test_voters_follow_the_replicas(cluster: Cluster) -> None:
-    release = cluster.release("q")
+    release = cluster.release("q", DISABLED)
     release.install()
     release.await_voters(0, 1, 2)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
-from tests.e2e.operating import ENABLED, Operator
+from tests.e2e.operating import Operator
 from tests.e2e.traces import Jaeger
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def traced(cluster: Cluster, request: pytest.FixtureRequest) -> Release:
     """Three controllers with an operator, at rest, that send spans."""
     endpoint = request.config.getoption("--otlp")
     values = ("tracing.enabled=true", f"tracing.endpoint={endpoint}")
-    release = cluster.release("q", ENABLED, *values)
+    release = cluster.release("q", *values)
     release.install()
     Operator(release).await_rest(0, 1, 2)
     return release
