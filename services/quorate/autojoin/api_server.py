@@ -30,8 +30,7 @@ PAUSED: Final = "quorate/paused"
 MEMORY: Final = "quorate/memory"
 CONDITIONS: Final = "quorate/conditions"
 CLAIMS: Final = "quorate/claims"
-# The checksum of the pod template: of the release that wrote the StatefulSet, and of the operator
-# that holds the Lease.
+# The pod template of the release that wrote the StatefulSet.
 TEMPLATE: Final = "quorate/template"
 REVISION: Final = "controller-revision-hash"
 COMPONENT: Final = "quorate-autojoin"

@@ -4,20 +4,22 @@ A holder that does not renew loses it after its time, measured by the others' ow
 they saw it change; the holder itself stops acting after two thirds of that. The Lease is one gate
 of several: the leader does one change at a time, and changes of pods name what was seen.
 
-Annotations of the Lease name the pod template that the holder's release has, and the one of a
-standby that differs from it. A holder whose StatefulSet has the template of that standby gives way.
+The holder notes in the Lease the pod template of its release, and the verdict of its last pass. A
+standby of another template writes that one beside it, and a holder whose StatefulSet has it gives
+way (docs/decisions/0016-operators-readiness.md).
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kubernetes.aio import client as k8s
 
-from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, TEMPLATE, reach
+from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, reach
 from quorate.autojoin.reconcile import ClusterError, ConflictError
 
 if TYPE_CHECKING:
@@ -32,10 +34,11 @@ LOOK_SHARE: Final = 1 / 10
 CALL_SHARE: Final = 1 / 2
 AGAIN_SHARE: Final = 1 / 10
 SOON_S: Final = 0.05
-# After it has given way: time for several looks of others.
-BACK_SHARE: Final = 1 / 3
-# The template of an operator that stands by and differs from the holder's.
+# What the holder says of itself.
+HOLDER: Final = "quorate/holder"
+# The template of an operator that stands by beside a holder of another one.
 STANDBY: Final = "quorate/standby"
+RELEASES_MAX: Final = 3
 
 
 class Lease:
@@ -64,10 +67,11 @@ class Lease:
         # What another one wrote last, and when it was seen to be new.
         self._seen: tuple[object, float] = (None, 0.0)
         self._others_until_s = float("-inf")
-        self._is_holder_alike = False
-        self._standby_template: str | None = None
-        self._gives_way = False
-        self._back_until_s = float("-inf")
+        self._is_others_verdict_good = False
+        self._is_in_step = False
+        # The template of a standby, and until when it counts.
+        self._standby: tuple[str, float] = ("", float("-inf"))
+        self._gives_way_to: str | None = None
         self._looked_s = float("-inf")
         self._has_failed = False
         self._turn = 0
@@ -78,24 +82,30 @@ class Lease:
         """Whether this operator may act now."""
         return self._clock_s() < self._held_until_s
 
-    def is_held_by_another(self) -> bool:
-        """True while this operator has seen another one renew the Lease within its duration.
+    def is_in_step_by_another(self) -> bool:
+        """True while another operator renews the Lease and says in it that all is in step.
 
-        The first sight of a Lease does not count: its holder may have exited long ago. Neither does
-        a holder whose release has another template.
+        The first sight of a Lease does not count: its holder may have exited long ago. The word of
+        a holder whose release has another template does not count either.
         """
         is_alive = self._clock_s() < self._others_until_s
-        return is_alive and self._is_holder_alike and not self.is_held()
+        return is_alive and self._is_others_verdict_good and not self.is_held()
 
-    def is_awaited_by(self, template: str) -> bool:
-        """True if an operator with this template, which is not the holder's own, stands by."""
-        return template != self._template and template == self._standby_template
+    def note(self, *, is_in_step: bool) -> bool:
+        """Tell those that stand by with the next `renew`; True where it is news to them."""
+        was_in_step, self._is_in_step = self._is_in_step, is_in_step
+        return was_in_step != is_in_step
 
-    def give_way(self) -> None:
-        """Act no longer; the next `renew` frees the Lease, and leaves others time to take it."""
-        log.info(f"gives the lease {self._name} to the operator of the StatefulSet's release")
+    def standby_template(self) -> str:
+        """The template of an operator that stands by beside a holder of another; "" for none."""
+        template, until_s = self._standby
+        return template if self._clock_s() < until_s else ""
+
+    def give_way(self, template: str) -> None:
+        """Act no longer; the next `renew` frees the Lease for an operator of that template."""
+        log.info(f"gives the lease {self._name} to an operator of another release")
         self._held_until_s = float("-inf")
-        self._gives_way = True
+        self._gives_way_to = template
 
     @property
     def turn(self) -> int:
@@ -139,8 +149,8 @@ class Lease:
             if not error.is_missing:
                 raise
             lease = None
-        if self._gives_way:
-            await self._free(lease)
+        if self._gives_way_to is not None:
+            await self._free(lease, self._gives_way_to)
             return False
         may_take = lease is None or self._may_take(lease)
         self._looked_s = asked_s
@@ -153,17 +163,17 @@ class Lease:
             self._is_turn_due = True
         try:
             if lease is None:
-                notes = {TEMPLATE: self._template}
+                notes = {HOLDER: self._own_words()}
                 metadata = k8s.V1ObjectMeta(name=self._name, annotations=notes)
                 body = k8s.V1Lease(metadata=metadata, spec=self._spec(self._identity))
                 await reach(self._api.create_namespaced_lease(self._namespace, body, **self._timed))
             else:
-                self._standby_template = self._note(lease)
+                self._take_in_standby(lease)
                 lease.spec = self._spec(self._identity)
                 await self._replace(lease)
         except ConflictError:
             return False
-        if self._gives_way:
+        if self._gives_way_to is not None:
             # It was told to while the call was on its way.
             return False
         if not self.is_held():
@@ -175,62 +185,80 @@ class Lease:
 
     def _may_take(self, lease: k8s.V1Lease) -> bool:
         holder = lease.spec.holder_identity or ""
-        if holder in ("", self._identity):
+        wanted = (lease.metadata.annotations or {}).get(STANDBY, self._template)
+        if holder == self._identity or not (holder or wanted != self._template):
             self._others_until_s = float("-inf")
-            return bool(holder) or self._clock_s() >= self._back_until_s
-        # The version of the Lease changes also where a standby writes its template down.
+            return True
+        # Freed for an operator of another template it is as one that such an operator holds. The
+        # version of the Lease changes also where a standby writes its template down.
         renewed, now_s = (holder, lease.spec.renew_time), self._clock_s()
         duration_s = max(self._duration_s, float(lease.spec.lease_duration_seconds or 0))
         before, seen_s = self._seen
         if before != renewed:
             self._seen = (renewed, now_s)
             # After a longer time without a look the change may be as old as that.
-            if before is not None and now_s - self._looked_s < duration_s:
+            is_renewal = bool(holder) and before is not None
+            if is_renewal and now_s - self._looked_s < duration_s:
                 self._others_until_s = now_s + duration_s
             return False
         return now_s - seen_s >= duration_s
 
     async def _stand_by(self, lease: k8s.V1Lease) -> None:
-        """Compare templates with the holder, and write the own one down where it is another."""
-        notes = lease.metadata.annotations or {}
-        # An operator that writes no template down gives way to none.
-        self._is_holder_alike = notes.get(TEMPLATE, self._template) == self._template
-        if not self._is_holder_alike and notes.get(STANDBY) != self._template:
+        """Take in what the holder says, and write the own template down beside that of another."""
+        holder, notes = lease.spec.holder_identity, lease.metadata.annotations or {}
+        template, is_in_step = _read_words(notes.get(HOLDER, ""), holder)
+        is_alike = template is None or "" in (template, self._template)
+        is_alike = is_alike or template == self._template
+        self._is_others_verdict_good = is_alike and is_in_step
+        # The holder takes it out with each renewal, so that one that has ended is forgotten.
+        if holder and not is_alike and STANDBY not in notes:
             lease.metadata.annotations = {**notes, STANDBY: self._template}
             with contextlib.suppress(ConflictError):
                 await self._replace(lease)
 
-    def _note(self, lease: k8s.V1Lease) -> str | None:
-        """Write the own template down; the template of an operator that stands by."""
-        notes = {**(lease.metadata.annotations or {}), TEMPLATE: self._template}
-        if lease.spec.holder_identity != self._identity:
-            # It was meant for the holder before, and its operator may have ended.
-            notes.pop(STANDBY, None)
-        lease.metadata.annotations = notes
-        return notes.get(STANDBY)
+    def _own_words(self) -> str:
+        words = {"identity": self._identity, "template": self._template}
+        return json.dumps({**words, "isInStep": self._is_in_step})
 
-    async def _free(self, lease: k8s.V1Lease | None) -> None:
-        try:
-            if lease is not None and lease.spec.holder_identity == self._identity:
-                lease.spec = self._spec("")
+    def _take_in_standby(self, lease: k8s.V1Lease) -> None:
+        notes = dict(lease.metadata.annotations or {})
+        standby = notes.pop(STANDBY, "")
+        if standby and lease.spec.holder_identity == self._identity:
+            self._standby = (standby, self._clock_s() + self._duration_s)
+        lease.metadata.annotations = {**notes, HOLDER: self._own_words()}
+
+    async def _free(self, lease: k8s.V1Lease | None, template: str) -> None:
+        if lease is not None and lease.spec.holder_identity == self._identity:
+            lease.metadata.annotations = {**(lease.metadata.annotations or {}), STANDBY: template}
+            lease.spec = self._spec("")
+            try:
                 await self._replace(lease)
-        except ConflictError:
-            # A standby has written its template down: look again.
-            return
-        self._gives_way = False
-        self._back_until_s = self._clock_s() + self._duration_s * BACK_SHARE
+            except ConflictError:
+                # A standby has written its template down: look again.
+                return
+        self._gives_way_to = None
+        self._standby = ("", float("-inf"))
 
     async def release(self) -> None:
         """Let the next one begin at once. Raises ClusterError."""
-        if not (self.is_held() or self._gives_way):
+        if not self.is_held() and self._gives_way_to is None:
             return
         self._held_until_s = float("-inf")
-        lease = await reach(
-            self._api.read_namespaced_lease(self._name, self._namespace, **self._timed)
-        )
-        if lease.spec.holder_identity == self._identity:
+        # A standby may write its template down at the same moment.
+        for left in reversed(range(RELEASES_MAX)):
+            lease = await reach(
+                self._api.read_namespaced_lease(self._name, self._namespace, **self._timed)
+            )
+            if lease.spec.holder_identity != self._identity:
+                return
             lease.spec = self._spec("")
-            await self._replace(lease)
+            try:
+                await self._replace(lease)
+            except ConflictError:
+                if not left:
+                    raise
+            else:
+                return
 
     async def _replace(self, lease: k8s.V1Lease) -> None:
         await reach(
@@ -243,3 +271,17 @@ class Lease:
             lease_duration_seconds=max(1, int(self._duration_s)),
             renew_time=datetime.now(UTC),
         )
+
+
+def _read_words(text: str, holder: str | None) -> tuple[str | None, bool]:
+    """The template of this holder, and its verdict.
+
+    A release from before says neither, and leaves there what another one has said: (None, True).
+    """
+    try:
+        words = json.loads(text)
+        if words["identity"] == holder:
+            return str(words["template"]), words["isInStep"] is True
+    except (KeyError, TypeError, ValueError):
+        pass
+    return None, True

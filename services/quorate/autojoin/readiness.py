@@ -1,7 +1,7 @@
 """The readiness of an operator's pod, which is the condition that Kubernetes keeps true by itself.
 
-The one that acts is ready while all is in step, a standby while it sees another one act. So the
-Deployment is available exactly while the StatefulSet is as it is to be, and an operator says so.
+The one that acts is ready while all is in step, a standby while the one that acts says so in the
+Lease. So the Deployment is available exactly while the StatefulSet is as it is to be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Readiness:
         self._in_step_until_s = now_s + self._fresh_s if is_in_step else float("-inf")
 
     def is_ready(self) -> bool:
-        """True for one that acts on a quorum in step, and for one that stands by."""
+        """True while all is in step, as its own pass or that of the holder has found it."""
         if self._lease.is_held():
             return self._clock_s() < self._in_step_until_s
-        return self._lease.is_held_by_another()
+        return self._lease.is_in_step_by_another()

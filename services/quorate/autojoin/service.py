@@ -55,6 +55,8 @@ WITHDRAW_S: Final = 2.0
 # How much older than the interval a verdict may be: the calls of a slow pass have so long.
 PASS_S_MAX: Final = 45.0
 READINESS_S: Final = 1.0
+# In a row, after which an operator of another release may try.
+FAILURES_MAX: Final = 3
 
 
 def main_autojoin(path: str | None) -> int:
@@ -142,6 +144,9 @@ class Operator:
         self._show_ready = show_ready
         self._is_ready = False
         self._wake = asyncio.Event()
+        self._renew_soon = asyncio.Event()
+        # The template of the StatefulSet as the last pass saw it.
+        self._wanted_template = ""
         self._lease = Lease(
             api,
             name=f"{config.stateful_set}-autojoin",
@@ -220,12 +225,17 @@ class Operator:
                 self._readiness.judge(is_in_step=False)
             if self._lease.is_held() and not was_held:
                 self._wake.set()
-            await _sleep(stop, self._lease.wait_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._renew_soon.wait(), self._lease.wait_s)
+            self._renew_soon.clear()
 
     async def _keep_readiness(self, stop: asyncio.Event) -> None:
         """Readiness ends by itself, with the time of the lease or of what was seen."""
         while not stop.is_set():
-            await self._set_ready(is_ready=self._readiness.is_ready())
+            is_ready = self._readiness.is_ready()
+            if self._lease.note(is_in_step=is_ready and self._lease.is_held()):
+                self._renew_soon.set()
+            await self._set_ready(is_ready=is_ready)
             await _sleep(stop, READINESS_S)
 
     async def _set_ready(self, *, is_ready: bool) -> None:
@@ -240,6 +250,10 @@ class Operator:
             if self._lease.is_held():
                 outcome = await self._pass()
                 failures = failures + 1 if outcome is None else 0
+                if self._lease.is_held() and self._is_awaited(failures):
+                    self._lease.give_way(self._lease.standby_template())
+                    self._meters.lease(held=False)
+                    self._renew_soon.set()
                 if outcome:
                     wait_s = 0.0
                 elif failures:
@@ -252,6 +266,11 @@ class Operator:
                     await asyncio.wait_for(self._wake.wait(), max(wait_s, 0.001))
             self._wake.clear()
             await _sleep(stop, SOON_S)
+
+    def _is_awaited(self, failures: int) -> bool:
+        """True if an operator of another release is there that is to act, or may do better."""
+        standby = self._lease.standby_template()
+        return bool(standby) and (standby == self._wanted_template or failures >= FAILURES_MAX)
 
     async def _pass(self) -> bool | None:
         """Whether something was done, so that another look is due at once; None for a failure."""
@@ -267,9 +286,8 @@ class Operator:
         # It may have been lost during the pass: what one sees that stands by is no news.
         self._meters.lease(held=self._lease.is_held())
         self._readiness.judge(is_in_step=done.is_in_step)
-        wanted = None if done.desired is None else done.desired.template
-        if wanted is not None and self._lease.is_held() and self._lease.is_awaited_by(wanted):
-            self._lease.give_way()
+        if done.desired is not None:
+            self._wanted_template = done.desired.template
         return done.has_acted if done.error is None else None
 
 

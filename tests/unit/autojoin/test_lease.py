@@ -10,8 +10,8 @@ import pytest
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.autojoin.lease import Lease
-from quorate.autojoin.reconcile import ClusterError
+from quorate.autojoin.lease import HOLDER, STANDBY, Lease
+from quorate.autojoin.reconcile import ClusterError, ConflictError
 
 
 @dataclass
@@ -263,6 +263,7 @@ async def test_a_change_while_it_could_not_look_is_no_renewal(
 ) -> None:
     store, clock = Store(), Clock()
     one, other = leases(monkeypatch, store, clock)
+    one.note(is_in_step=True)
     await one.renew()
     await other.renew()
     clock.now_s += 60
@@ -270,10 +271,10 @@ async def test_a_change_while_it_could_not_look_is_no_renewal(
     # The holder is dead for long by now.
     clock.now_s += 3_540
     await other.renew()
-    assert not other.is_held_by_another()
+    assert not other.is_in_step_by_another()
     await one.renew()
     await other.renew()
-    assert other.is_held_by_another()
+    assert other.is_in_step_by_another()
 
 
 async def test_a_holder_gives_way_to_a_standby_of_the_new_template(
@@ -284,32 +285,78 @@ async def test_a_holder_gives_way_to_a_standby_of_the_new_template(
     await old.renew()
     for standby in (alike, new):
         await standby.renew()
-    assert not old.is_awaited_by("2")
+    assert old.standby_template() == ""
     await old.renew()
-    assert old.is_awaited_by("2")
-    assert not old.is_awaited_by("1")
-    assert not old.is_awaited_by("3")
+    assert old.standby_template() == "2"
 
-    old.give_way()
+    old.give_way("2")
     assert not old.is_held()
     assert not await new.renew()
-    assert not await old.renew()
-    assert not await old.renew()
+    for _ in range(3):
+        assert not await old.renew()
+        # The Lease is free, and not for this one.
+        assert not await alike.renew()
+        clock.now_s += 1
     assert await new.renew()
-    assert not new.is_awaited_by("1")
+    assert new.standby_template() == ""
     assert not await old.renew()
 
 
-async def test_a_standby_knows_a_holder_of_another_template_from_one_of_its_own(
+async def test_a_standby_that_has_ended_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    await new.renew()
+    for _ in range(6):
+        await old.renew()
+        clock.now_s += 3
+    assert old.standby_template() == ""
+
+
+async def test_a_standby_is_there_as_long_as_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    for _ in range(20):
+        await new.renew()
+        await old.renew()
+        assert old.standby_template() == "2"
+        clock.now_s += 3
+
+
+async def test_a_standby_hears_from_its_holder_that_all_is_in_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store, clock = Store(), Clock()
     old, alike, new = leases(monkeypatch, store, clock, templates=("1", "1", "2"))
-    for _ in range(3):
+
+    async def turn() -> tuple[bool, bool]:
         for each in (old, alike, new):
             await each.renew()
-    assert alike.is_held_by_another()
-    assert not new.is_held_by_another()
+        return alike.is_in_step_by_another(), new.is_in_step_by_another()
+
+    await turn()
+    assert await turn() == (False, False)
+    assert old.note(is_in_step=True)
+    assert not old.note(is_in_step=True)
+    # Of another release it is the word about another form of the pods.
+    assert await turn() == (True, False)
+    assert old.note(is_in_step=False)
+    assert await turn() == (False, False)
+
+
+@pytest.mark.parametrize("templates", [("1", ""), ("", "1")])
+async def test_without_a_template_an_operator_is_of_any_release(
+    monkeypatch: pytest.MonkeyPatch, templates: tuple[str, str]
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock, templates=templates)
+    one.note(is_in_step=True)
+    for _ in range(3):
+        await one.renew()
+        await other.renew()
+    assert other.is_in_step_by_another()
+    assert one.standby_template() == ""
 
 
 async def test_one_that_gave_way_goes_on_where_none_takes_the_lease(
@@ -322,14 +369,13 @@ async def test_one_that_gave_way_goes_on_where_none_takes_the_lease(
         await new.renew()
     # The one that stands by has ended before it is given the Lease.
     await old.renew()
-    old.give_way()
+    old.give_way("2")
     gave_s = clock.now_s
     while not await old.renew():
         clock.now_s += old.wait_s
-    assert 3 < clock.now_s - gave_s < 15
-    # It does not give way to that one again.
+    assert 15 <= clock.now_s - gave_s < 20
     await old.renew()
-    assert not old.is_awaited_by("2")
+    assert old.standby_template() == ""
     assert old.turn == 2
 
 
@@ -339,11 +385,12 @@ async def test_standbys_that_write_do_not_keep_a_dead_holder_alive(
     store, clock = Store(), Clock()
     dead, two, three = leases(monkeypatch, store, clock, templates=("1", "2", "3"))
     await dead.renew()
-    lost_s = clock.now_s
-    # Each writes its own template over that of the other one.
+    lost_s, version = clock.now_s, store.version
     while not (await two.renew() or await three.renew()):
         clock.now_s += 1
     assert 15 <= clock.now_s - lost_s <= 16
+    # One has written its template down, and one has taken the Lease.
+    assert store.version == version + 2
 
 
 async def test_a_renewal_on_its_way_takes_nothing_back_that_was_given(
@@ -356,7 +403,7 @@ async def test_a_renewal_on_its_way_takes_nothing_back_that_was_given(
 
     async def slow(*words: Any, **__: object) -> None:  # noqa: ANN401
         await replace(*words)
-        old.give_way()
+        old.give_way("2")
 
     with monkeypatch.context() as patched:
         patched.setattr(store, "replace_namespaced_lease", slow)
@@ -372,43 +419,79 @@ async def test_a_lease_that_was_given_but_not_freed_is_released_at_the_end(
     store, clock = Store(), Clock()
     old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
     await old.renew()
-    old.give_way()
+    old.give_way("2")
     await old.release()
     assert await new.renew()
 
 
-async def test_a_standby_that_writes_at_that_moment_does_not_end_the_way_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store, clock = Store(), Clock()
-    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
-    await old.renew()
-    old.give_way()
+async def overtaken(monkeypatch: pytest.MonkeyPatch, store: Store, standby: Lease) -> None:
+    """With the next read by one a standby writes its template down, before that one replaces."""
     read = store.read_namespaced_lease
 
     async def early(*_: object, **__: object) -> Any:  # noqa: ANN401
         seen = await read()
         monkeypatch.setattr(store, "read_namespaced_lease", read)
-        await new.renew()
+        await standby.renew()
         return seen
 
     monkeypatch.setattr(store, "read_namespaced_lease", early)
+
+
+async def test_a_standby_that_writes_at_that_moment_does_not_keep_it_from_giving_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    old.give_way("2")
+    await overtaken(monkeypatch, store, new)
     assert not await old.renew()
     assert not await new.renew()
     assert not await old.renew()
     assert await new.renew()
 
 
-async def test_a_holder_that_writes_no_template_down_counts_as_alike(
+async def test_a_standby_that_writes_at_that_moment_does_not_keep_it_from_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A release from before gives way to none: its pods end where the new ones are ready."""
+    store, clock = Store(), Clock()
+    old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
+    await old.renew()
+    await overtaken(monkeypatch, store, new)
+    await old.release()
+    assert await new.renew()
+
+
+async def test_a_release_that_always_comes_too_late_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    (one,) = leases(monkeypatch, store, clock, templates=("1",))
+    await one.renew()
+    tries = []
+
+    async def conflict(*_: object, **__: object) -> None:
+        tries.append(clock.now_s)
+        raise ApiException(status=409, reason="Conflict")
+
+    monkeypatch.setattr(store, "replace_namespaced_lease", conflict)
+    with pytest.raises(ConflictError):
+        await one.release()
+    assert len(tries) == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", '{"identity": "c", "template": "1"}'])
+async def test_a_standby_beside_a_holder_that_says_nothing_of_itself_counts(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """A release from before gives way to none: its pods end when the new ones are ready.
+
+    It leaves in the Lease what another one has written there.
+    """
     store, clock = Store(), Clock()
     old, new = leases(monkeypatch, store, clock, templates=("1", "2"))
     for _ in range(2):
         await old.renew()
         assert store.lease is not None
-        store.lease.metadata.annotations = None
+        store.lease.metadata.annotations = {HOLDER: text} if text else None
         await new.renew()
-        assert store.lease.metadata.annotations is None
-    assert new.is_held_by_another()
+        assert STANDBY not in (store.lease.metadata.annotations or {})
+    assert new.is_in_step_by_another()

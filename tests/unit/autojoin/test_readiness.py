@@ -1,4 +1,4 @@
-"""An operator's pod is ready where all is in step, or where another one acts."""
+"""An operator's pod is ready where all is in step, by its own word or by that of the holder."""
 
 from __future__ import annotations
 
@@ -58,10 +58,13 @@ async def test_one_that_lost_the_lease_is_not_ready_by_its_old_verdict(
     assert not ready.is_ready()
 
 
-async def test_a_standby_is_ready_while_another_one_renews(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_standby_is_ready_while_the_one_that_acts_says_that_all_is_in_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = Clock()
     one, other = leases(monkeypatch, Store(), clock)
     ready = readiness(other, clock)
+    one.note(is_in_step=True)
     await one.renew()
     await other.renew()
     # It may be the Lease of one that died long ago.
@@ -77,6 +80,7 @@ async def test_a_standby_is_not_ready_beside_a_dead_holder(monkeypatch: pytest.M
     clock = Clock()
     one, other = leases(monkeypatch, Store(), clock)
     ready = readiness(other, clock)
+    one.note(is_in_step=True)
     await one.renew()
     for _ in range(5):
         await other.renew()
@@ -90,6 +94,7 @@ async def test_a_standby_that_takes_over_has_no_verdict_yet(
     clock = Clock()
     one, other = leases(monkeypatch, Store(), clock)
     ready = readiness(other, clock)
+    one.note(is_in_step=True)
     for _ in range(2):
         await one.renew()
         await other.renew()
@@ -105,6 +110,7 @@ async def test_a_standby_is_not_ready_beside_a_holder_of_another_release(
     clock = Clock()
     old, new = leases(monkeypatch, Store(), clock, templates=("1", "2"))
     ready = readiness(new, clock)
+    old.note(is_in_step=True)
     for _ in range(3):
         await old.renew()
         await new.renew()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from kubernetes.aio import client as k8s
 from quorate.autojoin import service
 from quorate.autojoin.config import read_config
 from quorate.autojoin.decision import decide
-from quorate.autojoin.lease import STANDBY, Lease
+from quorate.autojoin.lease import HOLDER, STANDBY, Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
 from tests.unit.autojoin.looks import desired, look, pods, quorum
@@ -214,15 +215,30 @@ async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
     assert begun == [0, 1, 2]
 
 
+FAILS = ClusterError("no answer")
+
+
 @pytest.mark.parametrize(
-    ("template", "holders"),
-    [("new", ["me", "", "me", ""]), ("old", ["me", ""]), ("third", ["me", ""])],
+    ("passes", "holders"),
+    [
+        (("new", "new"), ["me", "", "me", ""]),
+        (("old", "old"), ["me", ""]),
+        (("third", "third"), ["me", ""]),
+        ((FAILS, FAILS, "old"), ["me", ""]),
+        # It may be this operator that cannot look.
+        ((FAILS, FAILS, FAILS, "old"), ["me", "", "me", ""]),
+    ],
 )
 async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_release(
-    monkeypatch: pytest.MonkeyPatch, template: str, holders: list[str]
+    monkeypatch: pytest.MonkeyPatch, passes: tuple[str | Exception, ...], holders: list[str]
 ) -> None:
-    found = replace(desired(3), template=template)
-    stage = Stage(monkeypatch, Pass(RESTS, desired=found), Pass(RESTS, desired=found))
+    outcomes = [
+        each
+        if isinstance(each, Exception)
+        else Pass(RESTS, desired=replace(desired(3), template=each))
+        for each in passes
+    ]
+    stage = Stage(monkeypatch, *outcomes)
     store = stage.store
     spec = k8s.V1LeaseSpec(holder_identity="me", lease_duration_seconds=1)
     # The standby has ended since it wrote this.
@@ -237,5 +253,33 @@ async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_rele
             seen.append(lease.spec.holder_identity)
 
     monkeypatch.setattr(store, "replace_namespaced_lease", noted)
+    monkeypatch.setattr(service, "BACKOFF_MAX_S", 0.0)
     await stage.run(interval_ms=100, template="old", **{"lease.ms": "1000"})
     assert seen == holders
+
+
+async def test_the_verdict_of_a_pass_is_in_the_lease_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, Pass(ACTS), Pass(RESTS), Pass(RESTS))
+    monkeypatch.setattr(service, "READINESS_S", 0.0)
+    told = stage.run_pass
+    said = asyncio.Event()
+    keep = stage.store.replace_namespaced_lease
+
+    async def noted(name: str, namespace: str, lease: k8s.V1Lease, **_: object) -> None:
+        await keep(name, namespace, lease)
+        if json.loads(lease.metadata.annotations[HOLDER])["isInStep"]:
+            said.set()
+
+    async def after_it_is_told(*_: object) -> Pass:
+        if len(stage.left) == 1:
+            await said.wait()
+        else:
+            assert not said.is_set()
+        return await told()
+
+    monkeypatch.setattr(stage.store, "replace_namespaced_lease", noted)
+    monkeypatch.setattr(Reconciler, "run", after_it_is_told)
+    # By its timer it would renew the Lease after minutes.
+    await stage.run(interval_ms=100, **{"lease.ms": "3600000"})
