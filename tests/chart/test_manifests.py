@@ -159,8 +159,11 @@ def test_a_pod_is_not_ready_before_it_could_read_its_statefulset(helm: Helm) -> 
     assert sidecar["livenessProbe"]["grpc"] == {"port": 9091, "service": "liveness"}
 
 
-def test_the_way_out_is_closed_only_if_asked_and_not_to_what_pods_need(helm: Helm) -> None:
-    assert one(helm.objects(), "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
+@pytest.mark.parametrize("name", ["q-quorate", "q-quorate-autojoin"])
+def test_the_way_out_is_closed_only_if_asked_and_not_to_what_pods_need(
+    helm: Helm, name: str
+) -> None:
+    assert one(helm.objects(), "NetworkPolicy", name)["spec"]["policyTypes"] == ["Ingress"]
 
     collector = '[{"to": [{"podSelector": {}}], "ports": [{"port": 4317}]}]'
     server = '[{"ipBlock": {"cidr": "10.0.0.1/32"}}]'
@@ -171,6 +174,7 @@ def test_the_way_out_is_closed_only_if_asked_and_not_to_what_pods_need(helm: Hel
             *("--set-json", f"networkPolicy.egress.extra={collector}"),
         ),
         "NetworkPolicy",
+        name,
     )["spec"]
     assert spec["policyTypes"] == ["Ingress", "Egress"]
     names, each_other, api_server, extra = spec["egress"]
@@ -183,6 +187,17 @@ def test_the_way_out_is_closed_only_if_asked_and_not_to_what_pods_need(helm: Hel
         "ports": [{"port": 443}, {"port": 6443}],
     }
     assert extra["ports"] == [{"port": 4317}]
+
+
+def test_the_operators_pods_have_a_policy_of_their_own(helm: Helm) -> None:
+    objects = helm.objects()
+    policy = one(objects, "NetworkPolicy", "q-quorate-autojoin")["spec"]
+
+    deployment = one(objects, "Deployment")["spec"]
+    assert policy["podSelector"] == deployment["selector"]
+    assert policy["ingress"] == [{"ports": [{"port": "metrics"}]}]
+    without = helm.objects("--set", "operator.enabled=false")
+    assert one(without, "NetworkPolicy")["metadata"]["name"] == "q-quorate"
 
 
 def test_scaling_changes_no_pod(helm: Helm) -> None:

@@ -79,7 +79,7 @@ def test_sections_within_sections_too(helm: Helm, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("null", ["networkPolicy", "networkPolicy.egress"])
 def test_a_policy_that_is_null_leaves_the_way_out_alone(helm: Helm, null: str) -> None:
-    policy = one(helm.objects("--set", f"{null}=null"), "NetworkPolicy")
+    policy = one(helm.objects("--set", f"{null}=null"), "NetworkPolicy", "q-quorate")
 
     assert policy["spec"]["policyTypes"] == ["Ingress"]
     assert policy["spec"]["ingress"]
