@@ -47,14 +47,13 @@ class Operator:
     def _lease(self) -> dict[str, Any]:
         return self.release.cluster.get("leases", self.deployment)
 
-    def is_of_release(self) -> bool:
+    def is_of_release(self) -> bool | str:
         """True if the one that acts came with the newest form of the StatefulSet."""
-        key = "quorate/template"
-        acting, wanted = (
-            found["metadata"].get("annotations", {}).get(key)
-            for found in (self._lease(), self.release.stateful_set())
-        )
-        return acting is not None and bool(acting == wanted)
+        notes = self._lease()["metadata"].get("annotations", {})
+        holder = json.loads(notes.get("quorate/holder", "{}"))
+        annotations = self.release.stateful_set()["metadata"]["annotations"]
+        is_of_release = holder.get("template") == annotations["quorate/template"]
+        return (is_of_release and holder.get("identity") == self.acting()) or str(holder)
 
     def conditions(self) -> dict[str, tuple[bool, str]]:
         """Status and reason of each condition."""
