@@ -105,8 +105,11 @@ def test_the_founding_is_recorded_without_an_operator(cluster: Cluster) -> None:
 def test_a_pod_that_lost_its_disk_and_its_dns_founds_no_second_quorum(
     cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes, *, has_record: bool
 ) -> None:
-    """Without the record as in a quorum of a release before, whose pods have not restarted."""
-    release = cluster.release("q")
+    """Without the record as in a quorum of a release before, whose pods have not restarted.
+
+    An operator would write it again.
+    """
+    release = cluster.release("q", *(() if has_record else (DISABLED,)))
     release.install()
     release.await_voters(0, 1, 2)
     cluster_lock.acquire_alone()
