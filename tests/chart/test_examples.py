@@ -52,6 +52,19 @@ def test_spans_find_the_jaeger_of_the_example(helm: Helm) -> None:
     assert address in (ROOT / "README.md").read_text()
 
 
+def test_the_readme_installs_once_jaeger_is_ready() -> None:
+    deployment = one(load("jaeger.yaml"), "Deployment")
+    jaeger = deployment["spec"]["template"]["spec"]["containers"][0]
+    metadata = deployment["metadata"]
+    waiting = f"kubectl -n {metadata['namespace']} rollout status deployment/{metadata['name']}"
+
+    ports = {port["name"] for port in jaeger["ports"]}
+    assert jaeger["readinessProbe"]["httpGet"]["port"] in ports
+    text = (ROOT / "README.md").read_text()
+    assert text.index("kubectl apply -f deploy/examples/jaeger.yaml") < text.index(waiting)
+    assert text.index(waiting) < text.index("helm install q deploy/helm/quorate")
+
+
 def test_the_command_of_the_readme_installs(helm: Helm) -> None:
     text = (ROOT / "README.md").read_text()
     found = re.search(
