@@ -285,7 +285,10 @@ def test_a_certificate_of_cert_manager_has_the_same_names(helm: Helm) -> None:
     assert one(objects, "Job")["metadata"]["name"] == "q-quorate-rollback"
 
 
-TRACED = ("tracing.enabled=true", "tracing.endpoint=http://jaeger:4317", "tracing.fetchRatio=0.01")
+TRACED = (
+    *("tracing.enabled=true", "tracing.endpoint=http://jaeger:4317"),
+    *("tracing.fetchRatio=0.01", "tracing.servicePrefix=prod"),
+)
 
 
 def test_all_three_services_are_told_where_spans_go(helm: Helm) -> None:
@@ -296,6 +299,7 @@ def test_all_three_services_are_told_where_spans_go(helm: Helm) -> None:
     for service in (container(objects, "controller"), container(objects, "admin"), deployment):
         environment = {each["name"]: each.get("value") for each in service["env"]}
         assert environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://jaeger:4317"
+        assert environment["QUORATE_TRACING_SERVICE_PREFIX"] == "prod"
         assert environment["QUORATE_TRACING_FETCH_RATIO"] == "0.01"
         assert environment["QUORATE_TRACING_WRITE_RATIO"] == "0.01"
         assert environment["OTEL_RESOURCE_ATTRIBUTES"] == (

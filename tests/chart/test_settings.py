@@ -14,7 +14,7 @@ from quorate.consensus.timeouts import (
     REQUEST_TIMEOUT_MIN_MS,
 )
 from quorate.settings.properties import parse_properties
-from quorate.settings.tracing import ENDPOINT, FETCH_RATIO, WRITE_RATIO
+from quorate.settings.tracing import ENDPOINT, FETCH_RATIO, SERVICE_PREFIX, WRITE_RATIO
 from tests.chart.rendering import Helm, one
 from tests.chart.test_values import SCHEMA, notes
 
@@ -149,6 +149,7 @@ def test_another_spelling_of_a_variable_is_the_same_setting(
         (FETCH_RATIO, "tracing.fetchRatio"),
         (WRITE_RATIO, "tracing.writeRatio"),
         (ENDPOINT, "tracing.endpoint"),
+        (SERVICE_PREFIX, "tracing.servicePrefix"),
     ],
 )
 def test_tracing_is_set_by_values_of_its_own(

@@ -59,6 +59,7 @@ BAD_SHAPE = [
         "tracing.endpoint=collector:4317",
         "at '/tracing/endpoint': 'collector:4317' does not match pattern",
     ),
+    ("tracing.servicePrefix=", "at '/tracing/servicePrefix': '' does not match pattern"),
     ("tracing.fetchRatio=2", "at '/tracing/fetchRatio': maximum: got 2, want 1"),
     ("tracing.fetchRatio=1.5", "at '/tracing/fetchRatio': '1.5' does not match pattern"),
     ("pipeline.report.keep=0", "at '/pipeline/report/keep': minimum: got 0, want 1"),

@@ -92,8 +92,11 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
             assert one.trace_id == another.trace_id
             assert one.instance != another.instance
             assert "kraft.vote.granted" in one.attributes
-        assert {span.service for span in votes} == {"quorate-controller"}
-        assert all(re.fullmatch(r"[123]-[\w-]{22}", one) for one in instances(votes))
+        assert len({span.service for span in votes}) == len(instances(votes))
+        for span in votes:
+            found = re.fullmatch(r"quorate-controller-([123])", span.service)
+            assert found is not None
+            assert re.fullmatch(rf"{found[1]}-[\w-]{{22}}", span.instance)
         change = {span.name: span for span in collector.of_trace(trace_id)}
         root = change["quorate metadata-quorum remove-controller"]
         assert (root.service, root.parent_id) == ("quorate-cli", "")
@@ -149,7 +152,7 @@ async def test_a_collector_is_reached_by_tls(
     trusted.write_bytes(authority.pem)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(trusted))
     async with collecting(authority.leaf("collector")) as collector:
-        tracing.start(TracingSettings(endpoint=f"https://{collector.address}"), "quorate-test")
+        tracing.start(TracingSettings(endpoint=f"https://{collector.address}"), "test")
         try:
             with tracing.root("a", {"answer": 42}):
                 pass

@@ -124,7 +124,7 @@ def main_admin(path: str) -> int:
         return 1
     told: dict[str, int | str] = {"kraft.node.id": config.node_id}
     told["service.instance.id"] = str(config.node_id)
-    tracing.start(config.tracing, "quorate-admin", told)
+    tracing.start(config.tracing, f"admin-{config.node_id}", told)
     try:
         return uvloop.run(_serve(config, tls))
     finally:

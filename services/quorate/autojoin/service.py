@@ -81,7 +81,7 @@ def main_autojoin(path: str | None) -> int:
         "k8s.namespace.name": config.namespace,
         "k8s.statefulset.name": config.stateful_set,
     }
-    tracing.start(config.tracing, "quorate-autojoin", told)
+    tracing.start(config.tracing, "autojoin", told)
     try:
         return asyncio.run(_serve(config, tls))
     finally:

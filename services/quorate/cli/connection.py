@@ -121,7 +121,7 @@ def run_command(
         endpoint = endpoint_in(os.environ)
         if endpoint is not None:
             # A request by hand is recorded whatever it is.
-            tracing.start(TracingSettings(endpoint=endpoint), "quorate-cli")
+            tracing.start(TracingSettings(endpoint=endpoint), "cli")
         with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
             return asyncio.run(_run(command, arguments, is_endless=is_endless))
     except KeyboardInterrupt:

@@ -92,7 +92,7 @@ def run_controller(
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     if config.tracing is not None:
-        tracing.start(config.tracing, "quorate-controller", _told_apart_by(config))
+        tracing.start(config.tracing, f"controller-{config.node_id}", _told_apart_by(config))
     try:
         status = uvloop.run(
             _serve(config, certificates, hosting=hosting, stops_with_stdin=stops_with_stdin)

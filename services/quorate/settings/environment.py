@@ -47,7 +47,7 @@ EVERY_SETTING: Final = frozenset(
         *("ssl.keystore.certificate.chain.location", "ssl.keystore.key.location"),
         *("ssl.keystore.location", "ssl.keystore.type", "ssl.truststore.location"),
         *("ssl.truststore.type", "super.users", "tracing.fetch.ratio"),
-        *("tracing.otlp.endpoint", "tracing.write.ratio"),
+        *("tracing.otlp.endpoint", "tracing.service.prefix", "tracing.write.ratio"),
     )
 )
 _OF_A_LISTENER: Final = "QUORATE_LISTENER_NAME_"

@@ -2,10 +2,12 @@
 
 Its variables are read as they are (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SDK_DISABLED` and so on),
 so that people who trace other programs have nothing to learn; a key of ours comes before them.
+Only the name of the service is theirs first: ours has just its beginning.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.value import named_value
@@ -20,18 +22,29 @@ ENDPOINT: Final = "tracing.otlp.endpoint"
 FETCH_RATIO: Final = "tracing.fetch.ratio"
 WRITE_RATIO: Final = "tracing.write.ratio"
 WRITE_RATIO_DEFAULT: Final = 0.01
+SERVICE_PREFIX: Final = "tracing.service.prefix"
+SERVICE_PREFIX_DEFAULT: Final = "quorate"
 # Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
+_PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 @named_value
 class TracingSettings:
-    """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1."""
+    """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1.
+
+    The services of one quorum have names that begin alike: `quorate-controller-1`.
+    """
 
     endpoint: str
     fetch_ratio: float = 0.0
     write_ratio: float = WRITE_RATIO_DEFAULT
+    service_prefix: str = SERVICE_PREFIX_DEFAULT
+
+    def name_of(self, service: str) -> str:
+        """The whole name of a service of this quorum, for what it is: `controller-1`."""
+        return f"{self.service_prefix}-{service}"
 
 
 def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingSettings | None:
@@ -39,11 +52,22 @@ def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingS
     own = settings.text(ENDPOINT, "")
     fetch_ratio = settings.ratio(FETCH_RATIO, 0.0)
     write_ratio = settings.ratio(WRITE_RATIO, WRITE_RATIO_DEFAULT)
+    prefix = settings.text(SERVICE_PREFIX, SERVICE_PREFIX_DEFAULT)
+    if _PREFIX_FORM.fullmatch(prefix) is None:
+        raise ConfigError(
+            f"{SERVICE_PREFIX} is {prefix!r}: write up to 63 letters, digits, dots, dashes and "
+            "underscores, a letter or a digit first"
+        )
     endpoint = parse_endpoint(ENDPOINT, own) if own else endpoint_in(environment)
     settings.effective[ENDPOINT] = endpoint or ""
     if endpoint is None:
         return None
-    return TracingSettings(endpoint=endpoint, fetch_ratio=fetch_ratio, write_ratio=write_ratio)
+    return TracingSettings(
+        endpoint=endpoint,
+        fetch_ratio=fetch_ratio,
+        write_ratio=write_ratio,
+        service_prefix=prefix,
+    )
 
 
 def endpoint_in(environment: Mapping[str, str]) -> str | None:

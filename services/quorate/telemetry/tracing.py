@@ -46,6 +46,8 @@ def start(
 ) -> None:
     """Trace from now on, if that is asked for. `attributes` tell this process from others.
 
+    `service` is what its name has behind the prefix of the settings: `controller-1`.
+
     Where OpenTelemetry does not start, for a variable that it cannot read, nothing is traced.
     """
     global _active
@@ -54,7 +56,7 @@ def start(
     try:
         from quorate.telemetry.spans import Tracing
 
-        _active = Tracing.to_collector(settings, service, attributes or {})
+        _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
     except Exception as error:
         # Whatever it is, a controller is needed more than its traces.
         log.warning("nothing is traced: %s: %s", type(error).__name__, error)

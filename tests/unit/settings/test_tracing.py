@@ -58,6 +58,17 @@ def test_our_key_comes_before_the_variables_and_traces_before_all_signals() -> N
     assert found.endpoint == "http://d:4"
 
 
+def test_the_services_of_a_quorum_have_names_that_begin_alike() -> None:
+    named = {"tracing.service.prefix": "prod", "tracing.otlp.endpoint": "jaeger:4317"}
+    found = read(named)
+    assert found is not None
+    assert found.name_of("controller-1") == "prod-controller-1"
+    found = read(named, {"QUORATE_TRACING_SERVICE_PREFIX": "test"})
+    assert found is not None
+    assert found.name_of("autojoin") == "test-autojoin"
+    assert TracingSettings(endpoint="http://a:1").name_of("cli") == "quorate-cli"
+
+
 @pytest.mark.parametrize("off", [("OTEL_SDK_DISABLED", "TRUE"), ("OTEL_TRACES_EXPORTER", "none")])
 def test_what_switches_opentelemetry_off_does_so_here(off: tuple[str, str]) -> None:
     assert read(environment={ENDPOINT: "a:1", off[0]: off[1]}) is None
@@ -75,6 +86,9 @@ def test_the_endpoint_in_force_is_told_at_the_start() -> None:
         ({"tracing.otlp.endpoint": "jaeger"}, "tracing.otlp.endpoint has 'jaeger'"),
         ({"tracing.otlp.endpoint": "http://jaeger:4317/v1"}, "tracing.otlp.endpoint"),
         ({"tracing.otlp.endpoint": "grpc://jaeger:4317"}, "write HOST:PORT, http://"),
+        ({"tracing.service.prefix": ""}, "tracing.service.prefix is ''"),
+        ({"tracing.service.prefix": "a b"}, "tracing.service.prefix is 'a b'"),
+        ({"tracing.service.prefix": "a" * 64}, "write up to 63 letters"),
         ({"tracing.fetch.ratio": "1.5"}, "tracing.fetch.ratio is '1.5'"),
         ({"tracing.write.ratio": "-0.1"}, "tracing.write.ratio"),
         ({"tracing.write.ratio": "1e-3"}, "tracing.write.ratio"),

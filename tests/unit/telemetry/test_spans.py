@@ -97,12 +97,12 @@ def test_what_a_span_holds_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
 def test_opentelemetrys_variables_come_before_what_the_program_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = resource_of("quorate-controller", {"service.instance.id": "1-abc"})
-    assert own.attributes["service.name"] == "quorate-controller"
+    own = resource_of("quorate-controller-1", {"service.instance.id": "1-abc"})
+    assert own.attributes["service.name"] == "quorate-controller-1"
     assert own.attributes["service.instance.id"] == "1-abc"
     monkeypatch.setenv("OTEL_SERVICE_NAME", "my-quorum")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.pod.name=q-0,service.instance.id=q-0")
-    theirs = resource_of("quorate-controller", {"service.instance.id": "1-abc"})
+    theirs = resource_of("quorate-controller-1", {"service.instance.id": "1-abc"})
     assert theirs.attributes["service.name"] == "my-quorum"
     assert theirs.attributes["k8s.pod.name"] == "q-0"
     assert theirs.attributes["service.instance.id"] == "q-0"

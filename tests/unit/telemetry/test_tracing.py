@@ -17,7 +17,7 @@ import quorate.admin.service, quorate.autojoin.service, quorate.cli.up, quorate.
 import quorate.consensus.service
 from quorate.rpc.channels import open_channel, server_spans
 from quorate.telemetry import tracing
-tracing.start(None, "quorate-controller")
+tracing.start(None, "controller-1")
 assert server_spans() == ()
 with tracing.span("a"), tracing.root("b", {}):
     tracing.event("c")
@@ -75,7 +75,7 @@ def test_a_root_is_a_child_of_nobody() -> None:
 def test_numbers_are_there_with_and_without_tracing() -> None:
     names = {"spans_exported_total", "spans_dropped_total", "spans_queued"}
     assert set(tracing.numbers()) == names
-    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "quorate-test")
+    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "test")
     try:
         assert set(tracing.numbers()) == names
         assert tracing.numbers()["spans_dropped_total"] == 0
@@ -87,6 +87,6 @@ def test_a_variable_that_opentelemetry_cannot_read_is_no_reason_to_stay_down(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")
-    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "quorate-test")
+    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "test")
     assert tracing.active() is None
     assert "nothing is traced: ValueError" in caplog.text

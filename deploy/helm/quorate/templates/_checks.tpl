@@ -154,6 +154,7 @@ config:
   tracing.fetch.ratio: set tracing.fetchRatio
   tracing.write.ratio: set tracing.writeRatio
   tracing.otlp.endpoint: set tracing.endpoint
+  tracing.service.prefix: set tracing.servicePrefix
 admin.config:
   admin.listener: ""
   admin.statefulset: ""
@@ -171,6 +172,7 @@ admin.config:
   tracing.fetch.ratio: set tracing.fetchRatio
   tracing.write.ratio: set tracing.writeRatio
   tracing.otlp.endpoint: set tracing.endpoint
+  tracing.service.prefix: set tracing.servicePrefix
 operator.config:
   autojoin.statefulset: ""
   autojoin.namespace: ""
@@ -187,6 +189,7 @@ operator.config:
   tracing.fetch.ratio: set tracing.fetchRatio
   tracing.write.ratio: set tracing.writeRatio
   tracing.otlp.endpoint: set tracing.endpoint
+  tracing.service.prefix: set tracing.servicePrefix
 {{- end -}}
 
 {{/* What is allowed and unwise. */}}

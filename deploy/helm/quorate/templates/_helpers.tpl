@@ -386,6 +386,8 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
 {{- if .enabled }}
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ .endpoint | quote }}
+- name: QUORATE_TRACING_SERVICE_PREFIX
+  value: {{ .servicePrefix | default "quorate" | quote }}
 - name: QUORATE_TRACING_FETCH_RATIO
   value: {{ include "quorate.scalar" .fetchRatio | quote }}
 - name: QUORATE_TRACING_WRITE_RATIO
