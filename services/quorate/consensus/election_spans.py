@@ -39,6 +39,8 @@ _OUTCOMES: Final = {
     Cause.ELECTION_TIMEOUT.value: "timed_out",
     Cause.SHUTDOWN.value: "stopped",
 }
+# A voter that is away is no error of a round: most rounds begin because one is.
+_UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
 _AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
 
 
@@ -82,7 +84,8 @@ class ElectionSpans:
         if voter is None or self._phase is None:
             return
         if isinstance(response, CallFailure):
-            self._phase.add_event("vote.failed", {"peer": voter, "reason": response.name.lower()})
+            name = "peer.unreachable" if response in _UNREACHABLE else "vote.failed"
+            self._phase.add_event(name, {"peer": voter, "reason": response.name.lower()})
         elif isinstance(response, VoteResponse):
             self._phase.add_event("vote.received", {"peer": voter, **_said(response)})
 

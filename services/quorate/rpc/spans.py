@@ -52,6 +52,13 @@ _SERVER_ERRORS: Final = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
+# Elections go on without a voter that cannot be reached, and most of them are held because one is
+# away: that is what these calls find out, and no error of theirs.
+_MAY_BE_AWAY: Final = frozenset(
+    f"quorate.raft.v1.Raft/{method}" for method in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")
+)
+_AWAY: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+UNREACHABLE: Final = "peer.unreachable"
 _OF_NUMBERS: Final[dict[int, grpc.StatusCode]] = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -132,7 +139,10 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
             span.set_attributes(told_by_answer(request, response))
         except grpc.aio.AioRpcError as error:
             # The code that waits for the call finds the error there.
-            finish(span, error.code(), error.details() or "", is_error=True)
+            words, is_away = error.details() or "", error.code() in _AWAY and name in _MAY_BE_AWAY
+            if is_away:
+                span.add_event(UNREACHABLE, {"reason": words})
+            finish(span, error.code(), words, is_error=not is_away)
             assert call is not None
             return call
         except asyncio.CancelledError:

@@ -200,15 +200,34 @@ async def test_a_handler_runs_within_the_span_of_its_call(
     assert current == [ids]
 
 
-async def test_a_call_that_fails_is_an_error_with_its_code(caller: Caller, found: Recorded) -> None:
+async def test_a_call_that_fails_is_an_error_with_its_code(found: Recorded) -> None:
+    (port,) = free_ports(1)
+    channel = open_channel("127.0.0.1", port, transport=chosen())
+    stub = raft_pb2_grpc.RaftStub(channel)
+    with tracing.root("command", {}), pytest.raises(grpc.aio.AioRpcError):
+        await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=WAIT_S)
+    await channel.close()
+    client = await ended(found, RAFT + "DescribeQuorum", SpanKind.CLIENT)
+    said = attributes_of(client)
+    assert said["rpc.response.status_code"] == said["error.type"] == "UNAVAILABLE"
+    assert client.status.is_ok is False
+    assert client.status.description
+
+
+async def test_a_voter_that_is_away_is_an_event_and_no_error(
+    caller: Caller, found: Recorded
+) -> None:
     (port,) = free_ports(1)
     caller.client.send(SendRequest(CallId(1), peer(port), VOTE))
     assert await caller.answer() == (1, CallFailure.DISCONNECTED)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     said = attributes_of(client)
-    assert said["rpc.response.status_code"] == said["error.type"] == "UNAVAILABLE"
-    assert client.status.is_ok is False
-    assert client.status.description
+    assert said["rpc.response.status_code"] == "UNAVAILABLE"
+    assert "error.type" not in said
+    assert client.status.is_unset
+    (event,) = client.events
+    assert event.name == "peer.unreachable"
+    assert "refused" in str((event.attributes or {})["reason"]).lower()
 
 
 async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
@@ -224,7 +243,8 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
         assert await impatient.answer() == (2, CallFailure.TIMED_OUT)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
-    assert attributes_of(client)["error.type"] == "DEADLINE_EXCEEDED"
+    assert attributes_of(client)["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
+    assert [event.name for event in client.events] == ["peer.unreachable"]
     # Of the server's doing it is none.
     assert attributes_of(server)["rpc.response.status_code"] == "CANCELLED"
     assert server.status.is_unset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from opentelemetry.trace import StatusCode
 
 from quorate.raft import api
@@ -74,12 +75,32 @@ def test_its_votes_are_events_of_the_phase_that_they_were_asked_in() -> None:
         ("vote.received", {"peer": 2, "granted": True}),
     ]
     assert events(vote) == [
-        ("vote.failed", {"peer": 3, "reason": "disconnected"}),
+        ("peer.unreachable", {"peer": 3, "reason": "disconnected"}),
         ("vote.received", {"peer": 2, "granted": True}),
     ]
     counted = {"kraft.votes.needed": 2, "kraft.votes.granted": 2, "kraft.votes.rejected": 1}
     assert attributes_of(pre_vote) == counted
     assert attributes_of(vote) == counted | {"kraft.votes.rejected": 0}
+
+
+@pytest.mark.parametrize(
+    ("failure", "event"),
+    [
+        (api.CallFailure.TIMED_OUT, ("peer.unreachable", {"peer": 3, "reason": "timed_out"})),
+        (api.CallFailure.UNREADABLE, ("vote.failed", {"peer": 3, "reason": "unreadable"})),
+    ],
+)
+def test_a_voter_that_is_away_is_told_apart_from_an_answer_that_is_of_no_use(
+    failure: api.CallFailure, event: tuple[str, dict[str, object]]
+) -> None:
+    with recorded() as spans:
+        watched = Watched(cores.recovered(1, 2, 3))
+        watched.wake(2000)
+        watched.answer(3, failure)
+        watched.spans.ended()
+    pre_vote = spans.one("kraft.election.pre_vote")
+    assert events(pre_vote) == [event]
+    assert pre_vote.status.is_unset
 
 
 def test_an_error_for_a_vote_is_its_reason() -> None:
