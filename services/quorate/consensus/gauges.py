@@ -30,6 +30,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
         "append_records_total": meters.appended_records,
         "fetch_records_total": meters.fetched_records,
         "new_active_controllers_total": meters.new_leaders,
+        "last_election_won_timestamp_seconds": meters.last_won,
         "commit_latency_seconds": meters.commits,
         "election_latency_seconds": meters.elections,
         "log_end_offset": log.end.offset,

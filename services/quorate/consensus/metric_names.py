@@ -32,6 +32,9 @@ _RAFT: Final = {
     "uncommitted_voter_change": Meter(
         "1 while a change of the voters is not committed; at the leader only"
     ),
+    "pending_voter_changes": Meter(
+        "1 for the kind of voter change that is requested and not committed; leader only", "kind"
+    ),
     "is_voter": Meter("1 where the latest set of voters has this controller"),
     "ignored_static_voters": Meter(
         "1 where controller.quorum.voters is set and kraft.version no longer needs it"
@@ -42,6 +45,11 @@ _RAFT: Final = {
     "append_records_total": Meter("Records that it appended as the leader"),
     "fetch_records_total": Meter("Records that it fetched from a leader"),
     "new_active_controllers_total": Meter("Leaders that it came to know, itself included"),
+    "last_election_won_timestamp_seconds": Meter(
+        "Time of the last election that this controller won, by the cause that began it; "
+        "absent before the first",
+        "cause",
+    ),
     "commit_latency_seconds": Meter("From the append of a batch to its commit, at the leader"),
     "election_latency_seconds": Meter(
         "From the first request for votes to a leader, where it asked for votes itself"

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.observing import Observer
 from quorate.raft.api import AppendToLog, PublishProgress
 from quorate.raft.messages import FetchedBatches
+from quorate.raft.notes import NoteKind
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from quorate.raft.api import Event, Update
+    from quorate.raft.notes import Value
     from quorate.records.ids import Epoch, NodeId, Offset
 
 # Around what docs/performance.md has: a commit of a millisecond, and what a busy disk makes of it.
@@ -37,20 +39,31 @@ _KNOWS_LEADER: Final = ("leader", "follower")
 class RaftMeters(Observer):
     """Commits, elections and records of one life of a replica."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self.commits = Histogram(COMMIT_BOUNDS_S)
         self.elections = Histogram(ELECTION_BOUNDS_S)
         self.appended_records = 0
         self.fetched_records = 0
         self.new_leaders = 0
+        # Seconds since 1970 of the last election that this replica won, by the cause that began it.
+        self.last_won: Mapping[str, float] = {}
         self._clock = clock
+        self._wall = wall
         self._uncommitted: deque[tuple[Offset, float]] = deque()
         self._leader: tuple[Epoch, NodeId] | None = None
         # Since when this replica has asked for votes without knowing a newer leader.
         self._asks_since_s: float | None = None
+        self._asks_because: str | None = None
 
     def stepped(self, event: Event | None, update: Update) -> None:
         del event
+        for note in update.notes:
+            if note.kind is NoteKind.ROLE_TAKEN:
+                self.role_taken(note.values)
         for effect in update.effects:
             if isinstance(effect, AppendToLog):
                 self.appended(effect)
@@ -79,6 +92,17 @@ class RaftMeters(Observer):
                 self._follow(progress.epoch, leader_id, is_own=progress.is_leader)
             # Otherwise the leader that it missed was there.
             self._asks_since_s = None
+
+    def role_taken(self, taken: Mapping[str, Value]) -> None:
+        """A round keeps the cause that began it until another replica leads, or this one does."""
+        role = taken["to_role"]
+        if role in _NOMINEES:
+            self._asks_because = self._asks_because or str(taken["cause"])
+            return
+        if role == "leader" and self._asks_because is not None:
+            # Replaced as a whole, because scrapes read it from another thread.
+            self.last_won = {self._asks_because: self._wall()}
+        self._asks_because = None
 
     def _commit(self, progress: PublishProgress) -> None:
         """Batches that a leader had not committed when it resigned are nobody's latency."""

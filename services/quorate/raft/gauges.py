@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.describe import uncommitted_change
+from quorate.raft.messages import ChangeKind
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 from quorate.records.ids import Millis, format_uuid
 
@@ -29,6 +30,8 @@ STATES: Final = (
     "observer",
     "resigned",
 )
+# Kinds of change that a leader may have under way; an upgrade is one of kraft.version.
+PENDING_CHANGES: Final = (*(kind.value for kind in ChangeKind), "upgrade")
 NOBODY: Final = -1
 
 
@@ -71,7 +74,7 @@ def raft_numbers(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[
     return numbers | _of_a_leader(replica, now_ms)
 
 
-def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float]:
+def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[str, float]]:
     voters, role = replica.voters, replica.role
     if not isinstance(role, Leader):
         return {}
@@ -88,4 +91,14 @@ def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float]:
         "number_of_observers": len(role.progress) - fetching + (not replica.is_voter),
         "number_of_offline_voters": offline,
         "uncommitted_voter_change": float(uncommitted_change(replica) is not None),
+        "pending_voter_changes": _pending_changes(replica, role),
     }
+
+
+def _pending_changes(replica: Replica, role: Leader) -> dict[str, float]:
+    """Counts a change from its request on, and one of an earlier leader from the log."""
+    pending, uncommitted = role.pending, uncommitted_change(replica)
+    kind = None if uncommitted is None else uncommitted.kind.value
+    if pending is not None:
+        kind = str(pending.about["change"])
+    return {each: float(each == kind) for each in PENDING_CHANGES}

@@ -47,6 +47,8 @@ async def test_what_a_controller_did_is_in_its_numbers(open_stack: Open) -> None
     # A leader change, the first metadata, the registration, its end, and two topics at once.
     assert count(values["commit_latency_seconds"]) == 5
     assert count(values["election_latency_seconds"]) == 1
+    assert values["last_election_won_timestamp_seconds"] == meters.last_won
+    assert list(meters.last_won) == ["startup"]
     assert count(values["flush_duration_seconds"]) == driver.access.flushing.times.count > 0
     assert values["event_queue_operations_started_total"] == 3
     assert count(values["event_queue_processing_time_seconds"]) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.raft import api
 from quorate.raft.messages import FetchedBatches
+from quorate.raft.notes import Cause, Note, NoteKind
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 
 
@@ -125,3 +126,41 @@ def test_who_votes_for_another_has_held_no_election() -> None:
     meters.progressed(progress("unattached", 2, None))
     meters.progressed(progress("follower", 2, 3))
     assert (meters.elections.count, meters.new_leaders) == (0, 1)
+
+
+def taken(role: str, cause: Cause) -> api.Update:
+    """A step in which a replica takes a role up."""
+    values = {"from_role": "any", "to_role": role, "cause": cause.value}
+    return api.Update((), None, (Note(NoteKind.ROLE_TAKEN, "words", values),))
+
+
+def test_an_election_is_known_by_the_cause_that_began_it() -> None:
+    clock = Clock()
+    meters = RaftMeters(Clock(), wall=clock)
+    assert meters.last_won == {}
+    meters.stepped(None, taken("prospective", Cause.FETCH_TIMEOUT))
+    meters.stepped(None, taken("candidate", Cause.PRE_VOTES_GRANTED))
+    meters.stepped(None, taken("prospective", Cause.ELECTION_TIMEOUT))
+    meters.stepped(None, taken("candidate", Cause.PRE_VOTES_GRANTED))
+    assert meters.last_won == {}
+    meters.stepped(None, taken("leader", Cause.VOTES_GRANTED))
+    assert meters.last_won == {"fetch_timeout": 100.0}
+
+
+def test_the_last_election_replaces_the_one_before() -> None:
+    clock = Clock()
+    meters = RaftMeters(Clock(), wall=clock)
+    for role, cause in (("candidate", Cause.STARTUP), ("leader", Cause.VOTES_GRANTED)):
+        meters.stepped(None, taken(role, cause))
+    clock.now_s += 50
+    # A round that another replica won leaves no cause behind.
+    for role, cause in (
+        ("resigned", Cause.SHUTDOWN),
+        ("prospective", Cause.ELECTION_TIMEOUT),
+        ("follower", Cause.LEADER_LEARNED),
+        ("prospective", Cause.END_QUORUM_EPOCH),
+    ):
+        meters.stepped(None, taken(role, cause))
+    assert meters.last_won == {"startup": 100.0}
+    meters.stepped(None, taken("leader", Cause.VOTES_GRANTED))
+    assert meters.last_won == {"end_quorum_epoch": 150.0}

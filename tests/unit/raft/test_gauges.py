@@ -9,13 +9,19 @@ import pytest
 
 from quorate.raft import messages as m
 from quorate.raft.core import RaftCore
-from quorate.raft.gauges import STATES, raft_numbers, state_name
+from quorate.raft.gauges import PENDING_CHANGES, STATES, raft_numbers, state_name
 from quorate.raft.notes import Cause
-from quorate.records.ids import Epoch, Millis, format_uuid
+from quorate.raft.roles import Leader, PendingChange
+from quorate.records.ids import Epoch, Millis, ReplyToken, format_uuid
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
 
-LEADER_ONLY = {"number_of_observers", "number_of_offline_voters", "uncommitted_voter_change"}
+LEADER_ONLY = {
+    "number_of_observers",
+    "number_of_offline_voters",
+    "uncommitted_voter_change",
+    "pending_voter_changes",
+}
 
 
 def numbers_of(core: RaftCore, now_ms: int) -> dict[str, Any]:
@@ -40,6 +46,31 @@ def test_a_leader_tells_of_the_voters_and_observers() -> None:
     assert numbers["current_vote"] == 1
     own = format_uuid(cores.key(1).directory_id or b"")
     assert numbers["current_vote_directory_id"] == {own: 1.0}
+
+
+def test_a_pending_change_is_told_by_its_kind() -> None:
+    core = cores.grown_up_leader()
+    assert not any(numbers_of(core, 4500)["pending_voter_changes"].values())
+    cores.change(
+        core,
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
+        ),
+        now_ms=4500,
+    )
+    none = dict.fromkeys(PENDING_CHANGES, 0.0)
+    assert numbers_of(core, 4500)["pending_voter_changes"] == none | {"remove": 1.0}
+
+
+def test_a_change_is_pending_before_it_is_in_the_log() -> None:
+    core = cores.grown_up_leader()
+    assert isinstance(core.replica.role, Leader)
+    core.replica.role.pending = PendingChange(
+        ReplyToken(1), "an upgrade", Millis(9000), {"change": "upgrade", "kraft_version": 1}
+    )
+    numbers = numbers_of(core, 4500)
+    assert numbers["uncommitted_voter_change"] == 0
+    assert numbers["pending_voter_changes"]["upgrade"] == 1
 
 
 def test_a_voter_that_does_not_fetch_is_offline_after_the_fetch_timeout() -> None:
