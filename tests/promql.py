@@ -215,6 +215,13 @@ class _Evaluation:
                 return self._absent(arguments[0])
             case "rate" | "increase" | "delta" as name:
                 return self._over_range(name, arguments[0])
+            case "changes":
+                return self._changes(arguments[0])
+            case "floor":
+                return {
+                    labels: float(math.floor(value))
+                    for labels, value in self._vector(arguments[0]).items()
+                }
             case "histogram_quantile":
                 return _quantiles(self._number(arguments[0]), self._vector(arguments[1]))
         raise AssertionError(f"no {node.func.name} here")
@@ -227,13 +234,27 @@ class _Evaluation:
         said = {m.name: m.value for m in matchers if m.op == promql.MatchOp.Equal}
         return {labels_of(said): 1.0}
 
+    def _changes(self, node: object) -> Vector:
+        """How often a value was another than the one before it."""
+        assert isinstance(node, promql.MatrixSelector)
+        return {
+            labels: float(sum(a != b for (_, a), (_, b) in itertools.pairwise(inside)))
+            for labels, inside in self._inside(node)
+        }
+
+    def _inside(self, node: promql.MatrixSelector) -> Iterator[tuple[Labels, Grown]]:
+        begin_s = self.at_s - node.range.total_seconds()
+        for labels, points in self.samples.select(node.vector_selector):
+            inside = [(t, v) for t, v in points if v is not None and begin_s <= t <= self.at_s]
+            if inside:
+                yield labels, inside
+
     def _over_range(self, name: str, node: object) -> Vector:
         assert isinstance(node, promql.MatrixSelector)
         range_s = node.range.total_seconds()
         begin_s = self.at_s - range_s
         found: Vector = {}
-        for labels, points in self.samples.select(node.vector_selector):
-            inside = [(t, v) for t, v in points if v is not None and begin_s <= t <= self.at_s]
+        for labels, inside in self._inside(node):
             if len(inside) > 1:
                 grown = _extrapolated(inside, begin_s, self.at_s, is_counter=name != "delta")
                 found[labels] = grown / range_s if name == "rate" else grown
