@@ -34,6 +34,11 @@ def late(value: float, before: float = 0.0, within_s: float = 300.0) -> Callable
     return lambda t: value if t >= END_S - within_s else before
 
 
+def during(value: float, usual: float, begin_s: float, end_s: float) -> Callable[[float], float]:
+    """`value` between two moments, both included."""
+    return lambda t: value if begin_s <= t <= end_s else usual
+
+
 def controller(pod: int, **more: str) -> Labels:
     return labels_of(
         {"namespace": NAMESPACE, "pod": f"{STATEFUL_SET}-{pod}", "node_id": str(pod), **more}

@@ -20,6 +20,7 @@ from tests.chart.quorum_series import (
     at,
     commits,
     constant,
+    during,
     growing,
     healthy,
     late,
@@ -67,8 +68,14 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "not ready": (at(2, "is_ready", late(0, 1)), {"QuorateControllerNotReady"}),
     "many elections": (
         at(1, "current_epoch", lambda t: 4 + t // 300),
-        {"QuorateElectionsTooFrequent"},
+        {"QuorateElectionsTooFrequent", "QuorateElectionsRepeated"},
     ),
+    "an election": (at(1, "current_epoch", late(5, 4)), set()),
+    "two elections within an hour": (
+        at(1, "current_epoch", lambda t: 4 + (t > END_S - 3000) + (t > END_S - 600)),
+        {"QuorateElectionsRepeated"},
+    ),
+    "a controller that joins in a late epoch": (at(2, "current_epoch", late(40)), set()),
     "a contradiction": (
         at(2, "leader_contradictions_total", late(1)),
         {"QuorateLeaderContradiction"},
@@ -76,6 +83,15 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "far behind": (
         at(2, "last_applied_record_offset", lambda t: min(10 * t, 10 * (END_S - 1500))),
         {"QuorateControllerBehind"},
+    ),
+    "a thousand records behind": (at(2, "metadata_log_lag", late(1000)), set()),
+    "more than a thousand records behind": (
+        at(2, "metadata_log_lag", late(1001)),
+        {"QuorateControllerBehind"},
+    ),
+    "a scrape that is later than another": (
+        at(2, "last_applied_record_offset", lambda t: 10 * t - 9000),
+        set(),
     ),
     "a change that is stuck": (
         at(0, "uncommitted_voter_change", late(1)),
@@ -85,6 +101,10 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "a slow disk": (at(1, "flush_p99_seconds", late(0.6)), {"QuorateDiskSlow"}),
     "a disk that hangs": (at(1, "disk_call_age_seconds", late(5, 0, 60)), {"QuorateDiskHangs"}),
     "a full disk": (at(1, "disk_free_bytes", late(2e8, 1e10)), {"QuorateDiskFull"}),
+    "snapshots that take nearly as long": (
+        at(1, "snapshot_generation_duration_seconds_sum", growing(9.9 / 1200)),
+        set(),
+    ),
     "slow snapshots": (
         at(1, "snapshot_generation_duration_seconds_sum", growing(12 / 1200)),
         {"QuorateSnapshotsSlow"},
@@ -141,6 +161,52 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
 }
 
 
+# Of the numbers that KRaft is usually watched by: what happens, the alert that fires for it, and
+# when it does; at the end of the time all of it is over.
+PASSING: Final[dict[str, tuple[Series, str, float]]] = {
+    "ActiveControllerCount 0": (
+        at(0, "active_controller_count", during(0, 1, 3000, 3120)),
+        "QuorateNoActiveController",
+        3120,
+    ),
+    "ActiveControllerCount 2": (
+        at(1, "active_controller_count", during(1, 0, 3000, 3120)),
+        "QuorateSeveralActiveControllers",
+        3120,
+    ),
+    "LeaderElectionRate": (
+        at(0, "current_epoch", lambda t: 4 + (t >= 3000) + (t >= 3600)),
+        "QuorateElectionsRepeated",
+        3600,
+    ),
+    "LeaderElectionRate of a quorum that finds no rest": (
+        at(0, "current_epoch", lambda t: 4 + min(max(0, t - 3000) // 240, 6)),
+        "QuorateElectionsTooFrequent",
+        4560,
+    ),
+    "MetadataLogLag": (
+        at(2, "metadata_log_lag", during(1001, 0, 3000, 3600)),
+        "QuorateControllerBehind",
+        3300,
+    ),
+    "MetadataLogLag of one that hears no leader": (
+        at(2, "last_applied_record_offset", lambda t: 10 * (t if t > 4500 else min(t, 3000))),
+        "QuorateControllerBehind",
+        4500,
+    ),
+    "SnapshotGenerationTime": (
+        at(1, "snapshot_generation_duration_seconds_sum", lambda t: min(t, 600) / 60 + t / 600),
+        "QuorateSnapshotsSlow",
+        600,
+    ),
+    "MetadataErrorCount": (
+        at(0, "metadata_errors_total", lambda t: float(t >= 3000)),
+        "QuorateMetadataErrors",
+        3060,
+    ),
+}
+
+
 @pytest.fixture(scope="module")
 def rules(helm: Helm) -> list[Rule]:
     return rules_of(helm)
@@ -152,6 +218,16 @@ def test_an_alert_fires_for_what_it_is_about(rules: list[Rule], case: str) -> No
     samples = samples_of(healthy() | otherwise)
     fired = {rule.name for rule in rules if rule.firing(samples, END_S, EVERY_S)}
     assert fired == expected
+
+
+@pytest.mark.parametrize("case", PASSING)
+def test_an_alert_fires_and_resolves(rules: list[Rule], case: str) -> None:
+    passing, expected, fires_s = PASSING[case]
+    (rule,) = (rule for rule in rules if rule.name == expected)
+    samples = samples_of(healthy() | passing)
+    assert not rule.firing(samples, 540, EVERY_S) or fires_s <= 600
+    assert rule.firing(samples, fires_s, EVERY_S)
+    assert not rule.firing(samples, END_S, EVERY_S)
 
 
 def test_what_is_not_scraped_is_missed(rules: list[Rule]) -> None:

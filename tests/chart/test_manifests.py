@@ -350,7 +350,7 @@ def test_every_alert_has_a_runbook_with_four_parts(helm: Helm) -> None:
             *("Meaning", "Impact", "Diagnosis", "Mitigation"),
         ]
         assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md")
-        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
         assert rule["expr"].count("(") == rule["expr"].count(")")
 
 

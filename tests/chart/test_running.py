@@ -157,6 +157,7 @@ OF_THE_MACHINE: Final = {
     "QuorateDiskFull",
     "QuorateDiskHangs",
     "QuorateDiskSlow",
+    "QuorateElectionsRepeated",
     "QuorateElectionsTooFrequent",
     "QuorateEventLoopBusy",
     "QuorateEventLoopStalls",
