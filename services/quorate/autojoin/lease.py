@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -192,6 +193,8 @@ class Lease:
         # Freed for an operator of another template it is as one that such an operator holds. The
         # version of the Lease changes also where a standby writes its template down.
         renewed, now_s = (holder, lease.spec.renew_time), self._clock_s()
+        if not holder:
+            self._others_until_s = float("-inf")
         duration_s = max(self._duration_s, float(lease.spec.lease_duration_seconds or 0))
         before, seen_s = self._seen
         if before != renewed:
@@ -251,6 +254,8 @@ class Lease:
             )
             if lease.spec.holder_identity != self._identity:
                 return
+            notes = lease.metadata.annotations or {}
+            lease.metadata.annotations = {k: v for k, v in notes.items() if k != STANDBY}
             lease.spec = self._spec("")
             try:
                 await self._replace(lease)
@@ -268,7 +273,8 @@ class Lease:
     def _spec(self, holder: str) -> k8s.V1LeaseSpec:
         return k8s.V1LeaseSpec(
             holder_identity=holder,
-            lease_duration_seconds=max(1, int(self._duration_s)),
+            # Others go by it where theirs is shorter, and it is whole seconds.
+            lease_duration_seconds=math.ceil(self._duration_s),
             renew_time=datetime.now(UTC),
         )
 

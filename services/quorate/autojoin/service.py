@@ -147,6 +147,8 @@ class Operator:
         self._renew_soon = asyncio.Event()
         # The template of the StatefulSet as the last pass saw it.
         self._wanted_template = ""
+        # Passes in a row that came to no end.
+        self._failures = 0
         self._lease = Lease(
             api,
             name=f"{config.stateful_set}-autojoin",
@@ -247,13 +249,13 @@ class Operator:
         failures = 0
         while not stop.is_set():
             wait_s = self._config.interval_ms / 1000
-            if self._lease.is_held():
+            if not self._lease.is_held():
+                # One that takes over begins at once.
+                failures = 0
+            else:
                 outcome = await self._pass()
                 failures = failures + 1 if outcome is None else 0
-                if self._lease.is_held() and self._is_awaited(failures):
-                    self._lease.give_way(self._lease.standby_template())
-                    self._meters.lease(held=False)
-                    self._renew_soon.set()
+                self._give_way_if_awaited()
                 if outcome:
                     wait_s = 0.0
                 elif failures:
@@ -267,10 +269,18 @@ class Operator:
             self._wake.clear()
             await _sleep(stop, SOON_S)
 
-    def _is_awaited(self, failures: int) -> bool:
-        """True if an operator of another release is there that is to act, or may do better."""
-        standby = self._lease.standby_template()
-        return bool(standby) and (standby == self._wanted_template or failures >= FAILURES_MAX)
+    def _give_way_if_awaited(self) -> None:
+        """Give the Lease to a standby of the StatefulSet's release, or to one that may do better.
+
+        One of the StatefulSet's own release may not: the other one would give it back.
+        """
+        standby, own = self._lease.standby_template(), self._config.template
+        is_stuck = self._failures >= FAILURES_MAX and self._wanted_template != own
+        if standby and self._lease.is_held() and (is_stuck or standby == self._wanted_template):
+            self._lease.give_way(standby)
+            self._failures = 0
+            self._meters.lease(held=False)
+            self._renew_soon.set()
 
     async def _pass(self) -> bool | None:
         """Whether something was done, so that another look is due at once; None for a failure."""
@@ -279,6 +289,7 @@ class Operator:
                 done = await self._reconciler.run()
         except (ClusterError, ValueError) as error:
             self._meters.failed()
+            self._failures += 1
             self._readiness.judge(is_in_step=False)
             log.warning(f"no pass: {error}", extra={"repeats": "pass"})
             return None
@@ -286,6 +297,7 @@ class Operator:
         # It may have been lost during the pass: what one sees that stands by is no news.
         self._meters.lease(held=self._lease.is_held())
         self._readiness.judge(is_in_step=done.is_in_step)
+        self._failures = 0
         if done.desired is not None:
             self._wanted_template = done.desired.template
         return done.has_acted if done.error is None else None

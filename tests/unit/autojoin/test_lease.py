@@ -2,78 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
 from quorate.autojoin.lease import HOLDER, STANDBY, Lease
 from quorate.autojoin.reconcile import ClusterError, ConflictError
-
-
-@dataclass
-class Store:
-    """The one Lease of an API server, with its versions."""
-
-    lease: k8s.V1Lease | None = None
-    version: int = 0
-    calls: list[str] = field(default_factory=list)
-
-    async def read_namespaced_lease(self, *_: object, **__: object) -> Any:  # noqa: ANN401
-        if self.lease is None:
-            raise ApiException(status=404, reason="Not Found")
-        return copy.deepcopy(self.lease)
-
-    async def create_namespaced_lease(self, _: str, body: k8s.V1Lease, **__: object) -> None:
-        if self.lease is not None:
-            raise ApiException(status=409, reason="Conflict")
-        self._keep(body)
-
-    async def replace_namespaced_lease(
-        self, _: str, __: str, body: k8s.V1Lease, **___: object
-    ) -> None:
-        if body.metadata.resource_version != str(self.version):
-            raise ApiException(status=409, reason="Conflict")
-        self._keep(body)
-
-    def _keep(self, body: k8s.V1Lease) -> None:
-        self.version += 1
-        self.lease = copy.deepcopy(body)
-        self.lease.metadata.resource_version = str(self.version)
-
-
-@dataclass
-class Clock:
-    now_s: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-def leases(
-    monkeypatch: pytest.MonkeyPatch,
-    store: Store,
-    clock: Clock,
-    *,
-    templates: tuple[str, ...] = ("t", "t"),
-) -> list[Lease]:
-    """A Lease for each template, with the identities a, b, and so on."""
-    monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: store)
-    return [
-        Lease(
-            None,
-            name="l",
-            namespace="ns",
-            identity=identity,
-            duration_ms=15_000,
-            template=template,
-            clock_s=clock,
-        )
-        for identity, template in zip("abc", templates, strict=False)
-    ]
+from tests.unit.autojoin.lease_store import Clock, Store, leases
 
 
 async def test_the_first_has_it_while_it_renews(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,3 +431,45 @@ async def test_a_standby_beside_a_holder_that_says_nothing_of_itself_counts(
         await new.renew()
         assert STANDBY not in (store.lease.metadata.annotations or {})
     assert new.is_in_step_by_another()
+
+
+async def test_a_lease_that_was_freed_for_another_release_says_nothing_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, alike, old = leases(monkeypatch, store, clock, templates=("2", "2", "1"))
+    one.note(is_in_step=True)
+    for _ in range(3):
+        await one.renew()
+        await alike.renew()
+        await old.renew()
+    assert alike.is_in_step_by_another()
+    one.give_way("1")
+    await one.renew()
+    await alike.renew()
+    assert not alike.is_held()
+    assert not alike.is_in_step_by_another()
+
+
+async def test_a_part_of_a_second_counts_as_a_whole_one_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock, durations_ms=(1_990, 1_000))
+    await one.renew()
+    await other.renew()
+    clock.now_s += 0.1
+    await one.renew()
+    while not await other.renew():
+        clock.now_s += 0.05
+    assert not one.is_held()
+
+
+async def test_a_lease_that_is_released_is_free_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that stood by may have ended since it wrote its template down."""
+    store, clock = Store(), Clock()
+    one, alike, other = leases(monkeypatch, store, clock, templates=("2", "2", "1"))
+    await one.renew()
+    await other.renew()
+    await one.release()
+    assert await alike.renew()

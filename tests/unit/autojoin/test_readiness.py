@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.autojoin.readiness import Readiness
-from tests.unit.autojoin.test_lease import Clock, Store, leases
+from tests.unit.autojoin.lease_store import Clock, Store, leases
 
 if TYPE_CHECKING:
     import pytest

@@ -16,8 +16,8 @@ from quorate.autojoin.decision import decide
 from quorate.autojoin.lease import HOLDER, STANDBY, Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
+from tests.unit.autojoin.lease_store import Store
 from tests.unit.autojoin.looks import desired, look, pods, quorum
-from tests.unit.autojoin.test_lease import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,6 +216,7 @@ async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
 
 
 FAILS = ClusterError("no answer")
+REFUSED = Pass(ACTS, error="refused")
 
 
 @pytest.mark.parametrize(
@@ -227,15 +228,17 @@ FAILS = ClusterError("no answer")
         ((FAILS, FAILS, "old"), ["me", ""]),
         # It may be this operator that cannot look.
         ((FAILS, FAILS, FAILS, "old"), ["me", "", "me", ""]),
+        # One of the StatefulSet's release would get it back.
+        (("old", FAILS, FAILS, FAILS, "old"), ["me", ""]),
+        # Each of these has looked.
+        ((REFUSED, REFUSED, REFUSED, "old"), ["me", ""]),
     ],
 )
 async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_release(
-    monkeypatch: pytest.MonkeyPatch, passes: tuple[str | Exception, ...], holders: list[str]
+    monkeypatch: pytest.MonkeyPatch, passes: tuple[str | Pass | Exception, ...], holders: list[str]
 ) -> None:
     outcomes = [
-        each
-        if isinstance(each, Exception)
-        else Pass(RESTS, desired=replace(desired(3), template=each))
+        Pass(RESTS, desired=replace(desired(3), template=each)) if isinstance(each, str) else each
         for each in passes
     ]
     stage = Stage(monkeypatch, *outcomes)
