@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.nodes import Nodes
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 ELECTED_WITHIN_S = 120.0
 # Longer than Kubernetes takes to believe that a node is gone, shorter than it waits to move pods.

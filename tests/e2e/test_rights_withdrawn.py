@@ -17,7 +17,7 @@ from tests.e2e.operating import DISABLED
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 UNREAD = re.compile(r"^quorate_admin_statefulset_unread_seconds\S* ([\d.e+]+)$", re.MULTILINE)
 # Much less than the 40 s for which a voter waits that cannot be spared.

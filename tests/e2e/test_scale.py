@@ -14,7 +14,7 @@ from tests.e2e.watching import Departures
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.weekly]
 log = logging.getLogger(__name__)
 
 

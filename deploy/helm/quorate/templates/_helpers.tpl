@@ -387,7 +387,7 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ .endpoint | quote }}
 - name: QUORATE_TRACING_SERVICE_PREFIX
-  value: {{ .servicePrefix | default "quorate" | quote }}
+  value: {{ .servicePrefix | quote }}
 - name: QUORATE_TRACING_FETCH_RATIO
   value: {{ include "quorate.scalar" .fetchRatio | quote }}
 - name: QUORATE_TRACING_WRITE_RATIO
