@@ -235,7 +235,7 @@ class _Evaluation:
         return {labels_of(said): 1.0}
 
     def _changes(self, node: object) -> Vector:
-        """How often a value was another than the one before it."""
+        """The number of samples that differ from the one before them."""
         assert isinstance(node, promql.MatrixSelector)
         return {
             labels: float(sum(a != b for (_, a), (_, b) in itertools.pairwise(inside)))

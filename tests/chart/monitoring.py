@@ -84,5 +84,5 @@ def queries_of(panels: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def filled_in(expression: str) -> str:
-    """What Grafana sends, with its variables replaced."""
+    """An expression as Grafana sends it, with its variables replaced."""
     return expression.replace("$namespace", NAMESPACE).replace("$name", STATEFUL_SET)

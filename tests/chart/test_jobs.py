@@ -12,9 +12,7 @@ from tests.chart.rendering import Helm, one
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ON: Final = (
-    "backup.enabled=true,pipeline.report.enabled=true,tls.enabled=true,operator.enabled=true"
-)
+ON: Final = "backup.enabled=true,pipeline.report.enabled=true,tls.enabled=true"
 NODES: Final = {
     "requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]

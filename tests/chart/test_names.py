@@ -113,7 +113,7 @@ def test_while_the_domain_changes_certificates_are_good_for_both(
 
 
 def test_every_service_has_the_families_of_addresses(helm: Helm) -> None:
-    on = "operator.enabled=true,metrics.serviceMonitor.enabled=true"
+    on = "metrics.serviceMonitor.enabled=true"
 
     def services(*words: str) -> list[dict[str, Any]]:
         objects = helm.objects("--set", on, *words)

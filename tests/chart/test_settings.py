@@ -38,7 +38,7 @@ WRITTEN: Final = {
 
 def written(folder: Path, section: str, settings: dict[str, Any]) -> tuple[str, Path]:
     """A values file with these settings in a section."""
-    values: dict[str, Any] = {"operator": {"enabled": True}}
+    values: dict[str, Any] = {}
     inner = values
     *outer, last = section.split(".")
     for key in outer:
@@ -119,7 +119,7 @@ def test_what_the_chart_writes_is_no_further_setting(
     helm: Helm, tmp_path: Path, section: str
 ) -> None:
     """Every line that is there without further settings; the last one of a key would count."""
-    on = "operator.enabled=true,tls.enabled=true,tls.existingSecret=own"
+    on = "tls.enabled=true,tls.existingSecret=own"
     own = read_by(section, helm.objects("--set", on))
     if section == "operator.config":
         own = {

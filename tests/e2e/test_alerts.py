@@ -67,7 +67,7 @@ def test_alerts_fire_when_pods_stop(cluster: Cluster) -> None:
     assert program is not None
     rules = [
         replace(rule, for_s=min(rule.for_s, FOR_S_MAX))
-        for rule in rules_of(Helm(program), "--set", "operator.enabled=true")
+        for rule in rules_of(Helm(program))
         if rule.name in OF_PODS
     ]
     assert len(rules) == len(OF_PODS)

@@ -187,7 +187,8 @@ class Lease:
     def _may_take(self, lease: k8s.V1Lease) -> bool:
         holder = lease.spec.holder_identity or ""
         wanted = (lease.metadata.annotations or {}).get(STANDBY, self._template)
-        if holder == self._identity or not (holder or wanted != self._template):
+        is_free = not holder and wanted == self._template
+        if is_free or holder == self._identity:
             self._others_until_s = float("-inf")
             return True
         # Freed for an operator of another template it is as one that such an operator holds. The
@@ -210,8 +211,7 @@ class Lease:
         """Take in what the holder says, and write the own template down beside that of another."""
         holder, notes = lease.spec.holder_identity, lease.metadata.annotations or {}
         template, is_in_step = _read_words(notes.get(HOLDER, ""), holder)
-        is_alike = template is None or "" in (template, self._template)
-        is_alike = is_alike or template == self._template
+        is_alike = not self._template or template in (None, "", self._template)
         self._is_others_verdict_good = is_alike and is_in_step
         # The holder takes it out with each renewal, so that one that has ended is forgotten.
         if holder and not is_alike and STANDBY not in notes:

@@ -39,7 +39,7 @@ _OUTCOMES: Final = {
     Cause.ELECTION_TIMEOUT.value: "timed_out",
     Cause.SHUTDOWN.value: "stopped",
 }
-# A voter that is away is no error of a round: most rounds begin because one is.
+# Most rounds begin because a voter is away, so its silence is expected and not a failure.
 _UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
 _AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
 

@@ -53,7 +53,7 @@ _SERVER_ERRORS: Final = frozenset(
     }
 )
 # Elections go on without a voter that cannot be reached, and most of them are held because one is
-# away: that is what these calls find out, and no error of theirs.
+# away. These calls find that out, and their spans have an event for it instead of an error.
 _MAY_BE_AWAY: Final = frozenset(
     f"quorate.raft.v1.Raft/{method}" for method in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")
 )
