@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from quorate.telemetry import tracing
+from quorate.telemetry.exporting import KIND
 from quorate.telemetry.spans import Tracing
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ class Recorded:
         return list(self._exporter.get_finished_spans())
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """Those of one name."""
-        return [span for span in self.spans if span.name == name]
+        """Those of one kind, or of one name."""
+        return [span for span in self.spans if name in (operation_of(span), span.name)]
 
     def one(self, name: str) -> ReadableSpan:
-        """The only one of that name."""
+        """The only one of that kind or name."""
         (span,) = self.named(name)
         return span
 
@@ -57,6 +58,12 @@ def recorded(*, fetch_ratio: float = 0.0, write_ratio: float = 0.0) -> Iterator[
         tracing.stop(0.0)
 
 
+def operation_of(span: ReadableSpan) -> str:
+    """What searches find it by: its kind, or the method of a call; else its name."""
+    told = span.attributes or {}
+    return str(told.get(KIND) or told.get("rpc.method") or span.name)
+
+
 def attributes_of(span: ReadableSpan) -> dict[str, object]:
-    """As a dictionary, which may be empty."""
-    return dict(span.attributes or {})
+    """All but its kind, as a dictionary, which may be empty."""
+    return {name: value for name, value in (span.attributes or {}).items() if name != KIND}

@@ -28,6 +28,11 @@ class Span:
     references: tuple[str, ...]
 
     @property
+    def operation(self) -> str:
+        """What searches find it by: its kind, or the method of a call; else its name."""
+        return str(self.tags.get("kraft.span") or self.tags.get("rpc.method") or self.name)
+
+    @property
     def pod(self) -> str:
         """Where it was made."""
         return str(self.process.get("k8s.pod.name", ""))

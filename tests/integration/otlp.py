@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
+from quorate.telemetry.exporting import KIND
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class Received:
     kind: int
     attributes: dict[str, object]
     span: Span
+
+    @property
+    def operation(self) -> str:
+        """What searches find it by: its kind, or the method of a call; else its name."""
+        told = self.attributes
+        return str(told.get(KIND) or told.get("rpc.method") or self.name)
 
 
 @dataclass(slots=True)
@@ -95,7 +102,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
                     self._arrived.clear()
                     await self._arrived.wait()
         except TimeoutError:
-            seen = sorted({(span.service, span.name) for span in self.spans})
+            seen = sorted({(span.service, span.operation) for span in self.spans})
             raise AssertionError(f"never came: {what}; there are {seen}") from None
 
 

@@ -19,7 +19,7 @@ CLIENT, SERVER = 3, 2
 # What a voter does, below what the winner asked of it.
 VOTED = [
     *("kraft.quorum_state.persist", RAFT + "Vote", RAFT + "Vote"),
-    *("kraft.election.vote", "kraft.election"),
+    *("kraft.election.vote", "kraft.election.round", "kraft.election"),
 ]
 
 
@@ -36,17 +36,17 @@ class Trace:
         return [
             span
             for span in self.spans
-            if span.name == name
+            if span.operation == name
             and (node_id is None or node_of(span) == node_id)
             and (kind is None or span.kind == kind)
         ]
 
     def path(self, span: Received) -> list[str]:
         """The names from the span up to its root, as far as they have come."""
-        names = [span.name]
+        names = [span.operation]
         while span.parent_id in self._by_id:
             span = self._by_id[span.parent_id]
-            names.append(span.name)
+            names.append(span.operation)
         return names
 
 
@@ -70,7 +70,7 @@ async def epoch_trace(collector: Collector, quorum: Quorum, epoch: int) -> Trace
     def is_there() -> bool:
         trace = Trace(collector.of_trace(trace_id))
         paths = [trace.path(span) for span in trace.named("kraft.quorum_state.persist")]
-        return wanted <= {span.name for span in trace.spans} and VOTED in paths
+        return wanted <= {span.operation for span in trace.spans} and VOTED in paths
 
     await collector.until(f"the trace of epoch {epoch}", is_there)
     return Trace(collector.of_trace(trace_id))
@@ -89,10 +89,14 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
         trace = await epoch_trace(collector, quorum, epoch)
         (election,) = [
             span
-            for span in trace.named("kraft.election", winner)
+            for span in trace.named("kraft.election.round", winner)
             if span.attributes["kraft.election.outcome"] == "won"
         ]
-        assert election.parent_id == ""
+        (root,) = trace.named("kraft.election")
+        assert (root.parent_id, root.attributes["kraft.leader.id"]) == ("", winner)
+        assert {span.parent_id for span in trace.named("kraft.election.round")} == {root.span_id}
+        why = root.attributes["kraft.election.trigger"]
+        assert root.name == f"node {winner} won epoch {epoch} ({why})"
         assert election.attributes["kraft.epoch"] == epoch
         assert election.attributes["kraft.election.trigger"] in (
             "fetch_timeout",
@@ -100,17 +104,17 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
             "election_timeout",
         )
         # An election that takes long is told in parts, of which the last one was won.
-        parts = {span.span_id for span in trace.named("kraft.election", winner)}
+        parts = {span.span_id for span in trace.named("kraft.election.round", winner)}
         before_it = trace.named("kraft.election.pre_vote", winner)
         assert any(span.parent_id in parts for span in before_it)
         own = [span for span in trace.spans if span.parent_id == election.span_id]
-        (votes,) = [span for span in own if span.name == "kraft.election.vote"]
+        (votes,) = [span for span in own if span.operation == "kraft.election.vote"]
         assert "vote.received" in events(votes)
         (establish,) = trace.named("kraft.leader.establish", winner)
-        assert establish.parent_id == election.span_id
+        assert establish.parent_id == root.span_id
         assert events(establish) == ["leader_change.appended", "high_watermark.established"]
         # A leader goes on to look for the voter that was killed, which is not told each time.
-        begun = [span for span in collector.spans if span.name == RAFT + "BeginQuorumEpoch"]
+        begun = [span for span in collector.spans if span.operation == RAFT + "BeginQuorumEpoch"]
         assert begun
         assert all(span.parent_id for span in begun)
         # The other voter's part of it, below what the winner asked.
@@ -151,14 +155,14 @@ async def test_a_leader_that_stops_is_the_trigger_of_the_election_that_follows(
             return [
                 span
                 for span in collector.spans
-                if span.name == RAFT + "EndQuorumEpoch" and span.kind == SERVER
+                if span.operation == RAFT + "EndQuorumEpoch" and span.kind == SERVER
             ]
 
         def resigned() -> list[Received]:
             return [
                 span
                 for span in collector.spans
-                if span.name == "kraft.resign" and node_of(span) == leader_id
+                if span.operation == "kraft.resign" and node_of(span) == leader_id
             ]
 
         await collector.until(
@@ -180,7 +184,7 @@ async def test_a_voter_that_is_removed_and_added_is_traced_to_the_commits(tmp_pa
         await quorum.cli("metadata-quorum", "add-controller", "--controller-id", str(other))
 
         def changes() -> list[Received]:
-            return [span for span in collector.spans if span.name == "kraft.voter_change"]
+            return [span for span in collector.spans if span.operation == "kraft.voter_change"]
 
         def calls(change: Received) -> list[Received]:
             return [span for span in collector.spans if span.span_id == change.parent_id]

@@ -81,7 +81,7 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
             await quorum.register_brokers()
             await quorum.create(NewTopic("a", 1, 1))
             await quorum.stop(*quorum.nodes)
-        votes = [span for span in collector.spans if span.name == RAFT + "Vote"]
+        votes = [span for span in collector.spans if span.operation == RAFT + "Vote"]
         # A call that had no answer, since somebody began or stopped, has nothing to tell of one.
         answers = [span for span in votes if span.attributes["rpc.response.status_code"] == "OK"]
         asked = {span.span_id: span for span in answers if span.kind == CLIENT}
@@ -97,18 +97,34 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
             found = re.fullmatch(r"quorate-controller-([123])", span.service)
             assert found is not None
             assert re.fullmatch(rf"{found[1]}-[\w-]{{22}}", span.instance)
-        change = {span.name: span for span in collector.of_trace(trace_id)}
+        change = {span.operation: span for span in collector.of_trace(trace_id)}
         root = change["quorate metadata-quorum remove-controller"]
         assert (root.service, root.parent_id) == ("quorate-cli", "")
-        removal = [
-            span for span in collector.of_trace(trace_id) if span.name == RAFT + "RemoveRaftVoter"
-        ]
+        remove = RAFT + "RemoveRaftVoter"
+        removal = [span for span in collector.of_trace(trace_id) if span.operation == remove]
         assert {span.kind for span in removal} == {CLIENT, SERVER}
         (at_leader,) = instances([span for span in removal if span.kind == SERVER])
         assert at_leader.startswith(f"{leader_id}-")
-        assert any(
-            span.name == "quorate.controller.v1.Controller/Write" for span in collector.spans
-        )
+        writes = [
+            span
+            for span in collector.spans
+            if span.operation == "quorate.controller.v1.Controller/Write"
+        ]
+        assert {"RegisterBroker", "CreateTopics"} <= {span.name for span in writes}
+        # Both of the voters that are left have to have a record on the disk.
+        of_creation = {span.trace_id for span in writes if span.name == "CreateTopics"}
+        flushes = [
+            span
+            for span in collector.spans
+            if span.operation == "kraft.write.flush" and span.trace_id in of_creation
+        ]
+        voters = {*quorum.nodes} - {other}
+        assert {span.attributes["kraft.voter.id"] for span in flushes} == voters
+        by_id = {span.span_id: span for span in collector.spans}
+        for span in flushes:
+            commit = by_id[span.parent_id]
+            assert commit.operation == "kraft.write.commit"
+            assert span.span.end_time_unix_nano <= commit.span.end_time_unix_nano
 
 
 async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: Path) -> None:
@@ -120,7 +136,7 @@ async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: 
         await quorum.add_observer()
 
         def changes() -> list[Received]:
-            return [span for span in collector.spans if span.name == "kraft.voter_change"]
+            return [span for span in collector.spans if span.operation == "kraft.voter_change"]
 
         await collector.until("the change of the voters", lambda: bool(changes()))
         # Where it did not come about at once, the one that joins asks again.
@@ -128,7 +144,7 @@ async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: 
 
         def asked() -> list[Received]:
             whole = collector.of_trace(change.trace_id)
-            return [span for span in whole if span.name == RAFT + "AddRaftVoter"]
+            return [span for span in whole if span.operation == RAFT + "AddRaftVoter"]
 
         await collector.until("both ends of the call", lambda: len(asked()) == 2)
         by_id = {span.span_id: span for span in asked()}

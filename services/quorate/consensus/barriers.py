@@ -32,7 +32,7 @@ class Barriers:
         owner: Owner,
         store: LogStore,
         access: LogAccess,
-        observers: Observers | None,
+        observers: Observers,
         context: Context,
     ) -> None:
         """What is done behind a barrier runs in that context."""
@@ -65,9 +65,8 @@ class Barriers:
     def _save(self, effect: api.SaveElection) -> asyncio.Future[None]:
         save = partial(self._store.save_election, effect)
         saving = self._access.disk.run("saving quorum-state", save)
-        if self._observers is not None:
-            self._observers.saving(effect)
-            saving.add_done_callback(self._observers.saved)
+        self._observers.saving(effect)
+        saving.add_done_callback(self._observers.saved)
         return saving
 
     def truncate(self, effect: api.TruncateLog) -> None:

@@ -30,6 +30,7 @@ class ChangeSpans:
     def __init__(self, maker: SpanMaker) -> None:
         self._maker = maker
         self._span: Span | None = None
+        self._name = ""
         self._token: ReplyToken | None = None
         self._offset: int | None = None
         # A leader that resigns does so because of what was committed last.
@@ -65,6 +66,8 @@ class ChangeSpans:
             if isinstance(value, str | int):
                 told[attribute] = value
         span = self._maker.below(call, "kraft.voter_change", told)
+        self._name = _name(about)
+        span.update_name(self._name)
         self._span, self._token, self._offset = span, token, None
         self.newest = span.get_span_context()
         return span
@@ -79,6 +82,7 @@ class ChangeSpans:
         """It is in force for ever."""
         if self._span is not None:
             self._span.add_event("committed")
+            self._span.update_name(f"{self._name}: committed")
             self._end()
 
     def answered(self, token: ReplyToken, response: MembershipResponse) -> None:
@@ -90,6 +94,7 @@ class ChangeSpans:
             self._span.add_event("answered", {"kraft.refusal": reason})
             return
         self._span.set_attribute("kraft.refusal", reason)
+        self._span.update_name(f"{self._name}: {reason}")
         self._end(response.message)
 
     def lost(self, words: str = "leadership was lost") -> None:
@@ -104,6 +109,13 @@ class ChangeSpans:
         else:
             end_in_vain(self._span, words)
         self._span = self._token = self._offset = None
+
+
+def _name(about: Values) -> str:
+    """The change in words: `add voter 4`, `upgrade kraft.version 1`."""
+    if "voter_id" in about:
+        return f"{about['change']} voter {about['voter_id']}"
+    return f"{about['change']} kraft.version {about['kraft_version']}"
 
 
 _ATTRIBUTES = {

@@ -22,6 +22,7 @@ from quorate.consensus.answers import Answers
 from quorate.consensus.barriers import Barriers
 from quorate.consensus.host import Host
 from quorate.consensus.log_access import LogAccess
+from quorate.consensus.observing import Observers
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
@@ -31,7 +32,6 @@ from quorate.storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.consensus.observing import Observers
     from quorate.consensus.sides import MachineSide, PeerSide
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
@@ -77,7 +77,7 @@ class RaftDriver:
         self.ending: Ending | None = None
         self.host = host or Host()
         self._on_end = on_end
-        self._observers = observers
+        self.observers = Observers() if observers is None else observers
         self._transport: PeerSide
         self._application: MachineSide
         self._loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ class RaftDriver:
         context = copy_context()
         self.access = LogAccess(self, store.log, self.host)
         self._answers = Answers(store, self.access)
-        self._barriers = Barriers(self, store, self.access, observers, context)
+        self._barriers = Barriers(self, store, self.access, self.observers, context)
         self._alarm = Alarm(self.host, self._fire, context)
 
     def start(self, transport: PeerSide, application: MachineSide) -> None:
@@ -134,8 +134,7 @@ class RaftDriver:
             refused.cancel()
             return token, refused
         answer = self._answers.owe(token)
-        if self._observers is not None:
-            self._observers.submitted(token, request)
+        self.observers.submitted(token, request)
         self.deliver(api.RequestReceived(token, request))
         return token, answer
 
@@ -225,8 +224,7 @@ class RaftDriver:
     def _take(self, event: api.Event | None, update: api.Update) -> None:
         self._effects.extend(update.effects)
         self._alarm.wanted_ms = update.wake_at_ms
-        if self._observers is not None:
-            self._observers.stepped(event, update)
+        self.observers.stepped(event, update)
 
     def _fire(self) -> None:
         self.deliver(api.TimerFired())
@@ -322,8 +320,7 @@ class RaftDriver:
         self._alarm.cancel()
         self._answers.cancel()
         self.access.cancel()
-        if self._observers is not None:
-            self._observers.ended()
+        self.observers.ended()
         self._on_end(ending, message)
 
     async def close(self, limit_s: float | None = None) -> bool:

@@ -1,12 +1,14 @@
 """Spans of elections: how one began, who voted how, what the winner did first, why a leader went.
 
-`kraft.election` is the root of the trace of the epoch that is sought, whose id follows from the
-cluster and that epoch, so that rivals draw into one trace. A span is seen only when it is over, so
-it ends with its round, or after the longest election timeout; what follows links back to it.
+`kraft.election` is the root of the trace of the epoch that is sought. The winner makes it once it
+has won, and its name tells the story in one line. Its id and that of the trace follow from the
+cluster and the epoch, so that the rounds of rivals are its children. A span is seen only when it is
+over, so a round ends after the longest election timeout; the next one links back to it.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.span_making import end_in_vain
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Value]
 
+# The kind of each phase, and its name before the votes.
 _PHASES: Final = {
-    "prospective": "kraft.election.pre_vote",
-    "candidate": "kraft.election.vote",
+    "prospective": ("kraft.election.pre_vote", "pre-vote"),
+    "candidate": ("kraft.election.vote", "vote"),
 }
 # How a round ends that was not won here, by what ended it; anything else supersedes it.
 _OUTCOMES: Final = {
@@ -41,6 +44,8 @@ _OUTCOMES: Final = {
 }
 # Most rounds begin because a voter is away, so its silence is expected and not a failure.
 _UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
+# In which the reason for an election, and the time since there is one, are known no more.
+_SETTLED: Final = ("follower", "leader", "resigned")
 _AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
 
 
@@ -53,12 +58,17 @@ class ElectionSpans:
         self._longest_ms = longest_ms
         self._round: Span | None = None
         self._phase: Span | None = None
+        # The epoch that this replica has won, until a record of it is committed.
+        self._election: Span | None = None
         self._establishing: Span | None = None
         self._resigning: Span | None = None
         # What the round began with; once it is won, what leadership began with.
         self._taken: Values = {}
         self._deadline_ms = 0
-        self._has_lost = self._has_won = False
+        self._has_lost = False
+        # Why there is an election at all, and since when this replica seeks the epoch.
+        self._trigger = ""
+        self._sought = self._since_ns = 0
         self._asked: dict[CallId, NodeId] = {}
         self._newest: SpanContext | None = None
         self._resignation: SpanContext | None = None
@@ -66,9 +76,7 @@ class ElectionSpans:
     @property
     def current(self) -> SpanContext | None:
         """The span that what happens now belongs to; None while nothing is going on."""
-        if self._has_won:
-            return self._newest
-        span = self._phase or self._establishing or self._resigning
+        span = self._phase or self._establishing or self._election or self._resigning
         return None if span is None else span.get_span_context()
 
     # --- votes ------------------------------------------------------------------------------------
@@ -120,9 +128,12 @@ class ElectionSpans:
             self._taken = taken
             self._begin_phase()
         elif role == "leader":
-            self._taken, self._has_won = taken, True
+            self._taken = taken
+            self._begin_election(taken)
         elif role == "resigned":
             self._begin_resigning(taken, resigned_for)
+        if role in _SETTLED:
+            self._trigger, self._sought = "", 0
 
     def _outcome(self, taken: Values) -> str:
         if taken["to_role"] == "leader":
@@ -148,24 +159,26 @@ class ElectionSpans:
         trigger = self._resignation if cause in _AFTER_RESIGNATION else None
         self._has_lost, self._resignation = False, None
         self._deadline_ms = now_ms + self._longest_ms
-        self._round = self._maker.root(
-            "kraft.election",
+        self._trigger = self._trigger or cause
+        if sought != self._sought:
+            self._sought, self._since_ns = sought, time.time_ns()
+        self._round = self._maker.round(
+            sought,
             {
-                "kraft.epoch": sought,
                 "kraft.election.trigger": cause,
                 "kraft.voters.size": _integer(taken, "voters"),
                 "kraft.log.end_offset": _integer(taken, "log_end_offset"),
                 "kraft.log.last_epoch": _integer(taken, "log_last_epoch"),
             },
-            epoch=sought,
-            links={"previous_election": self._newest, "trigger": trigger},
+            {"previous_election": self._newest, "trigger": trigger},
         )
         self._newest = self._round.get_span_context()
 
     def _begin_phase(self) -> None:
-        name = _PHASES[str(self._taken["to_role"])]
+        kind, name = _PHASES[str(self._taken["to_role"])]
         needed = {"kraft.votes.needed": _integer(self._taken, "needed")}
-        self._phase = self._maker.below(self._newest, name, needed)
+        self._phase = self._maker.below(self._newest, kind, needed)
+        self._phase.update_name(name)
 
     def _end_phase(self, taken: Values) -> None:
         self._asked.clear()
@@ -174,30 +187,43 @@ class ElectionSpans:
         for name in ("granted", "rejected"):
             if name in taken:
                 self._phase.set_attribute(f"kraft.votes.{name}", _integer(taken, name))
+        if "granted" in taken:
+            _, name = _PHASES[str(self._taken["to_role"])]
+            votes = f"{_integer(taken, 'granted')} of {_integer(self._taken, 'voters')}"
+            self._phase.update_name(f"{name}: {votes} granted")
         self._phase.end()
         self._phase = None
 
     def _end_round(self, outcome: str) -> None:
         if self._round is not None:
             self._round.set_attribute("kraft.election.outcome", outcome)
+            self._round.update_name(f"round: {outcome.replace('_', ' ')}")
             self._round.end()
             self._round = None
 
     # --- leadership -------------------------------------------------------------------------------
 
+    def _begin_election(self, taken: Values) -> None:
+        """The root of the epoch's trace: its children have begun before it."""
+        epoch, node_id = _integer(taken, "epoch"), self._maker.node_id
+        why, place = self._trigger, self._maker.place
+        told: Attributes = {"kraft.leader.id": node_id, "kraft.election.trigger": why}
+        self._election = self._maker.election(epoch, told, self._since_ns)
+        self._election.update_name(f"node {node_id} won epoch {epoch} ({why}){place}")
+
     def saved(self) -> None:
         """The winner's state is on the disk: the records that begin its epoch come next."""
-        if not self._has_won:
+        if self._election is None or self._establishing is not None:
             return
-        self._has_won = False
         self._establishing = self._maker.below(
-            self._newest,
+            self._election.get_span_context(),
             "kraft.leader.establish",
             {
                 "kraft.epoch": _integer(self._taken, "epoch"),
                 "kraft.epoch.start_offset": _integer(self._taken, "epoch_start"),
             },
         )
+        self._establishing.update_name("commit LeaderChange")
         self._establishing.add_event("leader_change.appended")
 
     def progressed(self, high_watermark: Offset | None) -> None:
@@ -209,27 +235,29 @@ class ElectionSpans:
             self._establishing.add_event("high_watermark.established", told)
             self._establishing.end()
             self._establishing = None
+            if self._election is not None:
+                self._election.end()
+                self._election = None
 
     def _give_up(self, words: str) -> None:
-        self._has_won = False
-        if self._establishing is not None:
-            end_in_vain(self._establishing, words)
-            self._establishing = None
+        for span in (self._establishing, self._election):
+            if span is not None:
+                end_in_vain(span, words)
+        self._establishing = self._election = None
 
     def _begin_resigning(self, taken: Values, resigned_for: SpanContext | None) -> None:
-        preferred = taken["preferred"]
+        preferred, epoch, reason = taken["preferred"], _integer(taken, "epoch"), str(taken["cause"])
         told: Attributes = {
-            "kraft.epoch": _integer(taken, "epoch"),
-            "kraft.resign.reason": str(taken["cause"]),
+            "kraft.epoch": epoch,
+            "kraft.resign.reason": reason,
             "kraft.resign.preferred_successors": [
                 str(node_id) for node_id in (preferred if isinstance(preferred, tuple) else ())
             ],
         }
-        if resigned_for is not None:
-            self._resigning = self._maker.below(resigned_for, "kraft.resign", told)
-        else:
-            links = {"election": self._newest}
-            self._resigning = self._maker.root("kraft.resign", told, links=links)
+        links = {"election": self._newest} if resigned_for is None else {}
+        self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
+        node_id, place = self._maker.node_id, self._maker.place
+        self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({reason}){place}")
 
     def _end_resigning(self) -> None:
         if self._resigning is not None:

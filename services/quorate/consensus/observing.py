@@ -55,7 +55,11 @@ class Observers:
     """Several observers as one that never raises; each is told in its turn."""
 
     def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
+        self._observers = list(observers)
+
+    def add(self, observer: Observer) -> None:
+        """One more, told after all others."""
+        self._observers.append(observer)
 
     def submitted(self, token: ReplyToken, request: m.Request) -> None:
         for observer in self._observers:

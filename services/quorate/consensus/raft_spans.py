@@ -185,6 +185,7 @@ class RaftSpans(Observer):
         if parent is not None:
             epoch = {"kraft.epoch": effect.state.epoch}
             self._persisting = self._maker.below(parent, "kraft.quorum_state.persist", epoch)
+            self._persisting.update_name("flush quorum-state")
             self._saving_ms = self._now_ms()
 
     def saved(self) -> None:

@@ -7,24 +7,29 @@ These modules are loaded only if tracing is on (telemetry/tracing.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, NonRecordingSpan, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 
 from quorate.records.ids import format_uuid
-from quorate.telemetry.trace_ids import trace_id_of
+from quorate.telemetry.spans import LINK
+from quorate.telemetry.trace_ids import root_id_of, trace_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opentelemetry.trace import Span, SpanContext
+    from opentelemetry.trace import Span
 
     from quorate.raft.api import RaftConfig
     from quorate.telemetry.spans import Attributes, Tracing
-
-# What a link is for: the attribute of it that says so.
-LINK: Final = "kraft.link"
 
 
 def context_of(span: SpanContext | None) -> Context:
@@ -44,30 +49,57 @@ class SpanMaker:
     def __init__(self, tracing: Tracing, config: RaftConfig) -> None:
         self.tracing = tracing
         self._cluster_id = config.cluster_id
-        self._own: Attributes = {
+        self.node_id = config.node_id
+        namespace = tracing.namespace
+        # Words for the name of a trace.
+        self.place = f" in {namespace}" if namespace else ""
+        own: dict[str, str | int] = {
             "kraft.cluster.id": config.cluster_id,
             "kraft.node.id": config.node_id,
             "kraft.directory.id": format_uuid(config.directory_id),
         }
+        if namespace:
+            own["k8s.namespace.name"] = namespace
+        self._own: Attributes = own
 
-    def below(self, parent: SpanContext | None, name: str, attributes: Attributes) -> Span:
-        """A child; without a parent the root of a trace of its own."""
-        if parent is None:
-            return self.root(name, attributes)
-        return self.tracing.start(name, attributes, parent=context_of(parent))
-
-    def root(
+    def below(
         self,
+        parent: SpanContext | None,
         name: str,
         attributes: Attributes,
-        *,
-        epoch: int | None = None,
         links: Mapping[str, SpanContext | None] | None = None,
     ) -> Span:
-        """The root of a trace: of the one for `epoch`, or of any. `links` by what they are for."""
-        return self.tracing.start_root(
-            name,
-            {**self._own, **attributes},
-            trace_id=0 if epoch is None else trace_id_of(self._cluster_id, epoch),
-            links=[Link(to, {LINK: why}) for why, to in (links or {}).items() if to is not None],
+        """A child; without a parent the root of a trace. `links` by what they are for."""
+        made = _links(links or {})
+        if parent is None:
+            return self.tracing.start_root(name, {**self._own, **attributes}, links=made)
+        return self.tracing.start(name, attributes, parent=context_of(parent), links=made)
+
+    def round(
+        self, epoch: int, attributes: Attributes, links: Mapping[str, SpanContext | None]
+    ) -> Span:
+        """A round of this replica, in the trace of the epoch that it seeks.
+
+        Its parent is the root of that trace, which only the winner makes.
+        """
+        root = SpanContext(
+            trace_id_of(self._cluster_id, epoch),
+            root_id_of(self._cluster_id, epoch),
+            is_remote=True,
+            trace_flags=TraceFlags(TraceFlags.SAMPLED),
         )
+        told = {**self._own, "kraft.epoch": epoch, **attributes}
+        return self.below(root, "kraft.election.round", told, links)
+
+    def election(self, epoch: int, attributes: Attributes, since_ns: int) -> Span:
+        """The root of the trace of an epoch, by its winner; it began at that wall-clock time."""
+        return self.tracing.start_root(
+            "kraft.election",
+            {**self._own, "kraft.epoch": epoch, **attributes},
+            ids=(trace_id_of(self._cluster_id, epoch), root_id_of(self._cluster_id, epoch)),
+            start_ns=since_ns,
+        )
+
+
+def _links(links: Mapping[str, SpanContext | None]) -> list[Link]:
+    return [Link(to, {LINK: why}) for why, to in links.items() if to is not None]

@@ -1,16 +1,22 @@
 """Where the time of a change of metadata went: decided, on its way into the log, committed.
 
 Three spans below that of its call, for the calls that have one (`tracing.write.ratio`); they are
-made when a part is over. Loaded only if tracing is on (telemetry/tracing.py).
+made when a part is over. Below the commit is a span for each voter that had flushed the records by
+then, so that a trace shows the majority, and who was slow. Loaded only if tracing is on
+(telemetry/tracing.py).
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import get_current_span, set_span_in_context
+
+from quorate.consensus.observing import Observer
+from quorate.raft.api import LogFlushed, RequestReceived
+from quorate.raft.messages import FetchRequest
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,7 +28,16 @@ if TYPE_CHECKING:
     from quorate.consensus.decision_queue import Undecided
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
+    from quorate.raft.api import Event, Update
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import NodeId, Offset
     from quorate.telemetry.spans import Tracing
+
+_DECIDE: Final = "kraft.write.decide"
+_GATHER: Final = "kraft.write.gather"
+_COMMIT: Final = "kraft.write.commit"
+_FLUSH: Final = "kraft.write.flush"
+_NAMES: Final = {_DECIDE: "decide", _GATHER: "gather", _COMMIT: "commit"}
 
 
 @dataclass(slots=True)
@@ -31,15 +46,18 @@ class _Write:
 
     call: Span
     since_ns: int
-    part: str = "kraft.write.decide"
+    part: str = _DECIDE
     end_offset: int | None = None
+    # At what time the leader learned that a voter had its records on the disk.
+    flushed: dict[NodeId, int] = field(default_factory=dict)
 
 
-class WriteSpans:
-    """Those of one controller."""
+class WriteSpans(Observer):
+    """Those of one controller; it looks on at its driver."""
 
-    def __init__(self, tracing: Tracing) -> None:
+    def __init__(self, tracing: Tracing, replica: Replica) -> None:
         self._tracing = tracing
+        self._replica = replica
         self._writes: dict[asyncio.Future[WriteReply], _Write] = {}
 
     def asked(self, future: asyncio.Future[WriteReply]) -> None:
@@ -54,12 +72,15 @@ class WriteSpans:
         write = self._writes.get(asked.future)
         if write is None:
             return
+        name = type(asked.request).__name__
+        # A stream's request has its span before anybody has read it.
+        write.call.update_name(name)
         told: dict[str, str | int] = {
-            "kraft.request": type(asked.request).__name__,
+            "kraft.request": name,
             "kraft.records": len(decision.values),
             "kraft.offset": decision.base_offset,
         }
-        self._end_part(write, told, "kraft.write.gather" if decision.values else "")
+        self._end_part(write, told, _GATHER if decision.values else "")
         write.end_offset = decision.end_offset
 
     def appended(self, batch: CutBatch) -> None:
@@ -73,8 +94,28 @@ class WriteSpans:
         }
         for write in self._writes.values():
             is_in_it = write.end_offset is not None and write.end_offset <= batch.end_offset
-            if is_in_it and write.part == "kraft.write.gather":
-                self._end_part(write, told, "kraft.write.commit")
+            if is_in_it and write.part == _GATHER:
+                self._end_part(write, told, _COMMIT)
+
+    def stepped(self, event: Event | None, update: Update) -> None:
+        """A flush of the leader, or a Fetch, which says what a voter has flushed."""
+        del update
+        if not self._writes:
+            return
+        match event:
+            case LogFlushed(end=end):
+                self._flushed(self._replica.config.node_id, end.offset)
+            case RequestReceived(request=FetchRequest() as fetch) if fetch.replica is not None:
+                is_of_epoch = fetch.current_leader_epoch == self._replica.epoch
+                if is_of_epoch and fetch.replica in self._replica.voters:
+                    self._flushed(fetch.replica.node_id, fetch.fetch_offset)
+
+    def _flushed(self, node_id: NodeId, end_offset: Offset) -> None:
+        now_ns = time.time_ns()
+        for write in self._writes.values():
+            end = write.end_offset
+            if write.part == _COMMIT and end is not None and end <= end_offset:
+                write.flushed.setdefault(node_id, now_ns)
 
     def _over(self, future: asyncio.Future[WriteReply]) -> None:
         """It is answered, one way or the other."""
@@ -90,5 +131,15 @@ class WriteSpans:
         if write.part:
             parent = set_span_in_context(write.call)
             span = self._tracing.start(write.part, told, parent=parent, start_ns=write.since_ns)
+            span.update_name(_NAMES[write.part])
+            for node_id, flushed_ns in write.flushed.items():
+                flush = self._tracing.start(
+                    _FLUSH,
+                    {"kraft.voter.id": node_id},
+                    parent=set_span_in_context(span),
+                    start_ns=write.since_ns,
+                )
+                flush.update_name(f"flush {node_id}")
+                flush.end(flushed_ns)
             span.end(now_ns)
         write.since_ns, write.part = now_ns, following

@@ -68,7 +68,7 @@ class Writing:
         self.expiry = Expiry(
             driver, controller, self.deciding.queue, self.accept, pause_ms=pause_ms
         )
-        self._spans = _make_spans()
+        self._spans = _make_spans(driver)
         self._errors = 0
 
     @property
@@ -204,11 +204,13 @@ class Writing:
         self._refusals.begin(leader_to_ask(self._driver), sent, unsent)
 
 
-def _make_spans() -> WriteSpans | None:
+def _make_spans(driver: RaftDriver) -> WriteSpans | None:
     """What makes spans of changes; None where tracing is off."""
     active = tracing.active()
     if active is None:
         return None
     from quorate.consensus.write_spans import WriteSpans
 
-    return WriteSpans(active)
+    spans = WriteSpans(active, driver.core.replica)
+    driver.observers.add(spans)
+    return spans

@@ -1,5 +1,8 @@
 """Spans of calls, on both ends, by OpenTelemetry's conventions for gRPC; loaded if tracing is on.
 
+But for their names: Jaeger cuts a row after some 20 characters, of which the name of the method
+with its service leaves none for what was asked and answered.
+
 A call whose caller is traced has a span, whatever it is. Of those that nobody has begun a trace for
 a vote, what ends an epoch, and every change of the voters is recorded; Fetch and Write as often as
 the settings say; questions not at all, nor BeginQuorumEpoch, which a leader repeats for as long as
@@ -25,7 +28,7 @@ from quorate.rpc.methods import METHODS, UNKNOWN, Sampling
 from quorate.rpc.peers import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from opentelemetry.trace import Span
 
@@ -91,12 +94,23 @@ def begin(
     attributes: dict[str, Value] = {"rpc.system.name": "grpc", "rpc.method": name}
     if server is not None:
         attributes["server.address"], attributes["server.port"] = server
-    return tracing.start(name, attributes, parent=parent, kind=kind)
+    span = tracing.start(name, attributes, parent=parent, kind=kind)
+    span.update_name(_short(name))
+    return span
 
 
-def finish(span: Span, code: grpc.StatusCode, words: str = "", *, is_error: bool) -> None:
-    """The call is over."""
+def finish(
+    span: Span,
+    code: grpc.StatusCode,
+    words: str = "",
+    *,
+    is_error: bool,
+    name: str = "",
+) -> None:
+    """The call is over; `name` says what came of it."""
     span.set_attribute("rpc.response.status_code", code.name)
+    if name:
+        span.update_name(name)
     if is_error:
         span.set_attribute("error.type", code.name)
         span.set_status(StatusCode.ERROR, words)
@@ -124,6 +138,7 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
         span = begin(tracing, name, SpanKind.CLIENT, None, self._server)
         if span.is_recording():
             span.set_attributes(told_by_request(request))
+        asked = name_of_request(name, request, SpanKind.CLIENT)
         headers = tracing.inject(set_span_in_context(span))
         details = grpc.aio.ClientCallDetails(
             method=client_call_details.method,
@@ -136,25 +151,27 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
         try:
             call = await continuation(details, request)
             response = await call
-            span.set_attributes(told_by_answer(request, response))
+            told = told_by_answer(request, response)
+            span.set_attributes(told)
         except grpc.aio.AioRpcError as error:
             # The code that waits for the call finds the error there.
             words, is_away = error.details() or "", error.code() in _AWAY and name in _MAY_BE_AWAY
             if is_away:
                 span.add_event(UNREACHABLE, {"reason": words})
-            finish(span, error.code(), words, is_error=not is_away)
+            came = "unreachable" if is_away else error.code().name
+            finish(span, error.code(), words, is_error=not is_away, name=f"{asked}: {came}")
             assert call is not None
             return call
         except asyncio.CancelledError:
             # Another answer was enough, or the time was up: no error, whatever the code.
-            finish(span, grpc.StatusCode.CANCELLED, is_error=False)
+            finish(span, grpc.StatusCode.CANCELLED, is_error=False, name=asked)
             if call is not None:
                 call.cancel()
             raise
         except BaseException as error:
             finish(span, grpc.StatusCode.UNKNOWN, str(error), is_error=True)
             raise
-        finish(span, grpc.StatusCode.OK, is_error=False)
+        finish(span, grpc.StatusCode.OK, is_error=False, name=asked + outcome_of(told))
         return call
 
 
@@ -269,21 +286,24 @@ class ServerSpans(grpc.aio.ServerInterceptor):
             parent = Context() if parent is None else parent
             span = begin(tracing, name, SpanKind.SERVER, parent)
             span.set_attributes(_peer(context) | told_by_request(request))
+            asked = name_of_request(name, request, SpanKind.SERVER)
             try:
                 with tracing.within(set_span_in_context(span, parent)):
                     response = await inner(request, context)
-                span.set_attributes(told_by_answer(request, response))
+                told = told_by_answer(request, response)
+                span.set_attributes(told)
             except asyncio.CancelledError:
-                finish(span, grpc.StatusCode.CANCELLED, is_error=False)
+                finish(span, grpc.StatusCode.CANCELLED, is_error=False, name=asked)
                 raise
             except grpc.aio.AbortError:
-                code = _code(context)
-                finish(span, code, context.details(), is_error=code in _SERVER_ERRORS)
+                code, words = _code(context), context.details()
+                is_error, called = code in _SERVER_ERRORS, f"{asked}: {code.name}"
+                finish(span, code, words, is_error=is_error, name=called)
                 raise
             except BaseException as error:
                 finish(span, grpc.StatusCode.UNKNOWN, repr(error), is_error=True)
                 raise
-            finish(span, grpc.StatusCode.OK, is_error=False)
+            finish(span, grpc.StatusCode.OK, is_error=False, name=asked + outcome_of(told))
             return response
 
         return traced
@@ -310,6 +330,50 @@ def _code(context: ServerContext) -> grpc.StatusCode:
 
 
 # --- what messages say ----------------------------------------------------------------------------
+
+
+def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: ANN401
+    """What is asked of which node, short enough for a row in Jaeger.
+
+    A call of a voter is told by both ends: `vote 2` by its candidate, `vote for 1` by its voter.
+    """
+    match request:
+        case raft_pb2.VoteRequest():
+            vote = "pre-vote" if request.pre_vote else "vote"
+            if kind is SpanKind.SERVER:
+                return f"{vote} for {request.replica_id}"
+            return f"{vote} {request.voter_id}"
+        case raft_pb2.BeginQuorumEpochRequest() if kind is SpanKind.CLIENT:
+            return f"{_short(method)} {request.voter_id}"
+        case _:
+            return _write_of(request) or _short(method)
+
+
+def _write_of(request: Any) -> str:  # noqa: ANN401
+    """What a request that may be one of many is, as `CreateTopics`; empty for any other."""
+    if "request" not in request.DESCRIPTOR.oneofs_by_name:
+        return ""
+    return (request.WhichOneof("request") or "").title().replace("_", "")
+
+
+def _short(method: str) -> str:
+    """A method without its service, which `rpc.method` has."""
+    return method.rpartition("/")[2]
+
+
+def outcome_of(told: Mapping[str, Value]) -> str:
+    """What an answer was, to stand behind the name; empty where nothing is to be said."""
+    match told:
+        case {"kraft.vote.granted": True}:
+            return ": granted"
+        case {"kraft.vote.reject_reason": reason}:
+            return f": {reason}"
+        case {"kraft.error": error}:
+            return f": {error}"
+        case {"kraft.vote.granted": False}:
+            return ": refused"
+        case _:
+            return ""
 
 
 def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any service

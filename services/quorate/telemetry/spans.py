@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import quorate
-from quorate.telemetry.exporting import SpanQueue
+from quorate.telemetry.exporting import KIND, SpanQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +45,8 @@ LIMITS: Final = SpanLimits(
     max_link_attributes=16,
     max_attribute_length=1024,
 )
+# What a link is for: the attribute of it that says so.
+LINK: Final = "kraft.link"
 _SCOPE: Final = "quorate"
 # The words of an exception are enough; a traceback would be cut, as all that is long.
 _ON_ERROR: Final = {"record_exception": False, "set_status_on_exception": True}
@@ -53,18 +55,22 @@ logging.getLogger("opentelemetry.attributes").setLevel(logging.ERROR)
 
 
 class _Ids(RandomIdGenerator):
-    """Random ids, but for the trace whose id is told beforehand."""
+    """Random ids, but for a root whose trace id and span id are told beforehand."""
 
     def __init__(self) -> None:
-        # The span is begun in the thread that has told the id.
+        # The span is begun in the thread that has told the ids.
         self._told = threading.local()
 
-    def tell(self, trace_id: int) -> None:
-        self._told.trace_id = trace_id
+    def tell(self, trace_id: int, span_id: int) -> None:
+        self._told.trace_id, self._told.span_id = trace_id, span_id
 
     def generate_trace_id(self) -> int:
         told: int = self._told.__dict__.pop("trace_id", 0)
         return told or super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        told: int = self._told.__dict__.pop("span_id", 0)
+        return told or super().generate_span_id()
 
 
 class Tracing:
@@ -112,6 +118,11 @@ class Tracing:
             write_ratio=settings.write_ratio,
         )
 
+    @property
+    def namespace(self) -> str:
+        """The Kubernetes namespace of this process; empty where its environment names none."""
+        return str(self._provider.resource.attributes.get("k8s.namespace.name", ""))
+
     # --- making spans -----------------------------------------------------------------------------
 
     def start(
@@ -124,7 +135,12 @@ class Tracing:
         links: Sequence[Link] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """Begin a span, of the current context without `parent`. The caller ends it."""
+        """Begin a span, of the current context without `parent`. The caller ends it.
+
+        A `name` of ours is its kind, too: what came of it may give it another name.
+        """
+        if name.startswith("kraft."):
+            attributes = {KIND: name, **attributes}
         return self.tracer.start_span(
             name, parent, kind, attributes, links, start_time=start_ns, record_exception=False
         )
@@ -134,13 +150,13 @@ class Tracing:
         name: str,
         attributes: Attributes,
         *,
-        trace_id: int = 0,
+        ids: tuple[int, int] | None = None,
         links: Sequence[Link] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """Begin a trace, whatever is going on here; one whose id is told has that id."""
-        if trace_id:
-            self._ids.tell(trace_id)
+        """Begin a trace, whatever is going on here; `ids` are those of the trace and its root."""
+        if ids is not None:
+            self._ids.tell(*ids)
         return self.start(name, attributes, parent=Context(), links=links, start_ns=start_ns)
 
     @contextmanager

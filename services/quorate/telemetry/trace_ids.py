@@ -10,6 +10,7 @@ import hashlib
 from typing import Final
 
 TRACE_ID_BYTES: Final = 16
+_SPAN_ID_BYTES: Final = 8
 _EPOCH_BYTES: Final = 4
 
 
@@ -20,8 +21,20 @@ def trace_id_of(cluster_id: str, epoch: int) -> int:
     the epoch as 4 bytes, big endian: the width is Kafka's, and as it is always the same no other
     cluster and epoch have the same bytes.
     """
-    data = cluster_id.encode() + epoch.to_bytes(_EPOCH_BYTES, "big")
-    return int.from_bytes(hashlib.sha256(data).digest()[:TRACE_ID_BYTES], "big")
+    return int.from_bytes(_digest(cluster_id, epoch)[:TRACE_ID_BYTES], "big")
+
+
+def root_id_of(cluster_id: str, epoch: int) -> int:
+    """The id of the root span of that trace, as a number of 64 bits: the 8 bytes that follow.
+
+    Each round is its child, and begins before the winner, whose span it is, is known.
+    """
+    digest = _digest(cluster_id, epoch)
+    return int.from_bytes(digest[TRACE_ID_BYTES : TRACE_ID_BYTES + _SPAN_ID_BYTES], "big")
+
+
+def _digest(cluster_id: str, epoch: int) -> bytes:
+    return hashlib.sha256(cluster_id.encode() + epoch.to_bytes(_EPOCH_BYTES, "big")).digest()
 
 
 def trace_id_text(trace_id: int) -> str:

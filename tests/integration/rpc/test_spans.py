@@ -18,7 +18,7 @@ from quorate.records.ids import CallId
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.spans import ClientSpans
+from quorate.rpc.spans import ClientSpans, name_of_request
 from quorate.telemetry import tracing
 from tests.integration.rpc.conftest import WAIT_S, ControllerByHand, serve
 from tests.integration.rpc.test_controller_server import created, write
@@ -39,6 +39,7 @@ from tests.recorded_spans import Recorded, attributes_of, recorded
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from google.protobuf.message import Message
     from opentelemetry.sdk.trace import ReadableSpan
 
     from quorate.controller.authorizer import Caller as RequestCaller
@@ -92,6 +93,7 @@ async def test_a_vote_has_a_span_on_each_end_of_one_trace(
     assert server.parent.span_id == client.context.span_id
     assert server.context.trace_id == client.context.trace_id
     assert client.parent is None
+    assert (client.name, server.name) == ("pre-vote 1: granted", "pre-vote for 2: granted")
     said = {
         "rpc.system.name": "grpc",
         "rpc.method": RAFT + "Vote",
@@ -121,7 +123,11 @@ async def test_a_vote_that_is_not_granted_says_why_as_its_voter_does(
     (await served.raft.asked()).answer.set_result(refused)
     await caller.answer()
     for kind in (SpanKind.CLIENT, SpanKind.SERVER):
-        said = attributes_of(await ended(found, RAFT + "Vote", kind))
+        span = await ended(found, RAFT + "Vote", kind)
+        why = refusal.value if refusal else "INVALID_VOTER_KEY"
+        whom = "1" if kind is SpanKind.CLIENT else "for 2"
+        assert span.name == f"pre-vote {whom}: {why}"
+        said = attributes_of(span)
         assert said["kraft.vote.granted"] is False
         assert said.get("kraft.vote.reject_reason") == (refusal.value if refusal else None)
         assert said["kraft.error"] == "INVALID_VOTER_KEY"
@@ -210,6 +216,7 @@ async def test_a_call_that_fails_is_an_error_with_its_code(found: Recorded) -> N
     client = await ended(found, RAFT + "DescribeQuorum", SpanKind.CLIENT)
     said = attributes_of(client)
     assert said["rpc.response.status_code"] == said["error.type"] == "UNAVAILABLE"
+    assert client.name == "DescribeQuorum: UNAVAILABLE"
     assert client.status.is_ok is False
     assert client.status.description
 
@@ -225,6 +232,7 @@ async def test_a_voter_that_is_away_is_an_event_and_no_error(
     assert said["rpc.response.status_code"] == "UNAVAILABLE"
     assert "error.type" not in said
     assert client.status.is_unset
+    assert client.name == "pre-vote 1: unreachable"
     (event,) = client.events
     assert event.name == "peer.unreachable"
     assert "refused" in str((event.attributes or {})["reason"]).lower()
@@ -247,6 +255,7 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
     assert [event.name for event in client.events] == ["peer.unreachable"]
     # Of the server's doing it is none.
     assert attributes_of(server)["rpc.response.status_code"] == "CANCELLED"
+    assert server.name == "pre-vote for 2"
     assert server.status.is_unset
 
 
@@ -381,6 +390,21 @@ async def test_requests_on_a_write_stream_are_traces_of_their_own(
         assert ids == current
         assert len({trace_id for trace_id, _ in ids}) == 2
         assert {span.kind for span in spans} == {SpanKind.SERVER}
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "name"),
+    [
+        ("quorate.raft.v1.Raft/Vote", raft_pb2.VoteRequest(voter_id=3), "vote 3"),
+        ("q.Raft/BeginQuorumEpoch", raft_pb2.BeginQuorumEpochRequest(voter_id=3), ""),
+        ("q.Controller/Write", controller_pb2.WriteRequest(), "Write"),
+        ("q.Controller/Write", write("a"), "CreateTopics"),
+        ("q.Raft/FetchOnce", raft_pb2.FetchRequest(), "FetchOnce"),
+    ],
+)
+def test_a_call_is_named_by_what_it_asks_of_whom(method: str, request_: Message, name: str) -> None:
+    wanted = name or "BeginQuorumEpoch 3"
+    assert name_of_request(method, request_, SpanKind.CLIENT) == wanted
 
 
 async def test_a_request_by_its_own_method_has_spans_of_that_name() -> None:

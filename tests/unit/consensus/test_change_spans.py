@@ -69,6 +69,7 @@ def test_an_added_voter_is_a_child_of_the_call_from_the_check_to_the_commit(*, w
         "kraft.voter.id": 4,
         "kraft.voter.directory_id": "BAQEBAQEBAQEBAQEBAQEBA",
     }
+    assert change.name == "add voter 4: committed"
     appended = ("appended", {"kraft.offset": 3})
     assert events(change) == [("caught_up", {}), appended, ("committed", {})]
 

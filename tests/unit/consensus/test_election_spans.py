@@ -13,13 +13,15 @@ from quorate.raft.notes import Cause
 from quorate.raft.roles import Prospective, Resigned, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
-from quorate.telemetry.trace_ids import trace_id_of
+from quorate.telemetry.trace_ids import root_id_of, trace_id_of
 from tests.recorded_spans import attributes_of, recorded
-from tests.unit.consensus.watched import Watched, events, links, parent_of, tree
+from tests.unit.consensus.watched import Watched, begun, events, links, parent_of, tree
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from tests.recorded_spans import Recorded
+
+ROUND = "kraft.election.round"
 
 
 def refused(epoch: int, refusal: m.VoteRefusal) -> m.VoteResponse:
@@ -27,7 +29,7 @@ def refused(epoch: int, refusal: m.VoteRefusal) -> m.VoteResponse:
 
 
 def outcomes(spans: Recorded) -> list[object]:
-    return [attributes_of(span)["kraft.election.outcome"] for span in spans.named("kraft.election")]
+    return [attributes_of(span)["kraft.election.outcome"] for span in spans.named(ROUND)]
 
 
 def test_an_election_that_is_won_is_one_trace_from_the_pre_vote_to_the_first_commit() -> None:
@@ -35,15 +37,38 @@ def test_an_election_that_is_won_is_one_trace_from_the_pre_vote_to_the_first_com
         Watched(cores.recovered(1, 2, 3)).elect()
     assert tree(spans) == [
         ("kraft.election", None),
-        ("kraft.election.pre_vote", "kraft.election"),
-        ("kraft.election.vote", "kraft.election"),
+        (ROUND, "kraft.election"),
+        ("kraft.election.pre_vote", ROUND),
+        ("kraft.election.vote", ROUND),
         ("kraft.quorum_state.persist", "kraft.election.vote"),
         ("kraft.quorum_state.persist", "kraft.election"),
         ("kraft.leader.establish", "kraft.election"),
     ]
+    assert [span.name for span in begun(spans)] == [
+        "node 1 won epoch 1 (election_timeout)",
+        "round: won",
+        "pre-vote: 2 of 3 granted",
+        "vote: 2 of 3 granted",
+        "flush quorum-state",
+        "flush quorum-state",
+        "commit LeaderChange",
+    ]
+    election = spans.one("kraft.election")
+    assert election.context.span_id == root_id_of(cores.CLUSTER, 1)
+    # The trace has the length of its root, from the first question to the first commit.
+    assert election.start_time == min(span.start_time or 0 for span in spans.spans)
+    assert election.end_time == max(span.end_time or 0 for span in spans.spans)
+    assert attributes_of(election) == {
+        "kraft.cluster.id": "cluster",
+        "kraft.node.id": 1,
+        "kraft.directory.id": "AQEBAQEBAQEBAQEBAQEBAQ",
+        "kraft.epoch": 1,
+        "kraft.leader.id": 1,
+        "kraft.election.trigger": "election_timeout",
+    }
     assert {span.context.trace_id for span in spans.spans} == {trace_id_of(cores.CLUSTER, 1)}
     assert all(span.status.status_code is StatusCode.UNSET for span in spans.spans)
-    assert attributes_of(spans.one("kraft.election")) == {
+    assert attributes_of(spans.one(ROUND)) == {
         "kraft.cluster.id": "cluster",
         "kraft.node.id": 1,
         "kraft.directory.id": "AQEBAQEBAQEBAQEBAQEBAQ",
@@ -54,8 +79,8 @@ def test_an_election_that_is_won_is_one_trace_from_the_pre_vote_to_the_first_com
         "kraft.log.last_epoch": 0,
         "kraft.election.outcome": "won",
     }
-    assert [name for name, _ in events(spans.one("kraft.election"))] == ["role.taken"] * 2
-    assert [told["to"] for _, told in events(spans.one("kraft.election"))] == [
+    assert [name for name, _ in events(spans.one(ROUND))] == ["role.taken"] * 2
+    assert [told["to"] for _, told in events(spans.one(ROUND))] == [
         "candidate",
         "leader",
     ]
@@ -155,10 +180,10 @@ def test_a_rejected_pre_vote_ends_a_round_and_the_next_one_links_to_it() -> None
             watched.answer(voter, refused(0, m.VoteRefusal.HAS_LEADER))
         watched.wake_until(Prospective)
         watched.spans.ended()
-    first, second = spans.named("kraft.election")
+    first, second = spans.named(ROUND)
     assert outcomes(spans) == ["pre_vote_rejected", "stopped"]
     assert links(first, spans) == {}
-    assert links(second, spans) == {"previous_election": "kraft.election"}
+    assert links(second, spans) == {"previous_election": ROUND}
     assert second.links[0].context == first.context
     # Nobody has raised the epoch: it is the same one that is sought again.
     assert first.context.trace_id == second.context.trace_id == trace_id_of(cores.CLUSTER, 1)
@@ -170,6 +195,28 @@ def test_a_pre_vote_that_nobody_answers_times_out() -> None:
         watched.wake(2000)
         watched.wake_until(Unattached)
     assert outcomes(spans) == ["timed_out"]
+
+
+def begun_by(leader: int, epoch: int, *, voter: int = 2) -> m.BeginQuorumEpochRequest:
+    """The announcement of a leader."""
+    return m.BeginQuorumEpochRequest(
+        cores.CLUSTER, cores.key(voter), NodeId(leader), Epoch(epoch), cores.endpoints(leader)
+    )
+
+
+def resigned(leader: int) -> m.EndQuorumEpochRequest:
+    """That leader of epoch 1 resigns, and prefers node 2."""
+    preferred = (cores.key(2), cores.key(3))
+    return m.EndQuorumEpochRequest(
+        cores.CLUSTER, NodeId(leader), Epoch(1), preferred, cores.endpoints(leader)
+    )
+
+
+def following(leader: int) -> Watched:
+    """Node 2, which follows that leader of epoch 1."""
+    watched = Watched(cores.recovered(1, 2, 3), node_id=2)
+    watched.ask(begun_by(leader, 1), at=10)
+    return watched
 
 
 def candidate() -> Watched:
@@ -184,7 +231,7 @@ def test_a_candidate_that_most_refuse_has_lost_whatever_ends_its_round() -> None
         watched = candidate()
         for voter in (2, 3):
             watched.answer(voter, refused(1, m.VoteRefusal.ALREADY_VOTED))
-        assert not spans.named("kraft.election")
+        assert not spans.named(ROUND)
         watched.wake_until(Prospective)
     assert outcomes(spans) == ["lost"]
     said = attributes_of(spans.one("kraft.election.vote"))
@@ -194,10 +241,7 @@ def test_a_candidate_that_most_refuse_has_lost_whatever_ends_its_round() -> None
 def test_a_candidate_whose_epoch_another_leads_has_lost() -> None:
     with recorded() as spans:
         watched = candidate()
-        begin = m.BeginQuorumEpochRequest(
-            cores.CLUSTER, cores.key(1), NodeId(3), Epoch(1), cores.endpoints(3)
-        )
-        watched.ask(begin, called="begin")
+        watched.ask(begun_by(3, 1, voter=1), called="begin")
     assert outcomes(spans) == ["lost"]
     assert events(spans.one("begin")) == [("follower.transitioned", {"from": "candidate"})]
 
@@ -209,12 +253,76 @@ def test_split_votes_time_out_and_the_next_epoch_is_a_trace_of_its_own_that_link
         watched.wake_until(Prospective)
         watched.answer(2, cores.granted(1))
         watched.answer(2, cores.granted(2))
-    first, second = spans.named("kraft.election")
+    first, second = spans.named(ROUND)
     assert outcomes(spans) == ["timed_out", "won"]
     assert attributes_of(second)["kraft.election.trigger"] == "election_timeout"
     assert first.context.trace_id == trace_id_of(cores.CLUSTER, 1)
     assert second.context.trace_id == trace_id_of(cores.CLUSTER, 2)
     assert [link.context for link in second.links] == [first.context]
+
+
+def test_the_winner_tells_why_there_was_no_leader_whatever_its_last_round_began_with() -> None:
+    with recorded() as spans:
+        watched = following(1)
+        watched.wake_until(Prospective)
+        watched.answer(3, cores.granted(1))
+        watched.wake_until(Prospective)
+        watched.answer(3, cores.granted(2))
+        watched.answer(3, cores.granted(3))
+        watched.spans.ended()
+    assert [attributes_of(each)["kraft.election.trigger"] for each in spans.named(ROUND)] == [
+        "fetch_timeout",
+        "election_timeout",
+    ]
+    assert spans.one("kraft.election").name == "node 2 won epoch 3 (fetch_timeout)"
+
+
+def test_all_rounds_that_seek_an_epoch_are_parts_of_the_time_that_it_took() -> None:
+    with recorded() as spans:
+        watched = Watched(cores.recovered(1, 2, 3))
+        watched.wake_until(Prospective)
+        watched.wake_until(Unattached)
+        watched.wake_until(Prospective)
+        watched.answer(2, cores.granted(0))
+        watched.answer(2, cores.granted(1))
+        watched.spans.ended()
+    first, second = spans.named(ROUND)
+    assert outcomes(spans) == ["timed_out", "won"]
+    assert first.context.trace_id == second.context.trace_id
+    assert (spans.one("kraft.election").start_time or 0) <= (first.start_time or 0)
+
+
+def test_a_leader_that_is_heard_again_ends_the_reason_and_the_time() -> None:
+    with recorded() as spans:
+        watched = following(1)
+        watched.wake_until(Prospective)
+        watched.ask(begun_by(1, 1))
+        (lost,) = spans.named(ROUND)
+        watched.ask(resigned(1), called="end", at=watched.now + 1)
+        watched.wake(watched.now)
+        watched.answer(3, cores.granted(1))
+        watched.answer(3, cores.granted(2))
+        watched.spans.ended()
+    election = spans.one("kraft.election")
+    assert election.name == "node 2 won epoch 2 (end_quorum_epoch)"
+    assert (election.start_time or 0) >= (lost.end_time or 0)
+
+
+@pytest.mark.parametrize(("namespace", "place"), [("kafka", " in kafka"), ("", "")])
+def test_a_trace_names_the_namespace_of_its_quorum(
+    monkeypatch: pytest.MonkeyPatch, namespace: str, place: str
+) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"k8s.namespace.name={namespace}")
+    with recorded() as spans:
+        watched = Watched(cores.recovered(1, 2, 3))
+        watched.elect()
+        watched.step(api.ResignRequested("the disk is full", Cause.DISK_FULL), 2500)
+        watched.spans.ended()
+    election, resign = spans.one("kraft.election"), spans.one("kraft.resign")
+    assert election.name == f"node 1 won epoch 1 (election_timeout){place}"
+    assert resign.name == f"node 1 resigned epoch 1 (disk_full){place}"
+    for span in (election, resign, spans.one(ROUND)):
+        assert attributes_of(span).get("k8s.namespace.name", "") == namespace
 
 
 def test_a_nominee_is_superseded_by_whoever_turns_out_to_lead() -> None:
@@ -227,21 +335,16 @@ def test_a_nominee_is_superseded_by_whoever_turns_out_to_lead() -> None:
 
 def test_the_end_of_a_leader_triggers_an_election_that_links_to_the_call_that_told_it() -> None:
     with recorded() as spans:
-        watched = Watched(cores.recovered(1, 2, 3), node_id=2)
-        begin = m.BeginQuorumEpochRequest(
-            cores.CLUSTER, cores.key(2), NodeId(1), Epoch(1), cores.endpoints(1)
-        )
-        watched.ask(begin, at=10)
-        resignation = m.EndQuorumEpochRequest(
-            cores.CLUSTER, NodeId(1), Epoch(1), (cores.key(2), cores.key(3)), cores.endpoints(1)
-        )
-        watched.ask(resignation, called="quorate.raft.v1.Raft/EndQuorumEpoch", at=20)
+        watched = following(1)
+        watched.ask(resigned(1), called="quorate.raft.v1.Raft/EndQuorumEpoch", at=20)
         watched.wake(20)
         watched.spans.ended()
-    election = spans.one("kraft.election")
+    election = spans.one(ROUND)
     assert attributes_of(election)["kraft.election.trigger"] == "end_quorum_epoch"
     assert links(election, spans) == {"trigger": "quorate.raft.v1.Raft/EndQuorumEpoch"}
-    assert election.parent is None
+    assert election.parent is not None
+    assert election.parent.span_id == root_id_of(cores.CLUSTER, 2)
+    assert not spans.named("kraft.election")
 
 
 def test_a_leader_that_lost_its_quorum_resigns_with_a_reason_and_tells_the_voters_of_it() -> None:
@@ -257,7 +360,7 @@ def test_a_leader_that_lost_its_quorum_resigns_with_a_reason_and_tells_the_voter
     assert resign.parent is None
     assert resign.context.trace_id != trace_id_of(cores.CLUSTER, 1)
     assert carried == resign.context
-    assert links(resign, spans) == {"election": "kraft.election"}
+    assert links(resign, spans) == {"election": ROUND}
     told = attributes_of(resign)
     assert (told["kraft.epoch"], told["kraft.resign.reason"]) == (1, "check_quorum")
     assert told["kraft.resign.preferred_successors"] == ("2", "3")
@@ -283,6 +386,7 @@ def test_leadership_that_is_lost_before_its_first_commit_was_established_in_vain
         watched.ask(cores.vote(3, 1, 7, cores.end(9, 6)))
     establish = spans.one("kraft.leader.establish")
     assert establish.status.status_code is StatusCode.ERROR
+    assert spans.one("kraft.election").status.status_code is StatusCode.ERROR
     assert [name for name, _ in events(establish)] == ["leader_change.appended"]
 
 
@@ -296,7 +400,7 @@ def test_a_round_that_goes_on_for_too_long_is_told_in_parts_that_link_to_each_ot
         elections.expire(4000)
         watched.answer(2, cores.granted(0), 3000)
         watched.spans.ended()
-    first, second = spans.named("kraft.election")
+    first, second = spans.named(ROUND)
     assert outcomes(spans) == ["timed_out", "stopped"]
     assert [link.context for link in second.links] == [first.context]
     # The answer to what was asked before is not lost.
@@ -307,7 +411,7 @@ def test_an_only_voter_that_starts_has_its_election_too() -> None:
     with recorded() as spans:
         watched = Watched(cores.recovered(1))
         watched.flush()
-    assert attributes_of(spans.one("kraft.election"))["kraft.election.trigger"] == "startup"
+    assert attributes_of(spans.one(ROUND))["kraft.election.trigger"] == "startup"
     assert outcomes(spans) == ["won"]
     assert len(spans.named("kraft.leader.establish")) == 1
 
@@ -322,7 +426,7 @@ def test_nothing_stays_open_when_the_core_ends() -> None:
         resigned.elect()
         resigned.step(api.ResignRequested("the disk is full", Cause.DISK_FULL), 2500)
         resigned.spans.ended()
-    assert len(spans.named("kraft.election")) == 3
+    assert len(spans.named(ROUND)) == 3
     assert attributes_of(spans.one("kraft.resign"))["kraft.resign.reason"] == "disk_full"
     establish = [span.status.status_code for span in spans.named("kraft.leader.establish")]
     assert establish == [StatusCode.ERROR, StatusCode.UNSET]

@@ -11,7 +11,8 @@ from quorate.consensus.raft_spans import CALLS_MAX
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import CallId, Epoch, NodeId, ReplyToken
-from tests.recorded_spans import attributes_of, recorded
+from quorate.telemetry.trace_ids import root_id_of
+from tests.recorded_spans import attributes_of, operation_of, recorded
 from tests.unit.consensus.watched import SAVING_MS, Watched, parent_of
 from tests.unit.raft import cores
 
@@ -43,7 +44,9 @@ def test_a_call_that_was_answered_has_nothing_to_do_with_what_comes_after_it() -
         watched.ask(cores.vote(3, 1, 4, cores.end(0, 0)), called=VOTE, at=10)
         watched.wake(5000)
         watched.spans.ended()
-    assert spans.one("kraft.election").parent is None
+    part = spans.one("kraft.election.round")
+    assert part.parent is not None
+    assert part.parent.span_id == root_id_of(cores.CLUSTER, 5)
     assert not watched.spans._calls
 
 
@@ -89,7 +92,7 @@ def test_the_lines_of_a_step_belong_to_its_call_or_to_what_is_going_on() -> None
         watched.wake(5000)
         seen.append(current())
         watched.spans.ended()
-    ids = {f"{span.context.span_id:x}": span.name for span in spans.spans}
+    ids = {f"{span.context.span_id:x}": operation_of(span) for span in spans.spans}
     assert [None if one is None else ids[one] for one in seen] == [
         None,
         VOTE,

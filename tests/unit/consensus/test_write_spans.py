@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from quorate.api.handlers import ControllerApiError
+from quorate.consensus.write_spans import WriteSpans
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
+from quorate.raft.api import RequestReceived, Update
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import ReplyToken
 from quorate.telemetry import tracing
-from tests.recorded_spans import Recorded, attributes_of, recorded
+from tests.recorded_spans import Recorded, attributes_of, operation_of, recorded
 from tests.unit.consensus.conftest import eventually
+from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from quorate.controller.replies import WriteReply
+    from quorate.raft.messages import FetchRequest
     from tests.unit.consensus.conftest import Stack
 
     Open: TypeAlias = Callable[..., Awaitable[Stack]]
@@ -31,7 +39,7 @@ def found() -> Iterator[Recorded]:
 
 
 def parts(found: Recorded) -> list[str]:
-    return [span.name for span in found.spans if span.name in PARTS]
+    return [name for span in found.spans if (name := operation_of(span)) in PARTS]
 
 
 async def test_a_change_is_decided_gathered_and_committed_below_its_call(
@@ -45,10 +53,17 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
     await eventually(lambda: len(parts(found)) == 3)
     assert parts(found) == PARTS
     decide, gather, commit = (found.one(name) for name in PARTS)
-    call = found.one("call").context
+    call = found.one("CreateTopics").context
     assert {span.parent.span_id for span in (decide, gather, commit) if span.parent} == {
         call.span_id
     }
+    # The only voter is the majority.
+    flush = found.one("kraft.write.flush")
+    assert flush.name == "flush 1"
+    assert flush.parent is not None
+    assert flush.parent.span_id == commit.context.span_id
+    assert flush.start_time == commit.start_time
+    assert (flush.end_time or 0) <= (commit.end_time or 0)
     # One part begins where the one before it has ended.
     assert decide.end_time == gather.start_time
     assert gather.end_time == commit.start_time
@@ -58,6 +73,41 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
     assert isinstance(decided["kraft.offset"], int)
     assert gathered["kraft.batch.end_offset"] == decided["kraft.offset"] + 2
     assert not stack.application._writing._spans._writes  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("fetch", "flushed"),
+    [
+        (cores.fetch(2, 7, 1), [2]),
+        (cores.fetch(2, 8, 1), [2]),
+        (cores.fetch(2, 6, 1), []),
+        (cores.fetch(2, 7, 1, epoch=0), []),
+        # An observer has it, too, and that commits nothing.
+        (cores.fetch(9, 7, 1), []),
+        (replace(cores.fetch(2, 7, 1), replica=None), []),
+    ],
+)
+def test_a_fetch_of_a_voter_says_what_it_has_flushed(
+    found: Recorded, fetch: FetchRequest, flushed: list[int]
+) -> None:
+    core = cores.leader(1, 1, 2, 3)
+    active = tracing.active()
+    assert active is not None
+    spans = WriteSpans(active, core.replica)
+    loop = asyncio.new_event_loop()
+    future: asyncio.Future[WriteReply] = loop.create_future()
+    with tracing.root("call", {}):
+        spans.asked(future)
+    write = spans._writes[future]
+    write.part, write.end_offset = "kraft.write.commit", 7
+    for _ in range(2):
+        spans.stepped(RequestReceived(ReplyToken(1), fetch), Update((), None))
+    future.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    told = [attributes_of(span)["kraft.voter.id"] for span in found.named("kraft.write.flush")]
+    assert told == flushed
+    assert not spans._writes
 
 
 async def test_what_changes_nothing_is_only_decided(open_stack: Open, found: Recorded) -> None:

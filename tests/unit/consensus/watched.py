@@ -11,6 +11,7 @@ from quorate.raft import api
 from quorate.raft.core import RaftCore
 from quorate.records.ids import Millis, ReplyToken
 from quorate.telemetry import tracing
+from tests.recorded_spans import operation_of
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -115,17 +116,21 @@ class Watched:
 
 
 def parent_of(span: ReadableSpan, spans: Recorded) -> str | None:
-    """The name of the span that it is a child of."""
+    """The kind of the span that it is a child of."""
     if span.parent is None:
         return None
     (parent,) = [one for one in spans.spans if one.context.span_id == span.parent.span_id]
-    return parent.name
+    return operation_of(parent)
+
+
+def begun(spans: Recorded) -> list[ReadableSpan]:
+    """In the order in which they began; of two that began at once, the longer one first."""
+    return sorted(spans.spans, key=lambda span: (span.start_time or 0, -(span.end_time or 0)))
 
 
 def tree(spans: Recorded) -> list[tuple[str, str | None]]:
     """Every span with its parent, in the order in which they began."""
-    begun = sorted(spans.spans, key=lambda span: span.start_time or 0)
-    return [(span.name, parent_of(span, spans)) for span in begun]
+    return [(operation_of(span), parent_of(span, spans)) for span in begun(spans)]
 
 
 def events(span: ReadableSpan) -> list[tuple[str, dict[str, object]]]:
@@ -133,8 +138,8 @@ def events(span: ReadableSpan) -> list[tuple[str, dict[str, object]]]:
 
 
 def links(span: ReadableSpan, spans: Recorded) -> dict[str, str]:
-    """The names of the spans that it links to, by why it does."""
-    names = {one.context.span_id: one.name for one in spans.spans}
+    """The kinds of the spans that it links to, by why it does."""
+    names = {one.context.span_id: operation_of(one) for one in spans.spans}
     return {
         str((link.attributes or {})["kraft.link"]): names[link.context.span_id]
         for link in span.links

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from quorate.telemetry.exporting import BATCH_MAX, BULK, SpanQueue
+from quorate.telemetry.exporting import BATCH_MAX, BULK, KIND, SpanQueue
 from quorate.telemetry.logs import RepeatFilter
 
 if TYPE_CHECKING:
@@ -126,15 +126,18 @@ def test_who_takes_a_batch_is_not_disturbed_by_a_stop(collector: Collector) -> N
     assert collector.batches == [["s0", "s1", "s2"]]
 
 
+@pytest.mark.parametrize("kind", [KIND, "rpc.method"])
 @pytest.mark.parametrize("bulk", BULK)
-def test_changes_and_fetches_leave_room_for_elections(collector: Collector, bulk: str) -> None:
+def test_changes_and_fetches_leave_room_for_elections(
+    collector: Collector, kind: str, bulk: str
+) -> None:
     collector.let.clear()
     queue = SpanQueue(collector, "c", queue_max=100, delay_s=0.0)
     tracer = tracer_into(queue)
     make(tracer, 1)
     assert collector.asked.acquire(timeout=WAIT_S)
     for _ in range(100):
-        tracer.start_span(f"{bulk}x").end()
+        tracer.start_span("x", attributes={kind: f"{bulk}x"}).end()
     assert (queue.queued, queue.dropped) == (50, 50)
     make(tracer, 100)
     assert (queue.queued, queue.dropped) == (100, 100)

@@ -7,7 +7,7 @@ from opentelemetry.trace import get_current_span
 
 from quorate.telemetry import tracing
 from quorate.telemetry.spans import LIMITS, Tracing, resource_of
-from quorate.telemetry.trace_ids import trace_id_of
+from quorate.telemetry.trace_ids import root_id_of, trace_id_of
 from tests.recorded_spans import attributes_of, recorded
 
 
@@ -18,14 +18,35 @@ def active() -> Tracing:
 
 
 def test_a_trace_whose_id_is_told_has_that_id_and_the_next_one_has_not() -> None:
-    told = trace_id_of("cluster", 7)
+    told = trace_id_of("cluster", 7), root_id_of("cluster", 7)
     with recorded() as found:
-        active().start_root("kraft.election", {}, trace_id=told).end()
-        active().start_root("kraft.election", {}).end()
-        first, second = found.named("kraft.election")
-        assert first.context.trace_id == told
-        assert second.context.trace_id not in (0, told)
+        active().start_root("a", {}, ids=told).end()
+        active().start_root("a", {}).end()
+        first, second = found.named("a")
+        assert (first.context.trace_id, first.context.span_id) == told
+        assert second.context.trace_id not in (0, told[0])
+        assert second.context.span_id not in (0, told[1])
         assert first.parent is None
+
+
+def test_a_span_has_its_kind_whatever_it_is_called_in_the_end() -> None:
+    with recorded() as found:
+        renamed = active().start_root("kraft.resign", {"x": 1})
+        renamed.update_name("node 1 resigned")
+        renamed.end()
+        active().start_root("a command", {}).end()
+        first, second = found.spans
+    assert first.name == "node 1 resigned"
+    assert dict(first.attributes or {}) == {"kraft.span": "kraft.resign", "x": 1}
+    assert not second.attributes
+
+
+def test_the_namespace_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with recorded():
+        assert active().namespace == ""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=kafka,k8s.pod.name=q-0")
+    with recorded():
+        assert active().namespace == "kafka"
 
 
 def test_a_span_may_have_begun_before() -> None:
