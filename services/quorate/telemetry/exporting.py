@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 # A span has a few kilobytes at most: attributes and events are bounded (telemetry/spans.py).
 QUEUE_MAX: Final = 2048
 # The attribute that says of which kind a span is. Its name says what came of it, because Jaeger
-# writes that on a row: `vote 2: granted`. Searches need what stays the same; a call has `rpc.method`.
+# writes that on a row: `vote 2: granted`. Searches need what stays; a call has `rpc.method`.
 KIND: Final = "kraft.span"
 # What there may be thousands of in a second: it leaves half of the queue to elections.
 BULK: Final = ("kraft.write.", "quorate.controller.", "quorate.raft.v1.Raft/Fetch")
