@@ -139,7 +139,7 @@ class WriteSpans(Observer):
                     parent=set_span_in_context(span),
                     start_ns=write.since_ns,
                 )
-                flush.update_name(f"flush {node_id}")
+                flush.update_name(f"flush by {node_id}")
                 flush.end(flushed_ns)
             span.end(now_ns)
         write.since_ns, write.part = now_ns, following

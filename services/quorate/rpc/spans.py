@@ -303,7 +303,7 @@ class ServerSpans(grpc.aio.ServerInterceptor):
             except BaseException as error:
                 finish(span, grpc.StatusCode.UNKNOWN, repr(error), is_error=True)
                 raise
-            finish(span, grpc.StatusCode.OK, is_error=False, name=asked + outcome_of(told))
+            finish(span, grpc.StatusCode.OK, is_error=False, name=served(asked, request, told))
             return response
 
         return traced
@@ -335,7 +335,7 @@ def _code(context: ServerContext) -> grpc.StatusCode:
 def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: ANN401
     """What is asked of which node, short enough for a row in Jaeger.
 
-    A call of a voter is told by both ends: `vote 2` by its candidate, `vote for 1` by its voter.
+    A vote is told by both ends: `vote 2` by its candidate, `vote for 1` by its voter.
     """
     match request:
         case raft_pb2.VoteRequest():
@@ -359,6 +359,15 @@ def _write_of(request: Any) -> str:  # noqa: ANN401
 def _short(method: str) -> str:
     """A method without its service, which `rpc.method` has."""
     return method.rpartition("/")[2]
+
+
+def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa: ANN401
+    """The name of an answered call at its server; a voter's says what it did: `grants 1`."""
+    if not isinstance(request, raft_pb2.VoteRequest):
+        return asked + outcome_of(told)
+    if told["kraft.vote.granted"]:
+        return f"grants {request.replica_id}"
+    return f"refuses {request.replica_id}{outcome_of(told)}"
 
 
 def outcome_of(told: Mapping[str, Value]) -> str:

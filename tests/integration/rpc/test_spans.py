@@ -93,7 +93,7 @@ async def test_a_vote_has_a_span_on_each_end_of_one_trace(
     assert server.parent.span_id == client.context.span_id
     assert server.context.trace_id == client.context.trace_id
     assert client.parent is None
-    assert (client.name, server.name) == ("pre-vote 1: granted", "pre-vote for 2: granted")
+    assert (client.name, server.name) == ("pre-vote 1: granted", "grants 2")
     said = {
         "rpc.system.name": "grpc",
         "rpc.method": RAFT + "Vote",
@@ -125,8 +125,8 @@ async def test_a_vote_that_is_not_granted_says_why_as_its_voter_does(
     for kind in (SpanKind.CLIENT, SpanKind.SERVER):
         span = await ended(found, RAFT + "Vote", kind)
         why = refusal.value if refusal else "INVALID_VOTER_KEY"
-        whom = "1" if kind is SpanKind.CLIENT else "for 2"
-        assert span.name == f"pre-vote {whom}: {why}"
+        end = "pre-vote 1" if kind is SpanKind.CLIENT else "refuses 2"
+        assert span.name == f"{end}: {why}"
         said = attributes_of(span)
         assert said["kraft.vote.granted"] is False
         assert said.get("kraft.vote.reject_reason") == (refusal.value if refusal else None)

@@ -59,7 +59,7 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
     }
     # The only voter is the majority.
     flush = found.one("kraft.write.flush")
-    assert flush.name == "flush 1"
+    assert flush.name == "flush by 1"
     assert flush.parent is not None
     assert flush.parent.span_id == commit.context.span_id
     assert flush.start_time == commit.start_time
