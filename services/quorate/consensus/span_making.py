@@ -7,12 +7,13 @@ These modules are loaded only if tracing is on (telemetry/tracing.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, NonRecordingSpan, StatusCode, set_span_in_context
+from opentelemetry.trace import NonRecordingSpan, StatusCode, set_span_in_context
 
 from quorate.records.ids import format_uuid
+from quorate.telemetry.spans import links_to
 from quorate.telemetry.trace_ids import trace_id_of
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import RaftConfig
     from quorate.telemetry.spans import Attributes, Tracing
-
-# What a link is for: the attribute of it that says so.
-LINK: Final = "kraft.link"
 
 
 def context_of(span: SpanContext | None) -> Context:
@@ -69,5 +67,5 @@ class SpanMaker:
             name,
             {**self._own, **attributes},
             trace_id=0 if epoch is None else trace_id_of(self._cluster_id, epoch),
-            links=[Link(to, {LINK: why}) for why, to in (links or {}).items() if to is not None],
+            links=links_to(links or {}),
         )
