@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from quorate.telemetry import tracing
-from quorate.telemetry.exporting import KIND
+from quorate.telemetry.span_names import KIND
 from quorate.telemetry.spans import Tracing
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def await_election(release: Release, jaeger: Jaeger) -> list[Span]:
 
     def look() -> bool | str:
         spans[:] = jaeger.trace(trace_id)
-        is_whole = any(span.name == "kraft.leader.establish" for span in spans)
+        is_whole = any(span.operation == "kraft.election" for span in spans)
         return is_whole or f"{trace_id} has {sorted(span.name for span in spans)}"
 
     wait_for("the trace of an election", ARRIVES_WITHIN_S, look)
@@ -69,19 +69,23 @@ def test_an_election_is_told(traced: Release, nodes: Nodes, jaeger: str) -> None
     winners = [span for span in spans if span.tags.get("kraft.election.outcome") == "won"]
     assert len(winners) == 1
     winner = winners[0]
-    assert winner.tags["kraft.election.trigger"]
+    (root,) = [span for span in spans if span.operation == "kraft.election"]
+    leader_id, epoch = root.tags["kraft.leader.id"], root.tags["kraft.epoch"]
+    why, place = root.tags["kraft.election.trigger"], traced.cluster.namespace
+    assert root.name == f"node {leader_id} won epoch {epoch} ({why}) in {place}"
+    assert (root.service, root.references) == (winner.service, ())
     assert winner.service == f"quorate-controller-{winner.tags['kraft.node.id']}"
     assert len({span.pod for span in spans}) >= 2
     answers = [
         span
         for span in spans
-        if span.name == "quorate.raft.v1.Raft/Vote" and span.tags["span.kind"] == "server"
+        if span.operation == "quorate.raft.v1.Raft/Vote" and span.tags["span.kind"] == "server"
     ]
     for answer in answers:
         has_reason = "kraft.vote.reject_reason" in answer.tags
         assert answer.tags["kraft.vote.granted"] is not has_reason, answer
     assert [a for a in answers if a.tags["kraft.vote.granted"] and a.pod != winner.pod]
-    first = next(span for span in spans if span.name == "kraft.leader.establish")
+    first = next(span for span in spans if span.operation == "kraft.leader.establish")
     assert first.pod == winner.pod
     assert "high_watermark.established" in first.events
 
@@ -96,11 +100,14 @@ def test_a_voter_that_is_added_by_a_scale_is_told(traced: Release, jaeger: str) 
     found: list[list[Span]] = []
 
     def look() -> bool | str:
-        operation = ("quorate-autojoin", "kraft.operator.reconcile")
-        tags = {"kraft.operator.action": "AddVoter", "kraft.node.id": "3"}
+        tags = {
+            "kraft.span": "kraft.operator.reconcile",
+            "kraft.operator.action": "AddVoter",
+            "kraft.node.id": "3",
+        }
         found[:] = [
             trace
-            for trace in Jaeger(jaeger).traces(*operation, tags)
+            for trace in Jaeger(jaeger).traces("quorate-autojoin", tags)
             if any(span.process.get("k8s.namespace.name") == cluster.namespace for span in trace)
             and any("committed" in span.events for span in trace)
         ]
@@ -109,7 +116,11 @@ def test_a_voter_that_is_added_by_a_scale_is_told(traced: Release, jaeger: str) 
     wait_for("the trace of the new voter", ARRIVES_WITHIN_S, look)
     spans = found[0]
     log.info(f"the new voter: {len(spans)} spans of {sorted({s.service for s in spans})}")
-    change = next(span for span in spans if span.name == "kraft.voter_change")
+    act = next(span for span in spans if span.operation == "kraft.operator.reconcile")
+    assert act.name == f"add voter 3 in {cluster.namespace}"
+    own = {span.name for span in spans if span.service == act.service}
+    assert own >= {"look at StatefulSet", "ask pods", "describe quorum", "event"}
+    change = next(span for span in spans if span.operation == "kraft.voter_change")
     # One name for each process: the operator, a sidecar, the leader and the new voter.
     by_kind = {re.sub(r"-\d+$", "", span.service) for span in spans}
     assert by_kind == {"quorate-autojoin", "quorate-admin", "quorate-controller"}

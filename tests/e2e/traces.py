@@ -49,14 +49,9 @@ class Jaeger:
         found = self._ask(f"/api/traces/{trace_id}")
         return [span for trace in found for span in spans_of(trace)]
 
-    def traces(self, service: str, operation: str, tags: Mapping[str, str]) -> list[list[Span]]:
+    def traces(self, service: str, tags: Mapping[str, str]) -> list[list[Span]]:
         """The traces of the last two days with such a span."""
-        query = {
-            "service": service,
-            "operation": operation,
-            "tags": json.dumps(tags),
-            "limit": "200",
-        }
+        query = {"service": service, "tags": json.dumps(tags), "limit": "200"}
         found = self._ask(f"/api/traces?{urllib.parse.urlencode(query)}")
         return [spans_of(trace) for trace in found]
 

@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
-from quorate.telemetry.exporting import KIND
+from quorate.telemetry.span_names import KIND
 from tests.ports import HOST
 
 if TYPE_CHECKING:

@@ -37,7 +37,6 @@ from quorate.autojoin.steps import (
     Waiting,
     WriteRecord,
 )
-from quorate.autojoin.story import Story
 from quorate.records.value import named_value, value
 from quorate.telemetry import tracing
 
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from quorate.autojoin.notes import Condition
     from quorate.autojoin.state import Desired, Pod
     from quorate.autojoin.steps import NextStep
+    from quorate.autojoin.story import Story
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.ids import ReplicaKey
 
@@ -156,21 +156,26 @@ class Reconciler:
         *,
         now_ms: Callable[[], int],
         timestamp: Callable[[], str],
+        story: Story,
         may_act: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`now_ms` and `timestamp` tell wall-clock time, `may_act` whether the lease is held."""
+        """`now_ms` and `timestamp` tell wall-clock time, `may_act` whether the lease is held.
+
+        `story` makes the spans.
+        """
         self._cluster = cluster
         self._quorum = quorum
         self._now_ms = now_ms
         self._timestamp = timestamp
         self._may_act = may_act
-        self._story = Story()
+        self._story = story
         # Forgotten with the process: it changes the order in which voters are asked, no more.
         self._passed_over: tuple[ReplicaKey, ...] = ()
         self.begin()
 
     def begin(self) -> None:
         """Trust nothing that was told before: another operator may have acted since."""
+        self._story.forget()
         self._patience, self._leader_patience = Patience(), Patience()
         # None before the first look.
         self._told: dict[str, Condition] | None = None
@@ -179,20 +184,20 @@ class Reconciler:
         """Say that nobody looks from now on. Raises ClusterError."""
         if self._told:
             text = "the operator has stopped, and the next one has not looked yet"
-            told = unknown(self._told, "OperatorStopped", text, self._timestamp())
-            await self._cluster.tell(conditions_text(told))
+            await self._show(unknown(self._told, "OperatorStopped", text, self._timestamp()))
 
     async def run(self) -> Pass:
         """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
-        began_ns = self._now_ms() * 1_000_000
-        found = await self._cluster.look()
+        self._story.begin()
+        found = await self._look()
         if found is not None and self._told is None and await self._doubt(found):
             # The StatefulSet has a new version, and what is noted names the one that was seen.
-            found = await self._cluster.look()
+            found = await self._look()
         if found is None:
             return Pass(None)
-        pods = await self._quorum.ask(found.pods, found.service)
-        view, silence = await self._quorum.describe(pods, found.service)
+        timed = self._story.timed
+        pods = await timed("ask pods", self._quorum.ask(found.pods, found.service))
+        view, silence = await timed("describe quorum", self._quorum.describe(pods, found.service))
         seen = Observed(
             now_ms=self._now_ms(),
             pods=pods,
@@ -205,9 +210,10 @@ class Reconciler:
         decision = decide(found.desired, seen)
         if not self._may_act():
             return Pass(decision, seen, found.desired, "the lease is held by another")
-        with self._story.span(found.desired, decision, began_ns):
+        with self._story.span(found.desired, decision):
             if decision.memory != seen.memory:
-                await self._cluster.note(memory_text(decision.memory), found.version)
+                memory = memory_text(decision.memory)
+                await timed("note", self._cluster.note(memory, found.version))
             # A pass that waits or is paused names no disk either that may vote.
             kept = claims_beyond(found.claims, found.desired.replicas)
             found = await self._tell_claims(found, kept)
@@ -220,6 +226,16 @@ class Reconciler:
                 await self._look_for_claims(found)
         return Pass(decision, seen, found.desired, error)
 
+    async def _look(self) -> StatefulSet | None:
+        return await self._story.timed("look at StatefulSet", self._cluster.look())
+
+    async def _show(self, conditions: Sequence[Condition]) -> None:
+        await self._story.timed("tell", self._cluster.tell(conditions_text(conditions)))
+
+    async def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
+        posting = self._cluster.event(reason, text, is_warning=is_warning)
+        await self._story.timed("event", posting)
+
     async def _doubt(self, found: StatefulSet) -> bool:
         """Take back what a predecessor has told and could not withdraw, as one that was killed.
 
@@ -229,17 +245,17 @@ class Reconciler:
         is_told = self._may_act() and any(each.status is not None for each in before.values())
         if is_told:
             text = "the operator has begun and has not looked yet"
-            told = unknown(before, "OperatorStarted", text, self._timestamp())
-            await self._cluster.tell(conditions_text(told))
+            await self._show(unknown(before, "OperatorStarted", text, self._timestamp()))
         self._told = before
         return is_told
 
     async def _look_for_claims(self, found: StatefulSet) -> None:
         try:
-            text = claims_text(await self._cluster.left_claims())
+            left = await self._story.timed("look for claims", self._cluster.left_claims())
         except ClusterError as error:
             log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
         else:
+            text = claims_text(left)
             await self._tell_claims(found, text, is_news=bool(text))
 
     async def _tell_claims(
@@ -249,9 +265,9 @@ class Reconciler:
         if text == found.claims:
             return found
         try:
-            await self._cluster.tell_claims(text)
+            await self._story.timed("tell claims", self._cluster.tell_claims(text))
             if is_news:
-                await self._cluster.event("ClaimsKept", text, is_warning=False)
+                await self._post("ClaimsKept", text, is_warning=False)
         except ClusterError as error:
             log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
             return found
@@ -263,7 +279,7 @@ class Reconciler:
         conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
         old_ones = {kind: replace(each, since="") for kind, each in before.items()}
         if old_ones != {each.kind: replace(each, since="") for each in conditions}:
-            await self._cluster.tell(conditions_text(conditions))
+            await self._show(conditions)
         self._told = {each.kind: each for each in conditions}
         now_ms, step = self._now_ms(), decision.step
         no_leader = None if has_leader else Wait(Waiting.NO_LEADER, "")
@@ -280,7 +296,7 @@ class Reconciler:
             if (is_same and each.kind == HEALTHY) or not (is_news or is_warning):
                 continue
             log.info(f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason})
-            await self._cluster.event(each.reason, each.message, is_warning=is_warning)
+            await self._post(each.reason, each.message, is_warning=is_warning)
             # One that could not be posted is due in the next pass.
             if is_warning:
                 for patience in (self._leader_patience, self._patience):
@@ -297,7 +313,7 @@ class Reconciler:
         except ConflictError as error:
             # What was seen has changed since, so the next look decides: nothing has failed.
             return await self._failed(action, str(error), is_warning=False)
-        await self._cluster.event(reason, text, is_warning=False)
+        await self._post(reason, text, is_warning=False)
         return None
 
     def _pass_over(self, step: Action | Wait, error: str | None) -> None:
@@ -311,13 +327,14 @@ class Reconciler:
     async def _failed(self, action: Action, why: str, *, is_warning: bool = True) -> str:
         log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
         tracing.failed(why)
-        await self._cluster.event("NotDone", f"{words(action)}: {why}", is_warning=is_warning)
+        await self._post("NotDone", f"{words(action)}: {why}", is_warning=is_warning)
         return why
 
     async def _perform(self, action: Action) -> None:
         match action:
             case WriteRecord(record):
-                await self._cluster.write_record(record)
+                writing = self._cluster.write_record(record)
+                await self._story.timed("write bootstrap record", writing)
             case AddVoter(key):
                 await self._quorum.add_voter(key)
             case RemoveVoter(key):
@@ -325,4 +342,5 @@ class Reconciler:
             case HandOver(to):
                 await self._quorum.hand_over(to)
             case DeletePod(name, uid, version):
-                await self._cluster.delete_pod(name, uid, version)
+                deleting = self._cluster.delete_pod(name, uid, version)
+                await self._story.timed("delete pod", deleting)

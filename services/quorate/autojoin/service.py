@@ -23,6 +23,7 @@ from quorate.autojoin.meters import Meters
 from quorate.autojoin.quorum import PodQuorum
 from quorate.autojoin.readiness import Readiness
 from quorate.autojoin.reconcile import ClusterError, Reconciler
+from quorate.autojoin.story import Story
 from quorate.autojoin.watching import watch
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.channels import open_tls
@@ -176,6 +177,7 @@ class Operator:
             self._quorum,
             now_ms=lambda: time.time_ns() // 1_000_000,
             timestamp=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            story=Story(time.time_ns, time.monotonic_ns),
             may_act=self._lease.is_held,
         )
 

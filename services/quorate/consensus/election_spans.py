@@ -206,7 +206,7 @@ class ElectionSpans:
     def _begin_election(self, taken: Values) -> None:
         """The root of the epoch's trace: its children have begun before it."""
         epoch, node_id = _integer(taken, "epoch"), self._maker.node_id
-        why, place = self._trigger, self._maker.place
+        why, place = self._trigger, self._maker.tracing.place
         told: Attributes = {"kraft.leader.id": node_id, "kraft.election.trigger": why}
         self._election = self._maker.election(epoch, told, self._since_ns)
         self._election.update_name(f"node {node_id} won epoch {epoch} ({why}){place}")
@@ -256,7 +256,7 @@ class ElectionSpans:
         }
         links = {"election": self._newest} if resigned_for is None else {}
         self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
-        node_id, place = self._maker.node_id, self._maker.place
+        node_id, place = self._maker.node_id, self._maker.tracing.place
         self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({reason}){place}")
 
     def _end_resigning(self) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.context import Context
 from opentelemetry.trace import (
-    Link,
     NonRecordingSpan,
     SpanContext,
     StatusCode,
@@ -20,7 +19,7 @@ from opentelemetry.trace import (
 )
 
 from quorate.records.ids import format_uuid
-from quorate.telemetry.spans import LINK
+from quorate.telemetry.spans import links_to
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of
 
 if TYPE_CHECKING:
@@ -51,8 +50,6 @@ class SpanMaker:
         self._cluster_id = config.cluster_id
         self.node_id = config.node_id
         namespace = tracing.namespace
-        # Words for the name of a trace.
-        self.place = f" in {namespace}" if namespace else ""
         own: dict[str, str | int] = {
             "kraft.cluster.id": config.cluster_id,
             "kraft.node.id": config.node_id,
@@ -70,7 +67,7 @@ class SpanMaker:
         links: Mapping[str, SpanContext | None] | None = None,
     ) -> Span:
         """A child; without a parent the root of a trace. `links` by what they are for."""
-        made = _links(links or {})
+        made = links_to(links or {})
         if parent is None:
             return self.tracing.start_root(name, {**self._own, **attributes}, links=made)
         return self.tracing.start(name, attributes, parent=context_of(parent), links=made)
@@ -99,7 +96,3 @@ class SpanMaker:
             ids=(trace_id_of(self._cluster_id, epoch), root_id_of(self._cluster_id, epoch)),
             start_ns=since_ns,
         )
-
-
-def _links(links: Mapping[str, SpanContext | None]) -> list[Link]:
-    return [Link(to, {LINK: why}) for why, to in links.items() if to is not None]

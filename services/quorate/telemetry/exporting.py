@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from quorate.telemetry.span_names import KIND
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # A span has a few kilobytes at most: attributes and events are bounded (telemetry/spans.py).
 QUEUE_MAX: Final = 2048
-# The attribute that says of which kind a span is. Its name says what came of it, because Jaeger
-# writes that on a row: `vote 2: granted`. Searches need what stays; a call has `rpc.method`.
-KIND: Final = "kraft.span"
 # What there may be thousands of in a second: it leaves half of the queue to elections.
 BULK: Final = ("kraft.write.", "quorate.controller.", "quorate.raft.v1.Raft/Fetch")
 _KINDS: Final = (KIND, "rpc.method")

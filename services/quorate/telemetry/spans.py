@@ -23,10 +23,11 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import quorate
-from quorate.telemetry.exporting import KIND, SpanQueue
+from quorate.telemetry.exporting import SpanQueue
+from quorate.telemetry.span_names import KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Link, Span, SpanContext, SpanKind
@@ -123,6 +124,11 @@ class Tracing:
         """The Kubernetes namespace of this process; empty where its environment names none."""
         return str(self._provider.resource.attributes.get("k8s.namespace.name", ""))
 
+    @property
+    def place(self) -> str:
+        """Words for the name of a trace, which say of which quorum it is: ` in kafka`."""
+        return f" in {self.namespace}" if self.namespace else ""
+
     # --- making spans -----------------------------------------------------------------------------
 
     def start(
@@ -167,12 +173,33 @@ class Tracing:
 
     @contextmanager
     def root(
-        self, name: str, attributes: Attributes, *, start_ns: int | None = None
+        self,
+        name: str,
+        attributes: Attributes,
+        *,
+        links: Mapping[str, SpanContext | None] | None = None,
+        start_ns: int | None = None,
+        now_ns: Callable[[], int] | None = None,
     ) -> Iterator[Span]:
-        """The same for a trace that begins here, or that began at a wall-clock time before."""
-        begun = self.start_root(name, attributes, start_ns=start_ns)
-        with trace.use_span(begun, end_on_exit=True, **_ON_ERROR):
-            yield begun
+        """The same for a trace that begins here, or that began at a wall-clock time before.
+
+        `links` are by what they are for. `now_ns` tells the time of its end, if that is not to be
+        the wall clock's, which may have been set back since `start_ns`.
+        """
+        made = links_to(links or {})
+        begun = self.start_root(name, attributes, links=made, start_ns=start_ns)
+        try:
+            with trace.use_span(begun, **_ON_ERROR):
+                yield begun
+        finally:
+            begun.end(None if now_ns is None else now_ns())
+
+    def record(self, name: str, start_ns: int, end_ns: int, error: str = "") -> None:
+        """A child of the current span for what is over; `error` is empty if it came about."""
+        span = self.start(name, {}, start_ns=start_ns)
+        if error:
+            span.set_status(trace.StatusCode.ERROR, error)
+        span.end(end_ns)
 
     @contextmanager
     def within(self, parent: Context | None) -> Iterator[None]:
@@ -249,6 +276,11 @@ class Tracing:
             "spans_dropped_total": queue.dropped,
             "spans_queued": queue.queued,
         }
+
+
+def links_to(spans: Mapping[str, SpanContext | None]) -> list[Link]:
+    """Links by what they are for; those to None are left out."""
+    return [trace.Link(to, {LINK: why}) for why, to in spans.items() if to is not None]
 
 
 def resource_of(service: str, attributes: Attributes) -> Resource:

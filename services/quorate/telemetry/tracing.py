@@ -23,9 +23,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from opentelemetry.context import Context
+    from opentelemetry.trace import SpanContext
 
     from quorate.settings.tracing import TracingSettings
     from quorate.telemetry.spans import Attributes, Tracing
@@ -108,13 +109,30 @@ def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def root(name: str, attributes: Attributes, *, start_ns: int | None = None) -> Iterator[None]:
-    """A trace that begins here, whatever is current, or that began at a wall-clock time before."""
+def root(
+    name: str,
+    attributes: Attributes,
+    *,
+    links: Mapping[str, SpanContext | None] | None = None,
+    start_ns: int | None = None,
+    now_ns: Callable[[], int] | None = None,
+) -> Iterator[SpanContext | None]:
+    """A trace that begins here, whatever is current, or that began at a wall-clock time before.
+
+    `links` are by what they are for, `now_ns` tells the time of its end. What is yielded is for
+    links to it; None where tracing is off.
+    """
     if _active is None:
-        yield
+        yield None
         return
-    with _active.root(name, attributes, start_ns=start_ns):
-        yield
+    with _active.root(name, attributes, links=links, start_ns=start_ns, now_ns=now_ns) as begun:
+        yield begun.get_span_context()
+
+
+def record(name: str, start_ns: int, end_ns: int, error: str = "") -> None:
+    """A child of the current span for what is over; `error` is empty if it came about."""
+    if _active is not None:
+        _active.record(name, start_ns, end_ns, error)
 
 
 def annotate(attributes: Attributes) -> None:
@@ -133,6 +151,11 @@ def event(name: str, attributes: Attributes | None = None) -> None:
     """Something happens within the current span, now."""
     if _active is not None:
         _active.event(name, attributes or {})
+
+
+def place() -> str:
+    """Words for the name of a trace, which say of which quorum it is: ` in kafka`."""
+    return "" if _active is None else _active.place
 
 
 def ids() -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from quorate.autojoin.notes import memory_text, read_conditions, read_memory
 from quorate.autojoin.patience import PATIENCE_MS
 from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
 from quorate.autojoin.steps import AddVoter, HandOver, RemoveVoter, Wait, Waiting
+from quorate.autojoin.story import Story
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
 from tests.unit.autojoin.looks import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
 
 
+# In nanoseconds.
+MS = 1_000_000
 TALK = ("look", "tell", "event", "look for claims", "tell claims")
 
 
@@ -49,8 +52,15 @@ class Fake:
     fails: dict[str, BaseException] = field(default_factory=dict)
     claims: tuple[str, ...] = ()
     now_ms: int = NOW_MS
+    takes_ms: dict[str, int] = field(default_factory=dict)
+    passed_ms: int = 0
+
+    def take_time(self, name: str) -> None:
+        """Have as much time pass as such a call takes, on the clock that is not the wall's."""
+        self.passed_ms += self.takes_ms.get(name, 0)
 
     def _do(self, name: str, *what: object) -> None:
+        self.take_time(name)
         if name in self.fails:
             raise self.fails[name]
         self.done.append((name, *what))
@@ -96,11 +106,13 @@ class Fake:
 
     async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
         assert service == "q-headless"
+        self.take_time("ask")
         return tuple(pods)
 
     async def describe(
         self, pods: Sequence[Pod], service: str
     ) -> tuple[m.DescribeQuorumResponse | None, str]:
+        self.take_time("describe")
         return self.view, "" if self.view else "nobody leads"
 
     async def add_voter(self, key: ReplicaKey) -> None:
@@ -144,7 +156,12 @@ def fake(
 
 def reconciler(world: Fake, *, holds: bool = True) -> Reconciler:
     return Reconciler(
-        world, world, now_ms=lambda: world.now_ms, timestamp=lambda: "now", may_act=lambda: holds
+        world,
+        world,
+        now_ms=lambda: world.now_ms,
+        timestamp=lambda: "now",
+        story=Story(lambda: world.now_ms * MS, lambda: world.passed_ms * MS),
+        may_act=lambda: holds,
     )
 
 

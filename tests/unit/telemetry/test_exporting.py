@@ -11,8 +11,9 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from quorate.telemetry.exporting import BATCH_MAX, BULK, KIND, SpanQueue
+from quorate.telemetry.exporting import BATCH_MAX, BULK, SpanQueue
 from quorate.telemetry.logs import RepeatFilter
+from quorate.telemetry.span_names import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -90,3 +90,44 @@ def test_a_variable_that_opentelemetry_cannot_read_is_no_reason_to_stay_down(
     tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "test")
     assert tracing.active() is None
     assert "nothing is traced: ValueError" in caplog.text
+
+
+def test_a_root_links_to_another_and_ends_by_the_clock_that_it_is_given() -> None:
+    with recorded() as found:
+        with tracing.root("first", {}) as first:
+            pass
+        links = {"previous": first, "cause": None}
+        with tracing.root("next", {}, links=links, start_ns=5, now_ns=lambda: 8):
+            pass
+        span = found.one("next")
+        (link,) = span.links
+        assert (link.context, link.attributes) == (first, {"kraft.link": "previous"})
+        assert (span.start_time, span.end_time) == (5, 8)
+
+
+def test_what_is_over_is_a_child_with_its_own_times() -> None:
+    with recorded() as found:
+        with tracing.root("root", {}) as root:
+            tracing.record("done", 5, 8)
+            tracing.record("refused", 8, 9, "no room")
+        assert root is not None
+        done, refused = found.one("done"), found.one("refused")
+        assert done.parent is not None
+        assert done.parent.span_id == root.span_id
+        assert (done.start_time, done.end_time) == (5, 8)
+        assert done.status.is_unset
+        assert refused.status.description == "no room"
+        assert found.one("root").status.is_unset
+
+
+def test_a_root_that_raises_is_an_error_and_ends() -> None:
+    with recorded() as found:
+        with pytest.raises(ValueError, match="bad"), tracing.root("root", {}, now_ns=lambda: 8):
+            raise ValueError("bad")
+        assert found.one("root").status.description == "ValueError: bad"
+
+
+def test_without_tracing_a_root_has_nothing_to_link_to() -> None:
+    with tracing.root("root", {}, links={"previous": None}) as root:
+        tracing.record("done", 5, 8)
+    assert root is None
