@@ -64,6 +64,7 @@ def healthy() -> Series:
             "last_applied_record_offset": growing(10),
             "log_end_offset": growing(10),
             "metadata_log_lag": constant(0),
+            "last_applied_record_lag_seconds": constant(0),
             "flush_p99_seconds": constant(0.002),
             "disk_call_age_seconds": constant(0),
             "disk_free_bytes": constant(1e10),

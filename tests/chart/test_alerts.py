@@ -89,6 +89,14 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
         at(2, "metadata_log_lag", late(1001)),
         {"QuorateControllerBehind"},
     ),
+    "a controller without a leader": (
+        at(2, "last_applied_record_lag_seconds", lambda t: max(0, t - END_S + 400)),
+        {"QuorateControllerBehind"},
+    ),
+    "a controller that has just lost its leader": (
+        at(2, "last_applied_record_lag_seconds", lambda t: max(0, t - END_S + 300)),
+        set(),
+    ),
     "a scrape that is later than another": (
         at(2, "last_applied_record_offset", lambda t: 10 * t - 9000),
         set(),
@@ -193,6 +201,11 @@ PASSING: Final[dict[str, tuple[Series, str, float]]] = {
         at(2, "last_applied_record_offset", lambda t: 10 * (t if t > 4500 else min(t, 3000))),
         "QuorateControllerBehind",
         4500,
+    ),
+    "LastAppliedRecordLag of one that hears no leader": (
+        at(2, "last_applied_record_lag_seconds", lambda t: t - 3000 if 3000 < t < 3600 else 0.0),
+        "QuorateControllerBehind",
+        3420,
     ),
     "SnapshotGenerationTime": (
         at(1, "snapshot_generation_duration_seconds_sum", lambda t: min(t, 600) / 60 + t / 600),

@@ -33,6 +33,7 @@ KAFKA: Final = {
 }
 # Panels that draw the threshold of an alert.
 OF_ALERTS: Final = {
+    "Lag in time of each controller": ("QuorateControllerBehind", "60"),
     "From append to commit": ("QuorateCommitsSlow", "0.5"),
     "Flushes": ("QuorateDiskSlow", "0.5"),
     "Age of the oldest call to the disk": ("QuorateDiskHangs", "3"),
@@ -152,7 +153,7 @@ def test_the_first_row_is_read_at_a_glance(dashboard: dict[str, Any]) -> None:
     assert [panel["title"] for panel in glance if panel["type"] == "stat"] == [
         *("Leader", "Active controllers", "Epoch"),
         *("Live voters", "Voters that may still fail", "Ready"),
-        *("Last election", "Elections within an hour", "Lag"),
+        *("Last election", "Elections within an hour", "Lag", "Lag in time"),
         *("Snapshot", "Metadata errors", "Log end offset"),
     ]
     assert [panel["title"] for panel in glance if panel["type"] == "state-timeline"] == [
@@ -293,6 +294,12 @@ def shown(panels: list[dict[str, Any]], title: str, otherwise: Series) -> dict[s
         ),
         ("Lag", {}, {"records": "0 green"}),
         ("Lag", at(2, "metadata_log_lag", late(1800)), {"records": "1800 red"}),
+        ("Lag in time", {}, {"time": "0 green"}),
+        (
+            "Lag in time",
+            at(2, "last_applied_record_lag_seconds", late(1800)),
+            {"time": "1800 red"},
+        ),
         ("Snapshot", {}, {"snapshot": "2000 green"}),
         (
             "Snapshot",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from quorate.controller.topics.messages import NewTopic
 from tests.integration.hanging_controller import HANG
 from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.integration.scraping import scraped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,13 +52,6 @@ class HangingQuorum(Quorum):
             return await self.is_ready(node_id) is False
 
         await self.eventually(f"node {node_id} answers a probe", check)
-
-    async def metric(self, node_id: int, name: str) -> float:
-        node = self.nodes[node_id]
-        url = f"http://{node.host}:{node.metrics_port}/metrics"
-        page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-        (line,) = [line for line in page.splitlines() if line.startswith(f"quorate_{name}{{")]
-        return float(line.rsplit(" ", 1)[1])
 
     async def said(self, node_id: int, text: str) -> None:
         """Wait until the process has logged it."""
@@ -100,7 +93,7 @@ async def test_a_leader_whose_disk_hangs_makes_room_and_comes_back(
     assert after.leader.leader_id != old
     await hanging.said(old, "the disk hangs, this controller is not ready")
     assert await hanging.is_ready(old) is False
-    assert await hanging.metric(old, "disk_call_age_seconds") > 1.0
+    assert await scraped(hanging.nodes[old], "disk_call_age_seconds") > 1.0
     await hanging.create(NewTopic("after"))
     hanging.release(old)
     await hanging.said(old, "the disk answers again")

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import sys
-import urllib.request
 from typing import TYPE_CHECKING
 
 from quorate.controller.topics.messages import NewTopic
@@ -17,6 +16,7 @@ from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.certificates import Authority
 from tests.integration.otlp import Received, collecting, hanging
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
+from tests.integration.scraping import scraped
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
@@ -41,14 +41,6 @@ def instances(spans: list[Received]) -> set[str]:
 
 def output(quorum: Quorum, node_id: int) -> str:
     return quorum.nodes[node_id].output_path.read_text(encoding="utf-8")
-
-
-async def scraped(quorum: Quorum, node_id: int, name: str) -> float:
-    url = f"http://127.0.0.1:{quorum.nodes[node_id].metrics_port}/metrics"
-    text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-    found = re.search(rf"^quorate_{name}(?:_total)?\{{[^}}]*\}} (\S+)$", text, re.MULTILINE)
-    assert found is not None, text
-    return float(found[1])
 
 
 async def command(quorum: Quorum, collector: Collector, *arguments: str) -> str:
@@ -208,7 +200,7 @@ async def test_a_collector_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
         # One change each, and a span of each.
         for count in range(100):
             await quorum.create(NewTopic(f"t{count}", 1, 1))
-        assert 0 < await scraped(quorum, 1, "spans_queued") <= QUEUE_MAX
-        assert await scraped(quorum, 1, "spans_exported") == 0
+        assert 0 < await scraped(quorum.nodes[1], "spans_queued") <= QUEUE_MAX
+        assert await scraped(quorum.nodes[1], "spans_exported") == 0
         await quorum.stop(1)
         assert "Traceback" not in output(quorum, 1)

@@ -98,10 +98,16 @@ class MetadataApplication:
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        image, driver = self.controller.image, self._driver
+        image, driver, host = self.controller.image, self._driver, self._driver.host
         return {
             **image_numbers(image),
-            **applied_numbers(image.position, driver.high_watermark, driver.host.wall_ms()),
+            **applied_numbers(
+                image.position,
+                driver.high_watermark,
+                driver.core.told_high_watermark,
+                wall_ms=host.wall_ms(),
+                silence_ms=driver.core.hearing.silence_ms(host.monotonic_ms()),
+            ),
             **self._snapshotter.metrics(),
             **self._writing.metrics(),
             "active_controller_count": float(self.controller.is_active),

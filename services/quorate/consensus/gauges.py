@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.raft_meters import RaftMeters
     from quorate.controller.image import LogPosition, MetadataImage
-    from quorate.records.ids import Offset
+    from quorate.records.ids import Millis, Offset
     from quorate.telemetry.metrics import Value
 
 
@@ -64,12 +64,21 @@ def image_numbers(image: MetadataImage) -> dict[str, Value]:
 
 
 def applied_numbers(
-    position: LogPosition, high_watermark: Offset | None, wall_ms: int
+    position: LogPosition,
+    high_watermark: Offset | None,
+    told: Offset | None,
+    *,
+    wall_ms: int,
+    silence_ms: Millis,
 ) -> dict[str, Value]:
-    """How far the metadata has followed the log; -1 stands for no record yet, as in Kafka."""
-    committed = max(position.end_offset, high_watermark or 0)
+    """The metadata's progress along the log; -1 stands for no record yet, as in Kafka.
+
+    `told` is what a leader said to be committed, and `silence_ms` the time without a leader, whose
+    commits are unknown: the metadata may be as old as that.
+    """
+    committed = max(position.end_offset, high_watermark or 0, told or 0)
     is_behind = position.end_offset < committed and position.timestamp_ms > 0
-    lag_ms = max(0, wall_ms - position.timestamp_ms) if is_behind else 0
+    lag_ms = max(silence_ms, wall_ms - position.timestamp_ms if is_behind else 0)
     return {
         "last_applied_record_offset": position.end_offset - 1,
         "last_applied_record_timestamp_seconds": position.timestamp_ms / 1000,

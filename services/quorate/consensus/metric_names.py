@@ -81,10 +81,11 @@ _CONTROLLER: Final = {
     "last_applied_record_offset": Meter("Last offset that its metadata reflects, -1 for none"),
     "last_applied_record_timestamp_seconds": Meter("When the last such record was appended"),
     "last_applied_record_lag_seconds": Meter(
-        "Age of the last such record while others are committed that it does not reflect"
+        "Age of the last such record while more are known to be committed; at least the time "
+        "without an answer of a leader, where that exceeds the fetch timeout"
     ),
-    "last_committed_record_offset": Meter("Last offset that is committed, -1 for none"),
-    "metadata_log_lag": Meter("Committed records that its metadata does not reflect yet"),
+    "last_committed_record_offset": Meter("Last offset known to be committed, -1 for none"),
+    "metadata_log_lag": Meter("Known committed records that its metadata does not reflect yet"),
     "replay_duration_seconds": Meter("From one read of the log to its being part of the metadata"),
     "event_loop_standing_seconds": Meter("For how long nobody has been answered; 0 below a second"),
     "event_loop_stalls_total": Meter("How often nobody was answered for a second or more"),

@@ -28,6 +28,7 @@ from quorate.raft.waiting import end_waiting
 from quorate.records.ids import Epoch, NodeId
 
 if TYPE_CHECKING:
+    from quorate.raft.hearing import Hearing
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Role
     from quorate.records.ids import Millis, ReplicaKey
@@ -37,13 +38,16 @@ if TYPE_CHECKING:
 class Becoming:
     """The changes of one replica's role; `raft/roles.py` has the table of what may follow what."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, hearing: Hearing) -> None:
         self.r = replica
+        self.hearing = hearing
 
     def _enter(self, role: Role, cause: Cause, why: str) -> None:
         r, old = self.r, self.r.role
         if isinstance(old, Leader):
             end_waiting(r, old)
+            # Before the role: a scrape that sees the new one counts from here.
+            self.hearing.needs_leader()
         # A peer that was asked who leads may still say so: a far one answers after the round.
         r.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         r.calls.clear_backoff()

@@ -103,7 +103,7 @@ class RaftCore:
         self.replica = r = Replica(config, recovered, random)
         self.hearing = Hearing(r)
         self.believing = Believing(r)
-        self.becoming = Becoming(r)
+        self.becoming = Becoming(r, self.hearing)
         self.rivalry = Rivalry(r, self.becoming)
         self.learning = Learning(r, self.becoming, self.rivalry)
         self.suspecting = Suspecting(r, self.becoming)
@@ -157,8 +157,8 @@ class RaftCore:
 
         None before that: the disk alone does not tell what was committed meanwhile.
         """
-        r = self.replica
-        return r.ends.known(r.role) if isinstance(r.role, Leader) else r.ends.told_high_watermark
+        ends, role = self.replica.ends, self.replica.role
+        return ends.known(role) if isinstance(role, Leader) else ends.told_high_watermark
 
     @property
     def may_append_voters(self) -> bool:

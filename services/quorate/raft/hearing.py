@@ -19,7 +19,8 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.roles import Leader
+from quorate.raft.roles import Leader, Starting
+from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
     from quorate.raft.replica import Replica
-    from quorate.records.ids import Epoch, Millis, NodeId
+    from quorate.records.ids import Epoch, NodeId
 
 # Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
 # it was asked.
@@ -44,6 +45,8 @@ class Hearing:
         self._unreachable: set[NodeId] = set()
         # The newest epoch whose leader answered as one, and when it last did.
         self._leader_heard: tuple[Epoch, Millis] | None = None
+        # When this replica started, or last stopped leading.
+        self._needs_leader_since = Millis(0)
 
     def hear(self, request: Request) -> None:
         """A request has come: remember which voter sent it, and where it says it is."""
@@ -91,6 +94,22 @@ class Hearing:
     def heard_leader(self) -> None:
         """The leader of this epoch has answered as one."""
         self._leader_heard = (self.r.epoch, self.r.timers.now)
+
+    def needs_leader(self) -> None:
+        """Another replica has to lead from now on: this one starts, or has led."""
+        self._needs_leader_since = self.r.timers.now
+
+    def silence_ms(self, now_ms: Millis) -> Millis:
+        """Time without an answer of a leader; 0 up to the fetch timeout, and while it leads itself.
+
+        It counts from the last such answer, from the end of its own leadership, or from its start.
+        A scrape reads it from another thread.
+        """
+        if isinstance(self.r.role, Starting | Leader):
+            return Millis(0)
+        since_ms, heard = self._needs_leader_since, self._leader_heard
+        silence_ms = Millis(now_ms - (since_ms if heard is None else max(since_ms, heard[1])))
+        return silence_ms if silence_ms > self.r.config.fetch_timeout_ms else Millis(0)
 
     def _was_heard(self, node_id: NodeId) -> None:
         self._heard_ms[node_id] = self.r.timers.now

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def start(replica: Replica, becoming: Becoming) -> None:
     """Take up the role that the disk tells."""
     r = replica
+    becoming.hearing.needs_leader()
     stored = r.election
     if stored.epoch < r.log.end.epoch:
         # A stale file: the log has seen a later epoch, in which this replica never voted.

@@ -15,7 +15,7 @@ from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, Meta
 from quorate.controller.partition_store import PartitionStore
 from quorate.controller.partition_tree import PartitionTree
 from quorate.controller.partitions import UNASSIGNED_DIR, Partition
-from quorate.records.ids import UUID_BYTES, Epoch, Offset, TopicId
+from quorate.records.ids import UUID_BYTES, Epoch, Millis, Offset, TopicId
 from quorate.telemetry.histograms import Histogram
 from tests.unit.consensus.conftest import eventually
 
@@ -89,19 +89,62 @@ async def test_a_request_that_cannot_be_decided_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("end", "committed", "lag_s", "behind"),
-    [(7, 7, 0.0, 0), (7, 9, 2.5, 2), (7, None, 0.0, 0), (0, 9, 0.0, 9)],
+    ("end", "committed", "told", "lag_s", "behind"),
+    [
+        *((7, 7, 7, 0.0, 0), (7, 9, 9, 2.5, 2), (7, None, None, 0.0, 0), (0, 9, 9, 0.0, 9)),
+        # The leader reports more than this log has; a log may have been committed further.
+        *((7, 7, 1807, 2.5, 1800), (7, None, 9, 2.5, 2), (7, 9, 8, 2.5, 2), (7, 7, 6, 0.0, 0)),
+    ],
 )
-def test_metadata_lags_only_behind_what_is_committed(
-    end: int, committed: int | None, lag_s: float, behind: int
+def test_metadata_lags_only_behind_what_is_known_to_be_committed(
+    end: int, committed: int | None, told: int | None, lag_s: float, behind: int
 ) -> None:
     position = LogPosition(Offset(end), Epoch(1), 1000 if end else 0)
     high_watermark = None if committed is None else Offset(committed)
-    numbers = applied_numbers(position, high_watermark, wall_ms=3500)
+    reported = None if told is None else Offset(told)
+    numbers = applied_numbers(
+        position, high_watermark, reported, wall_ms=3500, silence_ms=Millis(0)
+    )
     assert numbers["last_applied_record_lag_seconds"] == lag_s
     assert numbers["metadata_log_lag"] == behind
+    assert numbers["last_committed_record_offset"] == end + behind - 1
     assert numbers["last_applied_record_offset"] == end - 1
     assert numbers["last_applied_record_timestamp_seconds"] == (1.0 if end else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("end", "wall_ms", "silence_ms", "lag_s"),
+    [
+        # All that is known is applied, or nothing is.
+        *((9, 3500, 0, 0.0), (9, 3500, 5000, 5.0), (0, 3500, 5000, 5.0)),
+        # The longer one counts; a clock that was set back takes nothing away.
+        *((7, 3500, 2100, 2.5), (7, 3500, 5000, 5.0), (7, 500, 2100, 2.1), (7, 500, 0, 0.0)),
+    ],
+)
+def test_metadata_lags_for_as_long_as_no_leader_answers(
+    end: int, wall_ms: int, silence_ms: int, lag_s: float
+) -> None:
+    position = LogPosition(Offset(end), Epoch(1), 1000 if end else 0)
+    numbers = applied_numbers(
+        position, Offset(9), None, wall_ms=wall_ms, silence_ms=Millis(silence_ms)
+    )
+    assert numbers["last_applied_record_lag_seconds"] == lag_s
+    # Nothing is known of what is committed meanwhile.
+    assert numbers["metadata_log_lag"] == 9 - end
+
+
+async def test_the_lag_is_that_of_what_the_core_knows(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    end = stack.application.controller.end_offset
+    monkeypatch.setattr(
+        "quorate.raft.core.RaftCore.told_high_watermark", property(lambda _: Offset(end + 1800))
+    )
+    monkeypatch.setattr("quorate.raft.hearing.Hearing.silence_ms", lambda *_: Millis(1 << 50))
+    numbers = stack.application.metrics()
+    assert numbers["metadata_log_lag"] == 1800
+    assert numbers["last_applied_record_lag_seconds"] == (1 << 50) / 1000
 
 
 def test_features_have_a_level_each() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.becoming import Becoming
+from quorate.raft.hearing import Hearing
 from quorate.raft.notes import Cause
 from quorate.raft.promises import PROMISE_SHARE, TURN_SHARE
 from quorate.records.ids import Epoch, Millis, NodeId
@@ -84,6 +85,6 @@ def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
 
 def test_a_promise_ends_with_its_epoch() -> None:
     promises = promised(2, at=0)
-    Becoming(promises.r).unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
+    Becoming(promises.r, Hearing(promises.r)).unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
     assert is_free(promises, 3, at=1)
     assert promises.silent_until is None
