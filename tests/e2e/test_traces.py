@@ -119,7 +119,7 @@ def test_a_voter_that_is_added_by_a_scale_is_told(traced: Release, jaeger: str) 
     act = next(span for span in spans if span.operation == "kraft.operator.reconcile")
     assert act.name == f"add voter 3 in {cluster.namespace}"
     own = {span.name for span in spans if span.service == act.service}
-    assert own >= {"look at StatefulSet", "ask pods", "describe quorum", "event"}
+    assert own >= {"look at StatefulSet", "ask pods", "describe quorum", "post Event"}
     change = next(span for span in spans if span.operation == "kraft.voter_change")
     # One name for each process: the operator, a sidecar, the leader and the new voter.
     by_kind = {re.sub(r"-\d+$", "", span.service) for span in spans}

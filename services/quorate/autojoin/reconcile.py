@@ -213,7 +213,7 @@ class Reconciler:
         with self._story.span(found.desired, decision):
             if decision.memory != seen.memory:
                 memory = memory_text(decision.memory)
-                await timed("note", self._cluster.note(memory, found.version))
+                await timed("write memory", self._cluster.note(memory, found.version))
             # A pass that waits or is paused names no disk either that may vote.
             kept = claims_beyond(found.claims, found.desired.replicas)
             found = await self._tell_claims(found, kept)
@@ -230,11 +230,11 @@ class Reconciler:
         return await self._story.timed("look at StatefulSet", self._cluster.look())
 
     async def _show(self, conditions: Sequence[Condition]) -> None:
-        await self._story.timed("tell", self._cluster.tell(conditions_text(conditions)))
+        await self._story.timed("write conditions", self._cluster.tell(conditions_text(conditions)))
 
     async def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
         posting = self._cluster.event(reason, text, is_warning=is_warning)
-        await self._story.timed("event", posting)
+        await self._story.timed("post Event", posting)
 
     async def _doubt(self, found: StatefulSet) -> bool:
         """Take back what a predecessor has told and could not withdraw, as one that was killed.
@@ -251,7 +251,7 @@ class Reconciler:
 
     async def _look_for_claims(self, found: StatefulSet) -> None:
         try:
-            left = await self._story.timed("look for claims", self._cluster.left_claims())
+            left = await self._story.timed("list claims", self._cluster.left_claims())
         except ClusterError as error:
             log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
         else:
@@ -265,7 +265,7 @@ class Reconciler:
         if text == found.claims:
             return found
         try:
-            await self._story.timed("tell claims", self._cluster.tell_claims(text))
+            await self._story.timed("write claims", self._cluster.tell_claims(text))
             if is_news:
                 await self._post("ClaimsKept", text, is_warning=False)
         except ClusterError as error:
@@ -334,7 +334,7 @@ class Reconciler:
         match action:
             case WriteRecord(record):
                 writing = self._cluster.write_record(record)
-                await self._story.timed("write bootstrap record", writing)
+                await self._story.timed("write record", writing)
             case AddVoter(key):
                 await self._quorum.add_voter(key)
             case RemoveVoter(key):

@@ -190,7 +190,7 @@ class ElectionSpans:
         if "granted" in taken:
             _, name = _PHASES[str(self._taken["to_role"])]
             votes = f"{_integer(taken, 'granted')} of {_integer(self._taken, 'voters')}"
-            self._phase.update_name(f"{name}: {votes} granted")
+            self._phase.update_name(f"{name}: {votes}")
         self._phase.end()
         self._phase = None
 

@@ -203,9 +203,9 @@ async def test_calls_before_and_after_the_decision_have_their_times(found: Recor
         "look at StatefulSet": (0, 20),
         "ask pods": (20, 320),
         "describe quorum": (320, 440),
-        "tell": (440, 447),
+        "write conditions": (440, 447),
         # The change is a call to a sidecar, whose client makes a span of it.
-        "event": (507, 512),
+        "post Event": (507, 512),
     }
     assert times(span) == (0, 512)
 
@@ -219,7 +219,7 @@ async def test_a_second_look_is_a_call_of_its_own(found: Recorded) -> None:
     doubted = children(found, passes(found)[1])[:4]
     assert [(span.name, *times(span)) for span in doubted] == [
         ("look at StatefulSet", 0, 20),
-        ("tell", 20, 27),
+        ("write conditions", 20, 27),
         ("look at StatefulSet", 27, 47),
         ("ask pods", 47, 347),
     ]
@@ -228,11 +228,14 @@ async def test_a_second_look_is_a_call_of_its_own(found: Recorded) -> None:
 @pytest.mark.parametrize(
     ("world", "called"),
     [
-        (fake(view=quorum(0), record=None), ["tell", "write bootstrap record", "event"]),
-        (fake(pod(2, revision="old"), view=quorum(0, 1, 2)), ["tell", "delete pod", "event"]),
+        (fake(view=quorum(0), record=None), ["write conditions", "write record", "post Event"]),
+        (
+            fake(pod(2, revision="old"), view=quorum(0, 1, 2)),
+            ["write conditions", "delete pod", "post Event"],
+        ),
         (
             fake(pod(2, disk=1), view=quorum(0, 1, dead(2), observers=(state(2, 1),))),
-            ["note", "tell", "event"],
+            ["write memory", "write conditions", "post Event"],
         ),
     ],
 )
@@ -248,7 +251,7 @@ async def test_claims_are_looked_for_and_told_within_the_pass(found: Recorded) -
     world = fake(view=quorum(0, 1, 2))
     world.claims = ("data-q-3",)
     await reconciler(world).run()
-    assert names(found, only(found))[-3:] == ["look for claims", "tell claims", "event"]
+    assert names(found, only(found))[-3:] == ["list claims", "write claims", "post Event"]
 
 
 async def test_a_pass_without_news_makes_no_spans_whatever_it_calls(found: Recorded) -> None:
@@ -285,7 +288,7 @@ async def test_without_tracing_nothing_is_noted(found: Recorded) -> None:
     before = len(reads)
     assert await story.timed("look", world.look()) is world.found
     with story.span(desired(3), NextStep(Wait(Waiting.NO_LEADER, ""), (), Memory())):
-        await story.timed("tell", world.tell(""))
+        await story.timed("write conditions", world.tell(""))
     assert len(reads) == before
     assert (await reconciler(world).run()).has_acted
     assert found.spans == []
@@ -347,7 +350,12 @@ async def test_an_action_that_raises_is_an_error_and_the_next_pass_links_to_it(
         await operator.run()
     span = only(found)
     assert span.status.description == "RuntimeError: out of order"
-    assert names(found, span) == ["look at StatefulSet", "ask pods", "describe quorum", "tell"]
+    assert names(found, span) == [
+        "look at StatefulSet",
+        "ask pods",
+        "describe quorum",
+        "write conditions",
+    ]
     world.fails.clear()
     await operator.run()
     assert previous(found) == [None, "add voter 2"]
@@ -372,7 +380,7 @@ async def test_a_note_on_what_has_changed_ends_the_pass_and_its_span(found: Reco
     with pytest.raises(ConflictError):
         await reconciler(world).run()
     assert only(found).status.description == "ConflictError: 409 Conflict"
-    assert found.one("note").status.description == "ConflictError: 409 Conflict"
+    assert found.one("write memory").status.description == "ConflictError: 409 Conflict"
 
 
 async def test_a_pass_that_is_cut_off_has_the_spans_of_what_it_called(found: Recorded) -> None:
@@ -380,7 +388,7 @@ async def test_a_pass_that_is_cut_off_has_the_spans_of_what_it_called(found: Rec
     world.fails["event"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         await reconciler(world).run()
-    assert names(found, only(found))[-2:] == ["tell", "event"]
+    assert names(found, only(found))[-2:] == ["write conditions", "post Event"]
 
 
 async def test_a_look_that_fails_has_no_trace_and_leaves_the_links(found: Recorded) -> None:

@@ -47,8 +47,8 @@ def test_an_election_that_is_won_is_one_trace_from_the_pre_vote_to_the_first_com
     assert [span.name for span in begun(spans)] == [
         "node 1 won epoch 1 (election_timeout)",
         "round: won",
-        "pre-vote: 2 of 3 granted",
-        "vote: 2 of 3 granted",
+        "pre-vote: 2 of 3",
+        "vote: 2 of 3",
         "flush quorum-state",
         "flush quorum-state",
         "commit LeaderChange",
