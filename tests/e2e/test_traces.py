@@ -72,7 +72,10 @@ def test_an_election_is_told(traced: Release, nodes: Nodes, jaeger: str) -> None
     (root,) = [span for span in spans if span.operation == "kraft.election"]
     leader_id, epoch = root.tags["kraft.leader.id"], root.tags["kraft.epoch"]
     why, place = root.tags["kraft.election.trigger"], traced.cluster.namespace
-    assert root.name == f"node {leader_id} won epoch {epoch} ({why}) in {place}"
+    assert (
+        root.name
+        == f"node {leader_id} won epoch {epoch} from node {killed} ({why}) in namespace {place}"
+    )
     assert (root.service, root.references) == (winner.service, ())
     assert winner.service == f"quorate-controller-{winner.tags['kraft.node.id']}"
     assert len({span.pod for span in spans}) >= 2
@@ -117,7 +120,7 @@ def test_a_voter_that_is_added_by_a_scale_is_told(traced: Release, jaeger: str) 
     spans = found[0]
     log.info(f"the new voter: {len(spans)} spans of {sorted({s.service for s in spans})}")
     act = next(span for span in spans if span.operation == "kraft.operator.reconcile")
-    assert act.name == f"add voter 3 in {cluster.namespace}"
+    assert act.name == f"add voter 3 in namespace {cluster.namespace}"
     own = {span.name for span in spans if span.service == act.service}
     assert own >= {"look at StatefulSet", "ask pods", "describe quorum", "post Event"}
     change = next(span for span in spans if span.operation == "kraft.voter_change")

@@ -96,7 +96,8 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
         assert (root.parent_id, root.attributes["kraft.leader.id"]) == ("", winner)
         assert {span.parent_id for span in trace.named("kraft.election.round")} == {root.span_id}
         why = root.attributes["kraft.election.trigger"]
-        assert root.name == f"node {winner} won epoch {epoch} ({why})"
+        old = root.attributes["kraft.leader.previous_id"]
+        assert root.name == f"node {winner} won epoch {epoch} from node {old} ({why})"
         assert election.attributes["kraft.epoch"] == epoch
         assert election.attributes["kraft.election.trigger"] in (
             "fetch_timeout",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.span_making import end_in_vain
+from quorate.consensus.span_making import end_in_vain, record_flush
 from quorate.raft.api import CallFailure
 from quorate.raft.messages import VoteResponse
 from quorate.raft.notes import Cause
@@ -61,6 +61,7 @@ class ElectionSpans:
         # The epoch that this replica has won, until a record of it is committed.
         self._election: Span | None = None
         self._establishing: Span | None = None
+        self._flushed: set[NodeId] = set()
         self._resigning: Span | None = None
         # What the round began with; once it is won, what leadership began with.
         self._taken: Values = {}
@@ -68,7 +69,9 @@ class ElectionSpans:
         self._has_lost = False
         # Why there is an election at all, and since when this replica seeks the epoch.
         self._trigger = ""
-        self._sought = self._since_ns = 0
+        self._sought = self._since_ns = self._established_ns = 0
+        # The leader that this replica followed last.
+        self._followed: int | None = None
         self._asked: dict[CallId, NodeId] = {}
         self._newest: SpanContext | None = None
         self._resignation: SpanContext | None = None
@@ -134,6 +137,7 @@ class ElectionSpans:
             self._begin_resigning(taken, resigned_for)
         if role in _SETTLED:
             self._trigger, self._sought = "", 0
+            self._followed = _integer(taken, "leader_id") if role == "follower" else None
 
     def _outcome(self, taken: Values) -> str:
         if taken["to_role"] == "leader":
@@ -206,10 +210,14 @@ class ElectionSpans:
     def _begin_election(self, taken: Values) -> None:
         """The root of the epoch's trace: its children have begun before it."""
         epoch, node_id = _integer(taken, "epoch"), self._maker.node_id
-        why, place = self._trigger, self._maker.tracing.place
-        told: Attributes = {"kraft.leader.id": node_id, "kraft.election.trigger": why}
+        why, before = self._trigger, self._followed
+        told: dict[str, str | int] = {"kraft.leader.id": node_id, "kraft.election.trigger": why}
+        name = f"node {node_id} won epoch {epoch}"
+        if before is not None:
+            told["kraft.leader.previous_id"] = before
+            name += f" from node {before}"
         self._election = self._maker.election(epoch, told, self._since_ns)
-        self._election.update_name(f"node {node_id} won epoch {epoch} ({why}){place}")
+        self._election.update_name(f"{name} ({why}){self._maker.tracing.place}")
 
     def saved(self) -> None:
         """The winner's state is on the disk: the records that begin its epoch come next."""
@@ -223,8 +231,26 @@ class ElectionSpans:
                 "kraft.epoch.start_offset": _integer(self._taken, "epoch_start"),
             },
         )
+        self._established_ns = time.time_ns()
+        self._flushed.clear()
         self._establishing.update_name("commit LeaderChange")
         self._establishing.add_event("leader_change.appended")
+
+    @property
+    def is_establishing(self) -> bool:
+        return self._establishing is not None
+
+    def flushed(self, told: tuple[NodeId, Offset] | None) -> None:
+        """A voter's disk has the log up to an offset, of which the leader was told just now."""
+        if self._establishing is None or told is None:
+            return
+        node_id, end_offset = told
+        if end_offset <= _integer(self._taken, "epoch_start") or node_id in self._flushed:
+            return
+        self._flushed.add(node_id)
+        since_ns, now_ns = self._established_ns, time.time_ns()
+        tracing = self._maker.tracing
+        record_flush(tracing, "kraft.leader.flush", self._establishing, node_id, since_ns, now_ns)
 
     def progressed(self, high_watermark: Offset | None) -> None:
         """A record of the epoch is committed once the high watermark is above its start."""
@@ -256,8 +282,9 @@ class ElectionSpans:
         }
         links = {"election": self._newest} if resigned_for is None else {}
         self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
+        why = "restarted" if reason == Cause.STARTUP.value else reason
         node_id, place = self._maker.node_id, self._maker.tracing.place
-        self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({reason}){place}")
+        self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({why}){place}")
 
     def _end_resigning(self) -> None:
         if self._resigning is not None:

@@ -176,7 +176,7 @@ class Node:
         meta = recovered.meta
         settings, number = raft_config(config, meta), 1 + secrets.randbelow(INCARNATION_MAX)
         core = RaftCore(settings, recovered.state, secrets.SystemRandom(), number)
-        spans = make_spans(settings)
+        spans = make_spans(core)
         observers = make_observers(core, spans, self._meters)
         try:
             self.driver = driver = RaftDriver(core, store, self._ended, observers)
@@ -408,14 +408,14 @@ def _words(call: UnderWay | None) -> str:
     return f"{call.what} has not returned for {call.age_s:.1f} s"
 
 
-def make_spans(config: api.RaftConfig) -> RaftSpans | None:
+def make_spans(core: RaftCore) -> RaftSpans | None:
     """What makes spans of what the core does; None where tracing is off."""
     active = tracing.active()
     if active is None:
         return None
     from quorate.consensus.raft_spans import RaftSpans
 
-    return RaftSpans(active, config, Host().monotonic_ms)
+    return RaftSpans(active, core.replica, Host().monotonic_ms)
 
 
 def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) -> Observers:

@@ -15,7 +15,7 @@ from opentelemetry.trace import get_current_span
 from quorate.consensus.change_spans import ChangeSpans
 from quorate.consensus.election_spans import ElectionSpans
 from quorate.consensus.observing import Observer, complain
-from quorate.consensus.span_making import SpanMaker, context_of, end_in_vain
+from quorate.consensus.span_making import SpanMaker, context_of, end_in_vain, flush_told_by
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.notes import Cause, NoteKind
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.sides import PeerSide
     from quorate.raft.notes import Note
+    from quorate.raft.replica import Replica
     from quorate.records.ids import ReplyToken
     from quorate.telemetry.spans import Tracing
 
@@ -50,13 +51,12 @@ LONGEST_ROUND: Final = 2
 class RaftSpans(Observer):
     """Those of one replica, from its start to its end."""
 
-    def __init__(
-        self, tracing: Tracing, config: api.RaftConfig, now_ms: Callable[[], Millis]
-    ) -> None:
+    def __init__(self, tracing: Tracing, replica: Replica, now_ms: Callable[[], Millis]) -> None:
         self._tracing = tracing
         self._now_ms = now_ms
-        self._maker = SpanMaker(tracing, config)
-        longest_ms = config.election_timeout_ms * LONGEST_ROUND
+        self._replica = replica
+        self._maker = SpanMaker(tracing, replica.config)
+        longest_ms = replica.config.election_timeout_ms * LONGEST_ROUND
         self._elections = ElectionSpans(self._maker, longest_ms=longest_ms)
         self._changes = ChangeSpans(self._maker)
         self._calls: OrderedDict[ReplyToken, Span] = OrderedDict()
@@ -126,6 +126,8 @@ class RaftSpans(Observer):
         if before is None and call is None and not update.notes:
             return
         self._elections.expire(self._now_ms())
+        if self._elections.is_establishing:
+            self._elections.flushed(flush_told_by(event, self._replica))
         for note in update.notes:
             self._noted(note, token, call)
         self._about = before or self._going_on
@@ -183,9 +185,11 @@ class RaftSpans(Observer):
     def saving(self, effect: api.SaveElection) -> None:
         parent = self._call or self._elections.current
         if parent is not None:
-            epoch = {"kraft.epoch": effect.state.epoch}
+            state = effect.state
+            epoch = {"kraft.epoch": state.epoch}
             self._persisting = self._maker.below(parent, "kraft.quorum_state.persist", epoch)
-            self._persisting.update_name("flush quorum-state")
+            what = "epoch" if state.voted is None else "vote"
+            self._persisting.update_name(f"flush {what if state.leader_id is None else 'leader'}")
             self._saving_ms = self._now_ms()
 
     def saved(self) -> None:

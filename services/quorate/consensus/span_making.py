@@ -18,6 +18,8 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from quorate.raft.api import LogFlushed, RequestReceived
+from quorate.raft.messages import FetchRequest
 from quorate.records.ids import format_uuid
 from quorate.telemetry.spans import links_to
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of
@@ -27,8 +29,35 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
-    from quorate.raft.api import RaftConfig
+    from quorate.raft.api import Event, RaftConfig
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import NodeId, Offset
     from quorate.telemetry.spans import Attributes, Tracing
+
+
+def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset] | None:
+    """The voter whose disk holds a leader's log up to an offset, if the event says that.
+
+    A flush of the leader says it, and a voter's Fetch in its epoch, which asks for what follows.
+    """
+    match event:
+        case LogFlushed(end=end):
+            return replica.config.node_id, end.offset
+        case RequestReceived(request=FetchRequest() as fetch) if fetch.replica is not None:
+            is_of_epoch = fetch.current_leader_epoch == replica.epoch
+            if is_of_epoch and fetch.replica in replica.voters:
+                return fetch.replica.node_id, fetch.fetch_offset
+    return None
+
+
+def record_flush(
+    tracing: Tracing, kind: str, parent: Span, node_id: NodeId, since_ns: int, until_ns: int
+) -> None:
+    """A child for what a voter has flushed: from the append until the leader was told."""
+    context = set_span_in_context(parent, Context())
+    span = tracing.start(kind, {"kraft.voter.id": node_id}, parent=context, start_ns=since_ns)
+    span.update_name(f"flush by {node_id}")
+    span.end(until_ns)
 
 
 def context_of(span: SpanContext | None) -> Context:

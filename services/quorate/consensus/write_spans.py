@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.trace import get_current_span, set_span_in_context
 
 from quorate.consensus.observing import Observer
-from quorate.raft.api import LogFlushed, RequestReceived
-from quorate.raft.messages import FetchRequest
+from quorate.consensus.span_making import flush_told_by, record_flush
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.raft.api import Event, Update
     from quorate.raft.replica import Replica
-    from quorate.records.ids import NodeId, Offset
+    from quorate.records.ids import NodeId
     from quorate.telemetry.spans import Tracing
 
 _DECIDE: Final = "kraft.write.decide"
@@ -102,15 +101,10 @@ class WriteSpans(Observer):
         del update
         if not self._writes:
             return
-        match event:
-            case LogFlushed(end=end):
-                self._flushed(self._replica.config.node_id, end.offset)
-            case RequestReceived(request=FetchRequest() as fetch) if fetch.replica is not None:
-                is_of_epoch = fetch.current_leader_epoch == self._replica.epoch
-                if is_of_epoch and fetch.replica in self._replica.voters:
-                    self._flushed(fetch.replica.node_id, fetch.fetch_offset)
-
-    def _flushed(self, node_id: NodeId, end_offset: Offset) -> None:
+        told = flush_told_by(event, self._replica)
+        if told is None:
+            return
+        node_id, end_offset = told
         now_ns = time.time_ns()
         for write in self._writes.values():
             end = write.end_offset
@@ -133,13 +127,6 @@ class WriteSpans(Observer):
             span = self._tracing.start(write.part, told, parent=parent, start_ns=write.since_ns)
             span.update_name(_NAMES[write.part])
             for node_id, flushed_ns in write.flushed.items():
-                flush = self._tracing.start(
-                    _FLUSH,
-                    {"kraft.voter.id": node_id},
-                    parent=set_span_in_context(span),
-                    start_ns=write.since_ns,
-                )
-                flush.update_name(f"flush by {node_id}")
-                flush.end(flushed_ns)
+                record_flush(self._tracing, _FLUSH, span, node_id, write.since_ns, flushed_ns)
             span.end(now_ns)
         write.since_ns, write.part = now_ns, following

@@ -343,8 +343,9 @@ def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: 
             if kind is SpanKind.SERVER:
                 return f"{vote} for {request.replica_id}"
             return f"{vote} {request.voter_id}"
-        case raft_pb2.BeginQuorumEpochRequest() if kind is SpanKind.CLIENT:
-            return f"{_short(method)} {request.voter_id}"
+        case raft_pb2.BeginQuorumEpochRequest():
+            to = f"announce {request.voter_id}"
+            return to if kind is SpanKind.CLIENT else f"hear from {request.leader_id}"
         case _:
             return _write_of(request) or _short(method)
 
@@ -362,12 +363,16 @@ def _short(method: str) -> str:
 
 
 def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa: ANN401
-    """The name of an answered call at its server; a voter's says what it did: `grants 1`."""
-    if not isinstance(request, raft_pb2.VoteRequest):
-        return asked + outcome_of(told)
-    if told["kraft.vote.granted"]:
-        return f"grants {request.replica_id}"
-    return f"refuses {request.replica_id}{outcome_of(told)}"
+    """The name of an answered call at its server; a voter's says what it did: `votes for 1`."""
+    match request:
+        case raft_pb2.VoteRequest() if told["kraft.vote.granted"]:
+            would = "would vote" if request.pre_vote else "votes"
+            return f"{would} for {request.replica_id}"
+        case raft_pb2.VoteRequest():
+            return f"refuses {request.replica_id}{outcome_of(told)}"
+        case raft_pb2.BeginQuorumEpochRequest() if not told:
+            return f"follows {request.leader_id}"
+    return asked + outcome_of(told)
 
 
 def outcome_of(told: Mapping[str, Value]) -> str:

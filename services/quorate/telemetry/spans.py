@@ -126,8 +126,8 @@ class Tracing:
 
     @property
     def place(self) -> str:
-        """Words for the name of a trace, which say of which quorum it is: ` in kafka`."""
-        return f" in {self.namespace}" if self.namespace else ""
+        """Words for the name of a trace, which say of which quorum it is."""
+        return f" in namespace {self.namespace}" if self.namespace else ""
 
     # --- making spans -----------------------------------------------------------------------------
 

@@ -154,7 +154,7 @@ def event(name: str, attributes: Attributes | None = None) -> None:
 
 
 def place() -> str:
-    """Words for the name of a trace, which say of which quorum it is: ` in kafka`."""
+    """Words for the name of a trace, which say of which quorum it is."""
     return "" if _active is None else _active.place
 
 

@@ -155,7 +155,7 @@ async def test_a_pass_names_the_namespace_of_its_quorum(monkeypatch: pytest.Monk
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=kafka")
     with recorded() as found:
         await reconciler(fake(view=None)).run()
-        assert only(found).name == "wait: NoLeader in kafka"
+        assert only(found).name == "wait: NoLeader in namespace kafka"
 
 
 def test_the_name_of_a_change_holds_no_directory_id() -> None:

@@ -43,14 +43,18 @@ def test_an_election_that_is_won_is_one_trace_from_the_pre_vote_to_the_first_com
         ("kraft.quorum_state.persist", "kraft.election.vote"),
         ("kraft.quorum_state.persist", "kraft.election"),
         ("kraft.leader.establish", "kraft.election"),
+        ("kraft.leader.flush", "kraft.leader.establish"),
+        ("kraft.leader.flush", "kraft.leader.establish"),
     ]
-    assert [span.name for span in begun(spans)] == [
+    named = [span.name for span in begun(spans)]
+    assert set(named[7:]) == {"flush by 1", "flush by 2"}
+    assert named[:7] == [
         "node 1 won epoch 1 (election_timeout)",
         "round: won",
         "pre-vote: 2 of 3",
         "vote: 2 of 3",
-        "flush quorum-state",
-        "flush quorum-state",
+        "flush vote",
+        "flush leader",
         "commit LeaderChange",
     ]
     election = spans.one("kraft.election")
@@ -274,7 +278,7 @@ def test_the_winner_tells_why_there_was_no_leader_whatever_its_last_round_began_
         "fetch_timeout",
         "election_timeout",
     ]
-    assert spans.one("kraft.election").name == "node 2 won epoch 3 (fetch_timeout)"
+    assert spans.one("kraft.election").name == "node 2 won epoch 3 from node 1 (fetch_timeout)"
 
 
 def test_all_rounds_that_seek_an_epoch_are_parts_of_the_time_that_it_took() -> None:
@@ -304,11 +308,11 @@ def test_a_leader_that_is_heard_again_ends_the_reason_and_the_time() -> None:
         watched.answer(3, cores.granted(2))
         watched.spans.ended()
     election = spans.one("kraft.election")
-    assert election.name == "node 2 won epoch 2 (end_quorum_epoch)"
+    assert election.name == "node 2 won epoch 2 from node 1 (end_quorum_epoch)"
     assert (election.start_time or 0) >= (lost.end_time or 0)
 
 
-@pytest.mark.parametrize(("namespace", "place"), [("kafka", " in kafka"), ("", "")])
+@pytest.mark.parametrize(("namespace", "place"), [("kafka", " in namespace kafka"), ("", "")])
 def test_a_trace_names_the_namespace_of_its_quorum(
     monkeypatch: pytest.MonkeyPatch, namespace: str, place: str
 ) -> None:

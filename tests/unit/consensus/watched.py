@@ -37,7 +37,7 @@ class Watched:
         self.tracing = active
         self.now = 0
         self.core = RaftCore(cores.config(node_id), state, cores.Midway())
-        self.spans = RaftSpans(active, cores.config(node_id), lambda: Millis(self.now))
+        self.spans = RaftSpans(active, self.core.replica, lambda: Millis(self.now))
         self.transport = self.spans.carried_by(self)
         self.calls: dict[int, tuple[CallId, m.PeerRequest]] = {}
         self.carried: dict[int, SpanContext] = {}
