@@ -71,11 +71,10 @@ def test_an_election_is_told(traced: Release, nodes: Nodes, jaeger: str) -> None
     winner = winners[0]
     (root,) = [span for span in spans if span.operation == "kraft.election"]
     leader_id, epoch = root.tags["kraft.leader.id"], root.tags["kraft.epoch"]
-    why, place = root.tags["kraft.election.trigger"], traced.cluster.namespace
-    assert (
-        root.name
-        == f"node {leader_id} won epoch {epoch} from node {killed} ({why}) in namespace {place}"
-    )
+    assert root.tags["kraft.leader.previous_id"] == killed
+    why, place = root.tags["kraft.election.trigger"], f"in namespace {traced.cluster.namespace}"
+    won = f"node {leader_id} won epoch {epoch} from node {killed}"
+    assert root.name == f"{won} ({why}) {place}"
     assert (root.service, root.references) == (winner.service, ())
     assert winner.service == f"quorate-controller-{winner.tags['kraft.node.id']}"
     assert len({span.pod for span in spans}) >= 2
