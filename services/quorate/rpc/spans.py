@@ -418,8 +418,9 @@ def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any 
 def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
     """What a reader of a trace looks for in an answer; an error within is no error of the call."""
     told: dict[str, Value] = {}
-    error = getattr(response, "error_code", ErrorCode.NONE)
-    if error:
+    # Raft's answers say `error_code` as Kafka's do, those to a write `error`.
+    error = getattr(response, "error_code", getattr(response, "error", ErrorCode.NONE))
+    if isinstance(error, int) and error:
         told["kraft.error"] = _name(error)
     reason = getattr(response, "reason", "")
     if reason:
