@@ -42,6 +42,17 @@ if TYPE_CHECKING:
 CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "healthy": ({}, set()),
     "no leader": (at(0, "active_controller_count", late(0, 1, 120)), {"QuorateNoActiveController"}),
+    "no leader for long": (
+        at(0, "active_controller_count", late(0, 1, 900))
+        | {
+            key: each
+            for pod in range(3)
+            for key, each in at(
+                pod, "last_applied_record_lag_seconds", lambda t: max(0, t - END_S + 900)
+            ).items()
+        },
+        {"QuorateNoActiveController"},
+    ),
     "a short election": (at(0, "active_controller_count", late(0, 1, 20)), set()),
     "two leaders": (
         at(1, "active_controller_count", late(1)),

@@ -80,7 +80,7 @@ class Story:
         began_ns, error = self._now_ns(), ""
         try:
             return await call
-        except Exception as raised:
+        except BaseException as raised:
             error = f"{type(raised).__name__}: {raised}"
             raise
         finally:

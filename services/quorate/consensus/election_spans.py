@@ -16,6 +16,7 @@ from quorate.raft.api import CallFailure
 from quorate.raft.messages import VoteResponse
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,15 @@ _SETTLED: Final = ("follower", "leader", "resigned")
 _AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
 
 
+@value
+class _Won:
+    """The election that was won: its cause, since when the epoch was sought, who led before."""
+
+    trigger: str
+    since_ms: int
+    followed: int | None
+
+
 class ElectionSpans:
     """Those of one replica, which has one round, one epoch to establish or one to end at a time."""
 
@@ -58,7 +68,9 @@ class ElectionSpans:
         self._longest_ms = longest_ms
         self._round: Span | None = None
         self._phase: Span | None = None
-        # The epoch that this replica has won, until a record of it is committed.
+        # The epoch that this replica has won: until that is on the disk, then until a record of it
+        # is committed.
+        self._won: _Won | None = None
         self._election: Span | None = None
         self._establishing: Span | None = None
         self._flushed: set[NodeId] = set()
@@ -69,7 +81,7 @@ class ElectionSpans:
         self._has_lost = False
         # Why there is an election at all, and since when this replica seeks the epoch.
         self._trigger = ""
-        self._sought = self._since_ns = self._established_ns = 0
+        self._sought = self._since_ms = self._established_ns = 0
         # The leader that this replica followed last.
         self._followed: int | None = None
         self._asked: dict[CallId, NodeId] = {}
@@ -79,7 +91,9 @@ class ElectionSpans:
     @property
     def current(self) -> SpanContext | None:
         """The span that what happens now belongs to; None while nothing is going on."""
-        span = self._phase or self._establishing or self._election or self._resigning
+        if self._won is not None:
+            return self._maker.root_of(_integer(self._taken, "epoch"))
+        span = self._phase or self._establishing or self._resigning
         return None if span is None else span.get_span_context()
 
     # --- votes ------------------------------------------------------------------------------------
@@ -132,7 +146,7 @@ class ElectionSpans:
             self._begin_phase()
         elif role == "leader":
             self._taken = taken
-            self._begin_election(taken)
+            self._won = _Won(self._trigger, self._since_ms, self._followed)
         elif role == "resigned":
             self._begin_resigning(taken, resigned_for)
         if role in _SETTLED:
@@ -165,7 +179,7 @@ class ElectionSpans:
         self._deadline_ms = now_ms + self._longest_ms
         self._trigger = self._trigger or cause
         if sought != self._sought:
-            self._sought, self._since_ns = sought, time.time_ns()
+            self._sought, self._since_ms = sought, now_ms
         self._round = self._maker.round(
             sought,
             {
@@ -207,27 +221,32 @@ class ElectionSpans:
 
     # --- leadership -------------------------------------------------------------------------------
 
-    def _begin_election(self, taken: Values) -> None:
-        """The root of the epoch's trace: its children have begun before it."""
-        epoch, node_id = _integer(taken, "epoch"), self._maker.node_id
-        why, before = self._trigger, self._followed
-        told: dict[str, str | int] = {"kraft.leader.id": node_id, "kraft.election.trigger": why}
-        name = f"node {node_id} won epoch {epoch}"
-        if before is not None:
-            told["kraft.leader.previous_id"] = before
-            name += f" from node {before}"
-        self._election = self._maker.election(epoch, told, self._since_ns)
-        self._election.update_name(f"{name} ({why}){self._maker.tracing.place}")
+    def saved(self, now_ms: int) -> None:
+        """The winner's state is on the disk: the records that begin its epoch come next.
 
-    def saved(self) -> None:
-        """The winner's state is on the disk: the records that begin its epoch come next."""
-        if self._election is None or self._establishing is not None:
+        The root is made now. A winner that died before would win the same epoch again.
+        """
+        if self._won is None:
             return
+        won, self._won = self._won, None
+        epoch, node_id = _integer(self._taken, "epoch"), self._maker.node_id
+        told: dict[str, str | int] = {
+            "kraft.leader.id": node_id,
+            "kraft.election.trigger": won.trigger,
+        }
+        name = f"node {node_id} won epoch {epoch}"
+        if won.followed is not None:
+            told["kraft.leader.previous_id"] = won.followed
+            name += f" from node {won.followed}"
+        # Of two readings of the wall clock the later one may be the earlier time.
+        since_ns = time.time_ns() - (now_ms - won.since_ms) * 1_000_000
+        self._election = self._maker.election(epoch, told, since_ns)
+        self._election.update_name(f"{name} ({won.trigger}){self._maker.tracing.place}")
         self._establishing = self._maker.below(
             self._election.get_span_context(),
             "kraft.leader.establish",
             {
-                "kraft.epoch": _integer(self._taken, "epoch"),
+                "kraft.epoch": epoch,
                 "kraft.epoch.start_offset": _integer(self._taken, "epoch_start"),
             },
         )
@@ -269,7 +288,7 @@ class ElectionSpans:
         for span in (self._establishing, self._election):
             if span is not None:
                 end_in_vain(span, words)
-        self._establishing = self._election = None
+        self._won = self._establishing = self._election = None
 
     def _begin_resigning(self, taken: Values, resigned_for: SpanContext | None) -> None:
         preferred, epoch, reason = taken["preferred"], _integer(taken, "epoch"), str(taken["cause"])
@@ -280,7 +299,7 @@ class ElectionSpans:
                 str(node_id) for node_id in (preferred if isinstance(preferred, tuple) else ())
             ],
         }
-        links = {"election": self._newest} if resigned_for is None else {}
+        links = {"election": self._maker.root_of(epoch)} if resigned_for is None else {}
         self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
         why = "restarted" if reason == Cause.STARTUP.value else reason
         node_id, place = self._maker.node_id, self._maker.tracing.place

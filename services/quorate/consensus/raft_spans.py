@@ -193,12 +193,13 @@ class RaftSpans(Observer):
             self._saving_ms = self._now_ms()
 
     def saved(self) -> None:
+        now_ms = self._now_ms()
         if self._persisting is not None:
-            took_ms = self._now_ms() - self._saving_ms
+            took_ms = now_ms - self._saving_ms
             self._persisting.set_attribute("kraft.fsync.duration_ms", took_ms)
             self._persisting.end()
             self._persisting = None
-        self._elections.saved()
+        self._elections.saved(now_ms)
 
     def ended(self) -> None:
         words = "the controller stopped"

@@ -20,7 +20,8 @@ from opentelemetry.trace import (
 
 from quorate.raft.api import LogFlushed, RequestReceived
 from quorate.raft.messages import FetchRequest
-from quorate.records.ids import format_uuid
+from quorate.raft.roles import Leader
+from quorate.records.ids import ReplicaKey, format_uuid
 from quorate.telemetry.spans import links_to
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of
 
@@ -36,18 +37,23 @@ if TYPE_CHECKING:
 
 
 def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset] | None:
-    """The voter whose disk holds a leader's log up to an offset, if the event says that.
+    """A voter and the end of what it has flushed, if the event may have told the leader of it.
 
-    A flush of the leader says it, and a voter's Fetch in its epoch, which asks for what follows.
+    The event is a flush of its own, or a Fetch, and has been stepped: the leader may have refused
+    it. The end is what the leader counts for a commit.
     """
+    role = replica.role
+    if not isinstance(role, Leader):
+        return None
     match event:
-        case LogFlushed(end=end):
-            return replica.config.node_id, end.offset
-        case RequestReceived(request=FetchRequest() as fetch) if fetch.replica is not None:
-            is_of_epoch = fetch.current_leader_epoch == replica.epoch
-            if is_of_epoch and fetch.replica in replica.voters:
-                return fetch.replica.node_id, fetch.fetch_offset
-    return None
+        case LogFlushed():
+            node_id = replica.config.node_id
+        case RequestReceived(request=FetchRequest(replica=ReplicaKey(node_id=node_id))):
+            pass
+        case _:
+            return None
+    voter = replica.voters.by_id(node_id)
+    return None if voter is None else (node_id, replica.ends.replicated(role, voter))
 
 
 def record_flush(
@@ -108,14 +114,18 @@ class SpanMaker:
 
         Its parent is the root of that trace, which only the winner makes.
         """
-        root = SpanContext(
+        root = self.root_of(epoch)
+        told = {**self._own, "kraft.epoch": epoch, **attributes}
+        return self.below(root, "kraft.election.round", told, links)
+
+    def root_of(self, epoch: int) -> SpanContext:
+        """The root of the trace of an epoch, made or not."""
+        return SpanContext(
             trace_id_of(self._cluster_id, epoch),
             root_id_of(self._cluster_id, epoch),
             is_remote=True,
             trace_flags=TraceFlags(TraceFlags.SAMPLED),
         )
-        told = {**self._own, "kraft.epoch": epoch, **attributes}
-        return self.below(root, "kraft.election.round", told, links)
 
     def election(self, epoch: int, attributes: Attributes, since_ns: int) -> Span:
         """The root of the trace of an epoch, by its winner; it began at that wall-clock time."""

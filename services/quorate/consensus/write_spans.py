@@ -2,7 +2,7 @@
 
 Three spans below that of its call, for the calls that have one (`tracing.write.ratio`); they are
 made when a part is over. Below the commit is a span for each voter that had flushed the records by
-then, so that a trace shows the majority, and who was slow. Loaded only if tracing is on
+then, so that a trace shows the majority and the last of it. Loaded only if tracing is on
 (telemetry/tracing.py).
 """
 

@@ -135,10 +135,10 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
         tracing = self._tracing
         if tracing.current() is None and not is_drawn(ratio_of(name, tracing)):
             return await continuation(client_call_details, request)
+        asked = name_of_request(name, request, SpanKind.CLIENT)
         span = begin(tracing, name, SpanKind.CLIENT, None, self._server)
         if span.is_recording():
             span.set_attributes(told_by_request(request))
-        asked = name_of_request(name, request, SpanKind.CLIENT)
         headers = tracing.inject(set_span_in_context(span))
         details = grpc.aio.ClientCallDetails(
             method=client_call_details.method,
@@ -284,9 +284,9 @@ class ServerSpans(grpc.aio.ServerInterceptor):
             if parent is None and not is_drawn(ratio_of(name, tracing)):
                 return await inner(request, context)
             parent = Context() if parent is None else parent
+            asked = name_of_request(name, request, SpanKind.SERVER)
             span = begin(tracing, name, SpanKind.SERVER, parent)
             span.set_attributes(_peer(context) | told_by_request(request))
-            asked = name_of_request(name, request, SpanKind.SERVER)
             try:
                 with tracing.within(set_span_in_context(span, parent)):
                     response = await inner(request, context)
@@ -335,17 +335,14 @@ def _code(context: ServerContext) -> grpc.StatusCode:
 def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: ANN401
     """What is asked of which node, short enough for a row in Jaeger.
 
-    A vote is told by both ends: `vote 2` by its candidate, `vote for 1` by its voter.
+    The caller knows the node. A server names none before it has believed the request, as names
+    have to be few and anyone may ask.
     """
     match request:
-        case raft_pb2.VoteRequest():
-            vote = "pre-vote" if request.pre_vote else "vote"
-            if kind is SpanKind.SERVER:
-                return f"{vote} for {request.replica_id}"
-            return f"{vote} {request.voter_id}"
-        case raft_pb2.BeginQuorumEpochRequest():
-            to = f"announce {request.voter_id}"
-            return to if kind is SpanKind.CLIENT else f"hear from {request.leader_id}"
+        case raft_pb2.VoteRequest() if kind is SpanKind.CLIENT:
+            return f"{'pre-vote' if request.pre_vote else 'vote'} {request.voter_id}"
+        case raft_pb2.BeginQuorumEpochRequest() if kind is SpanKind.CLIENT:
+            return f"announce {request.voter_id}"
         case _:
             return _write_of(request) or _short(method)
 
@@ -369,7 +366,7 @@ def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa:
             would = "would vote" if request.pre_vote else "votes"
             return f"{would} for {request.replica_id}"
         case raft_pb2.VoteRequest():
-            return f"refuses {request.replica_id}{outcome_of(told)}"
+            return f"refuses{outcome_of(told)}"
         case raft_pb2.BeginQuorumEpochRequest() if not told:
             return f"follows {request.leader_id}"
     return asked + outcome_of(told)
@@ -380,10 +377,9 @@ def outcome_of(told: Mapping[str, Value]) -> str:
     match told:
         case {"kraft.vote.granted": True}:
             return ": granted"
-        case {"kraft.vote.reject_reason": reason}:
-            return f": {reason}"
-        case {"kraft.error": error}:
-            return f": {error}"
+        case {"kraft.vote.reject_reason": str(word)} | {"kraft.error": str(word)}:
+            # A number that is not known stands in the attribute alone: there may be any.
+            return ": unknown" if word.lstrip("-").isdigit() else f": {word}"
         case {"kraft.vote.granted": False}:
             return ": refused"
         case _:

@@ -125,7 +125,7 @@ async def test_a_vote_that_is_not_granted_says_why_as_its_voter_does(
     for kind in (SpanKind.CLIENT, SpanKind.SERVER):
         span = await ended(found, RAFT + "Vote", kind)
         why = refusal.value if refusal else "INVALID_VOTER_KEY"
-        end = "pre-vote 1" if kind is SpanKind.CLIENT else "refuses 2"
+        end = "pre-vote 1" if kind is SpanKind.CLIENT else "refuses"
         assert span.name == f"{end}: {why}"
         said = attributes_of(span)
         assert said["kraft.vote.granted"] is False
@@ -255,7 +255,7 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
     assert [event.name for event in client.events] == ["peer.unreachable"]
     # Of the server's doing it is none.
     assert attributes_of(server)["rpc.response.status_code"] == "CANCELLED"
-    assert server.name == "pre-vote for 2"
+    assert server.name == "Vote"
     assert server.status.is_unset
 
 

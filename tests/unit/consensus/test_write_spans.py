@@ -11,9 +11,9 @@ import pytest
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus.write_spans import WriteSpans
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
-from quorate.raft.api import RequestReceived, Update
+from quorate.raft.api import RequestReceived
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ReplyToken
+from quorate.records.ids import ClusterId, Millis, ReplyToken
 from quorate.telemetry import tracing
 from tests.recorded_spans import Recorded, attributes_of, operation_of, recorded
 from tests.unit.consensus.conftest import eventually
@@ -78,13 +78,15 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
 @pytest.mark.parametrize(
     ("fetch", "flushed"),
     [
-        (cores.fetch(2, 7, 1), [2]),
-        (cores.fetch(2, 8, 1), [2]),
-        (cores.fetch(2, 6, 1), []),
-        (cores.fetch(2, 7, 1, epoch=0), []),
+        (cores.fetch(2, 3, 1), [2]),
+        (cores.fetch(2, 2, 1), []),
+        # The leader refuses what is of another epoch, log or cluster, and believes none of it.
+        (cores.fetch(2, 3, 1, epoch=0), []),
+        (cores.fetch(2, 100, 0), []),
+        (replace(cores.fetch(2, 3, 1), cluster_id=ClusterId("another")), []),
         # An observer has it, too, and that commits nothing.
-        (cores.fetch(9, 7, 1), []),
-        (replace(cores.fetch(2, 7, 1), replica=None), []),
+        (cores.fetch(9, 3, 1), []),
+        (replace(cores.fetch(2, 3, 1), replica=None), []),
     ],
 )
 def test_a_fetch_of_a_voter_says_what_it_has_flushed(
@@ -95,18 +97,26 @@ def test_a_fetch_of_a_voter_says_what_it_has_flushed(
     assert active is not None
     spans = WriteSpans(active, core.replica)
     loop = asyncio.new_event_loop()
-    future: asyncio.Future[WriteReply] = loop.create_future()
+    futures: list[asyncio.Future[WriteReply]] = [loop.create_future() for _ in range(2)]
     with tracing.root("call", {}):
-        spans.asked(future)
-    write = spans._writes[future]
-    write.part, write.end_offset = "kraft.write.commit", 7
-    for _ in range(2):
-        spans.stepped(RequestReceived(ReplyToken(1), fetch), Update((), None))
-    future.cancel()
+        for future in futures:
+            spans.asked(future)
+    on_its_way, gathered = (spans._writes[future] for future in futures)
+    on_its_way.part, on_its_way.end_offset = "kraft.write.commit", 3
+    gathered.part, gathered.end_offset = "kraft.write.gather", 3
+    event = RequestReceived(ReplyToken(1), fetch)
+    spans.stepped(event, core.step(event, Millis(2100)))
+    first = dict(on_its_way.flushed)
+    # The first that says it counts.
+    again = RequestReceived(ReplyToken(2), fetch)
+    spans.stepped(again, core.step(again, Millis(2200)))
+    assert on_its_way.flushed == first
+    for future in futures:
+        future.cancel()
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     told = [attributes_of(span)["kraft.voter.id"] for span in found.named("kraft.write.flush")]
-    assert told == flushed
+    assert told == list(first) == flushed
     assert not spans._writes
 
 

@@ -36,6 +36,7 @@ class Watched:
         assert active is not None
         self.tracing = active
         self.now = 0
+        self.fails_to_save = False
         self.core = RaftCore(cores.config(node_id), state, cores.Midway())
         self.spans = RaftSpans(active, self.core.replica, lambda: Millis(self.now))
         self.transport = self.spans.carried_by(self)
@@ -95,6 +96,8 @@ class Watched:
                 case api.SaveElection():
                     self.spans.saving(effect)
                     self.now += SAVING_MS
+                    if self.fails_to_save:
+                        return
                     self.spans.saved()
                 case api.SendRequest():
                     self.transport.send(effect)
