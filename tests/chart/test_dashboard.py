@@ -10,7 +10,16 @@ import pytest
 
 from quorate.raft.gauges import STATES
 from tests.chart.monitoring import dashboard_of, filled_in, queries_of, rules_of
-from tests.chart.quorum_series import END_S, Series, at, constant, healthy, late, samples_of
+from tests.chart.quorum_series import (
+    END_S,
+    Series,
+    at,
+    constant,
+    controller,
+    healthy,
+    late,
+    samples_of,
+)
 from tests.promql import evaluate, metric_names
 
 if TYPE_CHECKING:
@@ -168,22 +177,58 @@ def test_the_first_row_is_read_at_a_glance(dashboard: dict[str, Any]) -> None:
             assert {"red", "green"} <= set(colors), panel["title"]
 
 
-def test_every_role_has_a_name_and_a_colour(dashboard: dict[str, Any]) -> None:
-    (roles,) = (panel for panel in dashboard["panels"] if panel["title"] == "Roles")
+def test_states_are_drawn_by_their_mappings(panels: list[dict[str, Any]]) -> None:
+    # With colours from thresholds Grafana merges what lies between two thresholds, and shows these
+    # instead of the mapping: https://github.com/grafana/grafana/issues/71804
+    for panel in panels:
+        if panel["type"] == "state-timeline":
+            assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "fixed", panel["title"]
+            assert panel["fieldConfig"]["defaults"]["mappings"], panel["title"]
+            assert not thresholds(panel), panel["title"]
+
+
+def states(panels: list[dict[str, Any]], title: str, series: Series) -> dict[str, str]:
+    """The text of each pod in a state timeline."""
+    (panel,) = (panel for panel in panels if panel["title"] == title)
+    (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
+    (expression,) = queries_of([panel])
+    value = evaluate(expression, samples_of(series), END_S)
+    assert isinstance(value, dict)
+    return {
+        dict(labels)["pod"]: mapping["options"][f"{number:.0f}"]["text"]
+        for labels, number in value.items()
+    }
+
+
+def test_every_role_has_a_name_and_a_colour(panels: list[dict[str, Any]]) -> None:
+    (roles,) = (panel for panel in panels if panel["title"] == "Roles")
     (mapping,) = roles["fieldConfig"]["defaults"]["mappings"]
-    texts = {number: each["text"] for number, each in mapping["options"].items()}
-    assert sorted(texts.values()) == sorted(STATES)
-    (expression,) = queries_of([roles])
-    for state in texts.values():
-        series: Series = {}
-        for pod in range(3):
+    texts = [each["text"] for each in mapping["options"].values()]
+    assert sorted(texts) == sorted([*STATES, "down"])
+    assert len({each["color"] for each in mapping["options"].values()}) == len(texts)
+    for state in STATES:
+        series = scraped(0, 1) | scraped(1, 1) | scraped(2, 0)
+        for pod in range(2):
             for each in STATES:
                 is_it = each == (state if pod == 1 else "follower")
                 series |= at(pod, "current_state", constant(is_it), state=each)
-        value = evaluate(expression, samples_of(series), END_S)
-        assert isinstance(value, dict)
-        told = {dict(labels)["pod"]: texts[f"{number:.0f}"] for labels, number in value.items()}
-        assert told == {"q-quorate-0": "follower", "q-quorate-1": state, "q-quorate-2": "follower"}
+        told = states(panels, "Roles", series)
+        assert told == {"q-quorate-0": "follower", "q-quorate-1": state, "q-quorate-2": "down"}
+
+
+def scraped(pod: int, is_up: int) -> Series:
+    """What Prometheus says of its scrapes of a controller."""
+    return {("up", controller(pod, container="controller")): constant(is_up)}
+
+
+def test_a_controller_that_cannot_be_scraped_is_not_ready(panels: list[dict[str, Any]]) -> None:
+    series = at(0, "is_ready", constant(1)) | at(1, "is_ready", constant(0)) | scraped(2, 0)
+    told = states(panels, "Readiness", series | scraped(0, 1) | scraped(1, 1))
+    assert told == {
+        "q-quorate-0": "ready",
+        "q-quorate-1": "not ready",
+        "q-quorate-2": "not ready",
+    }
 
 
 @pytest.mark.parametrize("title", KAFKA)
