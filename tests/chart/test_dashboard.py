@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = 24
 CONFIG_MAP_BYTES_MAX: Final = 1 << 20
 UNITS: Final = {
-    *("none", "short", "ops", "s", "ms", "d", "bytes", "percentunit", "dateTimeFromNow"),
+    *("none", "short", "ops", "s", "ms", "bytes", "percentunit", "dateTimeFromNow"),
 }
 QUESTIONS: Final = ("Whether", "What", "Which", "When", "Where", "How", "Who", "Why")
 # Of Kafka's monitoring list: the threshold that each panel draws, and the metric that it is of.
@@ -242,6 +242,9 @@ def test_kafkas_numbers_are_drawn_with_their_thresholds(
     assert metric in metric_names(queries_of([panel])[0])
     values = [value for value, _ in thresholds(panel) if value is not None]
     assert values[:1] == ([] if threshold is None else [threshold])
+    # Grafana extends no axis for a threshold.
+    if threshold is not None:
+        assert panel["fieldConfig"]["defaults"]["custom"]["axisSoftMax"] > threshold
 
 
 @pytest.mark.parametrize("title", OF_ALERTS)
