@@ -229,7 +229,8 @@ class _Evaluation:
     def _absent(self, selector: object) -> Vector:
         if self._vector(selector):
             return {}
-        assert isinstance(selector, promql.VectorSelector)
+        if not isinstance(selector, promql.VectorSelector):
+            return {(): 1.0}
         matchers = selector.matchers.matchers
         said = {m.name: m.value for m in matchers if m.op == promql.MatchOp.Equal}
         return {labels_of(said): 1.0}

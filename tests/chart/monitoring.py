@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.chart.rendering import CHART, Helm, one
 from tests.promql import Labels, Samples, evaluate, labels_of
+from tools import draw_dashboard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,4 +86,4 @@ def queries_of(panels: Sequence[dict[str, Any]]) -> list[str]:
 
 def filled_in(expression: str) -> str:
     """An expression as Grafana sends it, with its variables replaced."""
-    return expression.replace("$namespace", NAMESPACE).replace("$name", STATEFUL_SET)
+    return draw_dashboard.filled_in(expression, {"namespace": NAMESPACE, "name": STATEFUL_SET})

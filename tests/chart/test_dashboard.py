@@ -10,7 +10,16 @@ import pytest
 
 from quorate.raft.gauges import STATES
 from tests.chart.monitoring import dashboard_of, filled_in, queries_of, rules_of
-from tests.chart.quorum_series import END_S, Series, at, constant, healthy, late, samples_of
+from tests.chart.quorum_series import (
+    END_S,
+    Series,
+    at,
+    constant,
+    controller,
+    healthy,
+    late,
+    samples_of,
+)
 from tests.promql import evaluate, metric_names
 
 if TYPE_CHECKING:
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = 24
 CONFIG_MAP_BYTES_MAX: Final = 1 << 20
 UNITS: Final = {
-    *("none", "short", "ops", "s", "ms", "d", "bytes", "percentunit", "dateTimeFromNow"),
+    *("none", "short", "ops", "s", "ms", "bytes", "percentunit", "dateTimeFromNow"),
 }
 QUESTIONS: Final = ("Whether", "What", "Which", "When", "Where", "How", "Who", "Why")
 # Of Kafka's monitoring list: the threshold that each panel draws, and the metric that it is of.
@@ -168,22 +177,58 @@ def test_the_first_row_is_read_at_a_glance(dashboard: dict[str, Any]) -> None:
             assert {"red", "green"} <= set(colors), panel["title"]
 
 
-def test_every_role_has_a_name_and_a_colour(dashboard: dict[str, Any]) -> None:
-    (roles,) = (panel for panel in dashboard["panels"] if panel["title"] == "Roles")
+def test_states_are_drawn_by_their_mappings(panels: list[dict[str, Any]]) -> None:
+    # With colours from thresholds Grafana merges what lies between two thresholds, and shows these
+    # instead of the mapping: https://github.com/grafana/grafana/issues/71804
+    for panel in panels:
+        if panel["type"] == "state-timeline":
+            assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "fixed", panel["title"]
+            assert panel["fieldConfig"]["defaults"]["mappings"], panel["title"]
+            assert not thresholds(panel), panel["title"]
+
+
+def states(panels: list[dict[str, Any]], title: str, series: Series) -> dict[str, str]:
+    """The text of each pod in a state timeline."""
+    (panel,) = (panel for panel in panels if panel["title"] == title)
+    (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
+    (expression,) = queries_of([panel])
+    value = evaluate(expression, samples_of(series), END_S)
+    assert isinstance(value, dict)
+    return {
+        dict(labels)["pod"]: mapping["options"][f"{number:.0f}"]["text"]
+        for labels, number in value.items()
+    }
+
+
+def test_every_role_has_a_name_and_a_colour(panels: list[dict[str, Any]]) -> None:
+    (roles,) = (panel for panel in panels if panel["title"] == "Roles")
     (mapping,) = roles["fieldConfig"]["defaults"]["mappings"]
-    texts = {number: each["text"] for number, each in mapping["options"].items()}
-    assert sorted(texts.values()) == sorted(STATES)
-    (expression,) = queries_of([roles])
-    for state in texts.values():
-        series: Series = {}
-        for pod in range(3):
+    texts = [each["text"] for each in mapping["options"].values()]
+    assert sorted(texts) == sorted([*STATES, "down"])
+    assert len({each["color"] for each in mapping["options"].values()}) == len(texts)
+    for state in STATES:
+        series = scraped(0, 1) | scraped(1, 1) | scraped(2, 0)
+        for pod in range(2):
             for each in STATES:
                 is_it = each == (state if pod == 1 else "follower")
                 series |= at(pod, "current_state", constant(is_it), state=each)
-        value = evaluate(expression, samples_of(series), END_S)
-        assert isinstance(value, dict)
-        told = {dict(labels)["pod"]: texts[f"{number:.0f}"] for labels, number in value.items()}
-        assert told == {"q-quorate-0": "follower", "q-quorate-1": state, "q-quorate-2": "follower"}
+        told = states(panels, "Roles", series)
+        assert told == {"q-quorate-0": "follower", "q-quorate-1": state, "q-quorate-2": "down"}
+
+
+def scraped(pod: int, is_up: int) -> Series:
+    """What Prometheus says of its scrapes of a controller."""
+    return {("up", controller(pod, container="controller")): constant(is_up)}
+
+
+def test_a_controller_that_cannot_be_scraped_is_not_ready(panels: list[dict[str, Any]]) -> None:
+    series = at(0, "is_ready", constant(1)) | at(1, "is_ready", constant(0)) | scraped(2, 0)
+    told = states(panels, "Readiness", series | scraped(0, 1) | scraped(1, 1))
+    assert told == {
+        "q-quorate-0": "ready",
+        "q-quorate-1": "not ready",
+        "q-quorate-2": "not ready",
+    }
 
 
 @pytest.mark.parametrize("title", KAFKA)
@@ -197,6 +242,9 @@ def test_kafkas_numbers_are_drawn_with_their_thresholds(
     assert metric in metric_names(queries_of([panel])[0])
     values = [value for value, _ in thresholds(panel) if value is not None]
     assert values[:1] == ([] if threshold is None else [threshold])
+    # Grafana extends no axis for a threshold.
+    if threshold is not None:
+        assert panel["fieldConfig"]["defaults"]["custom"]["axisSoftMax"] > threshold
 
 
 @pytest.mark.parametrize("title", OF_ALERTS)
@@ -231,17 +279,19 @@ def test_the_dashboard_asks_what_prometheus_understands(panels: list[dict[str, A
 def shown(panels: list[dict[str, Any]], title: str, otherwise: Series) -> dict[str, str]:
     """The values of a stat by their legends, and the colours in which they are drawn."""
     (panel,) = (panel for panel in panels if panel["title"] == title)
-    (target,) = panel["targets"]
-    value = evaluate(filled_in(target["expr"]), samples_of(healthy() | otherwise), END_S)
-    assert isinstance(value, dict)
     found: dict[str, str] = {}
-    for labels, number in value.items():
-        legend = str(target["legendFormat"])
-        for label, had in labels:
-            legend = legend.replace("{{" + label + "}}", had)
-        steps = thresholds(panel)
-        reached = [color for least, color in steps if least is None or number >= least]
-        found[legend] = f"{number:.4g} {reached[-1]}"
+    for target in panel["targets"]:
+        # The last value of a range may be that of a controller that is down.
+        assert target["instant"]
+        value = evaluate(filled_in(target["expr"]), samples_of(healthy() | otherwise), END_S)
+        assert isinstance(value, dict)
+        for labels, number in value.items():
+            legend = str(target["legendFormat"])
+            for label, had in labels:
+                legend = legend.replace("{{" + label + "}}", had)
+            steps = thresholds(panel)
+            reached = [color for least, color in steps if least is None or number >= least]
+            found[legend] = f"{number:.4g} {reached[-1]}"
     return found
 
 
@@ -249,7 +299,7 @@ def shown(panels: list[dict[str, Any]], title: str, otherwise: Series) -> dict[s
     ("title", "otherwise", "expected"),
     [
         ("Leader", {}, {"q-quorate-0": "1 green"}),
-        ("Leader", at(0, "active_controller_count", late(0)), {}),
+        ("Leader", at(0, "active_controller_count", late(0)), {"no leader": "0 red"}),
         ("Active controllers", {}, {"active": "1 green"}),
         ("Active controllers", at(1, "active_controller_count", late(1)), {"active": "2 red"}),
         ("Active controllers", at(0, "active_controller_count", late(0)), {"active": "0 red"}),
@@ -275,11 +325,13 @@ def shown(panels: list[dict[str, Any]], title: str, otherwise: Series) -> dict[s
         ),
         ("Ready", {}, {"ready": "1 green"}),
         ("Ready", at(2, "is_ready", late(0)), {"ready": "0.6667 orange"}),
-        ("Last election", {}, {"startup, q-quorate-0": "6e+05 blue"}),
+        ("Ready", at(0, "number_of_voters", constant(4)), {"ready": "0.75 orange"}),
+        ("Ready", at(3, "is_ready", constant(1)), {"ready": "1 green"}),
+        ("Last election", {}, {"startup": "6e+05 blue"}),
         (
             "Last election",
             at(1, "last_election_won_timestamp_seconds", constant(900), cause="fetch_timeout"),
-            {"fetch_timeout, q-quorate-1": "9e+05 blue"},
+            {"fetch_timeout": "9e+05 blue"},
         ),
         ("Elections within an hour", {}, {"elections": "0 green"}),
         (
@@ -319,3 +371,14 @@ def test_a_stat_tells_how_the_quorum_is(
 def test_an_error_colours_its_stat(panels: list[dict[str, Any]]) -> None:
     told = shown(panels, "Metadata errors", at(0, "metadata_errors_total", late(1)))
     assert told["errors"].endswith(" red")
+
+
+def test_what_is_missing_is_not_green(panels: list[dict[str, Any]]) -> None:
+    for panel in panels:
+        # No snapshot within three hours is usual.
+        if panel["type"] == "stat" and panel["title"] != "Snapshot":
+            (_, color), *_ = thresholds(panel)
+            for mapping in panel["fieldConfig"]["defaults"].get("mappings", ()):
+                assert mapping["options"]["match"] == "null"
+                color = mapping["options"]["result"]["color"]
+            assert color in {"red", "blue"}, panel["title"]
