@@ -238,8 +238,9 @@ class ElectionSpans:
         if won.followed is not None:
             told["kraft.leader.previous_id"] = won.followed
             name += f" from node {won.followed}"
-        # Of two readings of the wall clock the later one may be the earlier time.
-        since_ns = time.time_ns() - (now_ms - won.since_ms) * 1_000_000
+        # Of two readings of the wall clock the later one may be the earlier time. The other clock
+        # counts whole milliseconds, and no round may begin before the root.
+        since_ns = time.time_ns() - (now_ms - won.since_ms + 1) * 1_000_000
         self._election = self._maker.election(epoch, told, since_ns)
         self._election.update_name(f"{name} ({won.trigger}){self._maker.tracing.place}")
         self._establishing = self._maker.below(

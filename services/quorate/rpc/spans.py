@@ -414,9 +414,8 @@ def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any 
 def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
     """What a reader of a trace looks for in an answer; an error within is no error of the call."""
     told: dict[str, Value] = {}
-    # Raft's answers say `error_code` as Kafka's do, those to a write `error`.
-    error = getattr(response, "error_code", getattr(response, "error", ErrorCode.NONE))
-    if isinstance(error, int) and error:
+    error = _error_in(response)
+    if error:
         told["kraft.error"] = _name(error)
     reason = getattr(response, "reason", "")
     if reason:
@@ -426,6 +425,16 @@ def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: AN
         if response.refusal:
             told["kraft.vote.reject_reason"] = _refusal_name(response.refusal)
     return told
+
+
+def _error_in(response: Any) -> int:  # noqa: ANN401
+    """The error code of an answer, or the first of those of several writes; 0 for none."""
+    for part in (response, *getattr(response, "results", ())):
+        # Raft's answers say `error_code` as Kafka's do, those to a write `error`.
+        code = getattr(part, "error_code", getattr(part, "error", ErrorCode.NONE))
+        if isinstance(code, int) and code:
+            return code
+    return ErrorCode.NONE
 
 
 def _name(code: int) -> str:

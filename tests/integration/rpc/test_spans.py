@@ -18,7 +18,7 @@ from quorate.records.ids import CallId
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.spans import ClientSpans, name_of_request
+from quorate.rpc.spans import ClientSpans, name_of_request, outcome_of, told_by_answer
 from quorate.telemetry import tracing
 from tests.integration.rpc.conftest import WAIT_S, ControllerByHand, serve
 from tests.integration.rpc.test_controller_server import created, write
@@ -404,6 +404,15 @@ async def test_requests_on_a_write_stream_are_traces_of_their_own(
 )
 def test_a_call_is_named_by_what_it_asks_of_whom(method: str, request_: Message, name: str) -> None:
     assert name_of_request(method, request_, SpanKind.CLIENT) == name
+
+
+def test_the_error_of_a_write_is_that_of_its_first_result_that_has_one() -> None:
+    result = controller_pb2.WriteResult
+    response = controller_pb2.WriteResponse(results=[result(), result(error=41), result(error=7)])
+    told = told_by_answer(controller_pb2.WriteRequest(), response)
+    assert told == {"kraft.error": "NOT_CONTROLLER"}
+    assert outcome_of(told) == ": NOT_CONTROLLER"
+    assert outcome_of({"kraft.error": "12345"}) == ": unknown"
 
 
 async def test_a_request_by_its_own_method_has_spans_of_that_name() -> None:
