@@ -80,17 +80,6 @@ def test_no_handler_of_another_library_takes_part_in_the_start() -> None:
     assert (done.stdout, done.stderr) == (f"[] {deaf_to_ctrl_c} {in_our_group}\n", "")
 
 
-def test_a_frame_that_is_asked_twice_answers_both_times(
-    spark: SparkSession, kafka_fixtures: Path
-) -> None:
-    directory = str(kafka_fixtures / "dynamic/node-1")
-    log = spark.read.format("kraft").option("path", directory).load()
-    idle, changes = (f"record_type = '{name}'" for name in ("NoOpRecord", "LeaderChangeMessage"))
-    counts = [log.where(changes).count(), log.where(idle).count()]
-    assert log.where(idle).unionByName(log.where(changes)).count() == sum(counts)
-    assert log.count() > sum(counts) > counts[0] > 0
-
-
 def test_java_is_asked_once_for_a_name(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,9 +80,6 @@ def settings() -> dict[str, str]:
     """What holds wherever the session runs."""
     return {
         _TIME_ZONE: _UTC,
-        # Spark 4.3 keeps what a reader planned for the first filters that it was handed, and every
-        # other query of the same frame is answered from it: rows would be missing without a word.
-        "spark.sql.python.filterPushdown.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Rows on their way to Python go together in thousands. By default Java adds up after each
         # of them how large they have become, which takes as long as all else about them.

@@ -40,6 +40,7 @@ _NAMES: Final = (
     "onDamage",
     "splitBytes",
     "commandConfig",
+    "pushdown",
 )
 _STARTS: Final = ("earliest", "latest", "snapshot")
 _ENDS: Final = ("latest",)
@@ -107,6 +108,7 @@ class Options:
     fails_on_damage: bool
     split_bytes: int
     command_config: str | None
+    takes_filters: bool
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
@@ -164,6 +166,7 @@ class _Parser:
             split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN)
             or (_SPLIT_BYTES if payload_types == () else _SPLIT_BYTES_WITH_PAYLOAD),
             command_config=self.given.get("commandConfig") or None,
+            takes_filters=self.flag("pushdown", default=False),
         )
 
     def start(self) -> str | AtOffset | AtTime | SnapshotAt:
