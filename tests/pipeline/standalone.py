@@ -150,6 +150,8 @@ class StandaloneCluster:
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",
             "spark.eventLog.rolling.enabled": "false",
+            # As a site's own defaults may have it.
+            "spark.sql.session.timeZone": "America/New_York",
         }
         confs = [word for item in settings.items() for word in ("--conf", "=".join(item))]
         done = subprocess.run(

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from py4j.protocol import REFLECTION_COMMAND_NAME
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from quorate.pipeline.command import main
 from quorate.pipeline.session import local_settings, memory_share_mib, settings
+from tests.pipeline.source.logs import small_log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
-
-    import pytest
-    from pyspark.sql import SparkSession
 
 ONE_JOB = """
 import sys
@@ -75,17 +80,6 @@ def test_no_handler_of_another_library_takes_part_in_the_start() -> None:
     assert (done.stdout, done.stderr) == (f"[] {deaf_to_ctrl_c} {in_our_group}\n", "")
 
 
-def test_a_frame_that_is_asked_twice_answers_both_times(
-    spark: SparkSession, kafka_fixtures: Path
-) -> None:
-    directory = str(kafka_fixtures / "dynamic/node-1")
-    log = spark.read.format("kraft").option("path", directory).load()
-    idle, changes = (f"record_type = '{name}'" for name in ("NoOpRecord", "LeaderChangeMessage"))
-    counts = [log.where(changes).count(), log.where(idle).count()]
-    assert log.where(idle).unionByName(log.where(changes)).count() == sum(counts)
-    assert log.count() > sum(counts) > counts[0] > 0
-
-
 def test_java_is_asked_once_for_a_name(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +105,50 @@ def test_java_is_asked_once_for_a_name(
 def test_times_are_utc(spark: SparkSession) -> None:
     for key, value in settings().items():
         assert spark.conf.get(key) == value
+
+
+@contextmanager
+def submitted_in(zone: str, spark: SparkSession) -> Iterator[None]:
+    """As under spark-submit, where the site's defaults and the machine have a zone."""
+    key = "spark.sql.session.timeZone"
+    system = spark._jvm.java.lang.System
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TZ", zone)
+        patched.setenv("PYSPARK_GATEWAY_PORT", "1")
+        # The session is that of all tests.
+        patched.setattr(SparkSession, "stop", lambda _: None)
+        time.tzset()
+        system.setProperty(key, zone)
+        spark.conf.set(key, zone)
+        try:
+            yield
+        finally:
+            system.clearProperty(key)
+            spark.conf.set(key, "UTC")
+    time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu", "Pacific/Kiritimati"])
+def test_what_commands_print_and_write_is_utc_in_any_zone(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], zone: str
+) -> None:
+    path = ["--path", str(small_log(tmp_path / "c").root)]
+    table = [*path, "--format", "json", "--table", "elections"]
+    begins = ["2026-01-05T00:00:00.000Z", "2026-01-05T00:00:10.000Z"]
+
+    def starts(lines: str) -> list[str]:
+        return sorted(json.loads(line)["start"] for line in lines.splitlines())
+
+    with submitted_in(zone, spark):
+        assert main(["elections", *table]) == 0
+        assert starts(capsys.readouterr().out) == begins
+        assert main(["elections", *table, "--output", str(tmp_path / "tables")]) == 0
+        parts = (tmp_path / "tables/elections").glob("part-*.json")
+        assert starts("".join(part.read_text() for part in parts)) == begins
+        assert main(["health", *path]) == 0
+        assert "in the hour before 2026-01-05T00:00:10Z" in capsys.readouterr().out
+        assert main(["ingest", *path, "--output", str(tmp_path / "lake")]) == 0
+    assert [each.name for each in (tmp_path / "lake").glob("day=*")] == ["day=2026-01-05"]
 
 
 def test_memory_is_a_share_within_bounds(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The Spark session of the jobs, made for one small machine unless somebody says otherwise.
 
-Started by spark-submit it takes that command's word on everything, the master first. Else it is
-local: one process with as many task threads as there are cores, a quarter of the memory, no web
-page, no port but on loopback, and what Spark and Java say in a file that is shown when they fail.
+Started by spark-submit it takes that command's word on everything, the master first, but times are
+UTC. Else it is local: one process with as many task threads as there are cores, a quarter of the
+memory, no web page, no port but on loopback, and what Spark and Java say in a file that is shown
+when they fail.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ _MEMORY_MIB_MAX: Final = 8192
 _LAST_WORDS: Final = 5
 _DEAF_TO_CTRL_C: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+# All jobs label their times as UTC, and `ingest` sorts by the days of UTC.
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
+_UTC: Final = "UTC"
 # Names that PySpark asks Java for anew with each column and each list of columns.
 _ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
 
@@ -75,10 +79,7 @@ def session(master: str | None = None, *, memory_mib: int | None = None) -> Iter
 def settings() -> dict[str, str]:
     """What holds wherever the session runs."""
     return {
-        "spark.sql.session.timeZone": "UTC",
-        # Spark 4.3 keeps what a reader planned for the first filters that it was handed, and every
-        # other query of the same frame is answered from it: rows would be missing without a word.
-        "spark.sql.python.filterPushdown.enabled": "false",
+        _TIME_ZONE: _UTC,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Rows on their way to Python go together in thousands. By default Java adds up after each
         # of them how large they have become, which takes as long as all else about them.
@@ -166,6 +167,8 @@ def _submitted() -> SparkSession:
     conf = SparkConf()
     for key, value in settings().items():
         conf.setIfMissing(key, value)
+    # A site's defaults often name another zone.
+    conf.set(_TIME_ZONE, _UTC)
     opened = SparkSession.builder.config(conf=conf).getOrCreate()
     _remember_names(opened)
     return opened

@@ -14,6 +14,7 @@ from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
+from tests.pipeline.source.logs import LogWriter, partition, topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,4 +211,23 @@ def test_a_path_without_a_log_is_told_by_name(
     assert main(["elections", "--path", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"quorate pipeline elections: path: {tmp_path} holds no segment")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["starting", "ending"])
+def test_a_job_does_not_answer_for_what_was_deleted(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    option: str,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log = LogWriter(tmp_path / "c", base=50)
+    log.write([partition(number) for number in range(9)])
+    log.snapshot(52, [topic(1)])
+    assert main(["partitions", "--path", str(log.root), f"--{option}-offsets", "7"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"quorate pipeline partitions: {option}Offsets: 7 is gone, the log in ")
+    assert " begins at offset 52; " in said
     assert said.count("\n") == 1

@@ -111,7 +111,8 @@ class LogWriter:
 
     def snapshot(self, end: int, values: list[bytes], *, epoch: int = 1) -> Path:
         """A whole snapshot of everything below `end`."""
-        header: list[ControlRecord] = [SnapshotHeader(START_MS), KRaftVersion(1)]
+        covered_until_ms = START_MS + max(end - 1, 0) * STEP_MS
+        header: list[ControlRecord] = [SnapshotHeader(covered_until_ms), KRaftVersion(1)]
         parts = [encode_control_batch(header, timestamp_ms=START_MS, epoch=epoch)]
         offset = len(header)
         if values:

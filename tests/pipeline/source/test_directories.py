@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.source.directories import find_directories, find_directory
+from quorate.pipeline.source.directories import (
+    covered_until_ms,
+    find_directories,
+    find_directory,
+)
 from quorate.pipeline.source.options import OptionError
 from quorate.storage.files import OsFileSystem
-from tests.pipeline.source.logs import LogWriter, small_log, topic
+from tests.pipeline.source.logs import START_MS, STEP_MS, LogWriter, small_log, topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,6 +121,17 @@ def test_a_directory_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     for other in (log.root, log.directory, tmp_path / "link"):
         with pytest.raises(OptionError, match=r"^path: .* the same directory; name it once$"):
             find_directories([str(log.root), str(other)])
+
+
+def test_a_snapshot_says_when_the_last_record_was_that_it_covers(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    path = log.snapshot(11, [topic(1)])
+    (snapshot,) = find_directory(str(log.root)).snapshots
+    assert covered_until_ms(snapshot) == START_MS + 10 * STEP_MS
+    path.write_bytes(bytes(snapshot.size_bytes))
+    assert covered_until_ms(snapshot) is None
+    path.unlink()
+    assert covered_until_ms(snapshot) is None
 
 
 def test_two_directories_of_one_node_are_refused(tmp_path: Path) -> None:

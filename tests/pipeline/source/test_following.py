@@ -29,6 +29,14 @@ def test_beginnings(tmp_path: Path) -> None:
     assert moment.beginning() == (None, 10)
 
 
+def test_a_time_before_the_log_stands_for_where_it_begins(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c", base=50)
+    log.write([partition(number) for number in range(9)])
+    log.snapshot(52, [topic(1)])
+    for moment in ("2020-01-01", "2026-01-05T00:00:50Z"):
+        assert followed(log.root, startingOffsets=moment).beginning() == (None, 52)
+
+
 def test_a_snapshot_that_is_gone_is_named(tmp_path: Path) -> None:
     log = small_log(tmp_path / "c")
     with pytest.raises(OptionError, match=r"^path: snapshot 11-1 is gone"):

@@ -82,8 +82,15 @@ async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> 
         assert first["offset"] == end - 1
         rest = [row["offset"] for row in found if row["segment"] is None]
         assert rest == list(range(end, max([*rest, end - 1]) + 1))
-        with pytest.raises(OptionError, match=r"^startingOffsets: 1 is gone"):
-            await asyncio.to_thread(read, quorum.bootstrap_servers, startingOffsets="1")
+        for option, place in (
+            ("startingOffsets", "1"),
+            ("startingOffsets", "snapshot@1"),
+            ("startingOffsets", "snapshot@2020-01-01T00:00:00Z"),
+            ("endingOffsets", "1"),
+            ("endingOffsets", "2020-01-01T00:00:00Z"),
+        ):
+            with pytest.raises(OptionError, match=f"^{option}: {place} is gone, the quorum's log"):
+                await asyncio.to_thread(read, quorum.bootstrap_servers, **{option: place})
 
 
 def test_servers_that_are_none_and_files_that_are_none_are_refused(tmp_path: Path) -> None:

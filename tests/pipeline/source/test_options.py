@@ -79,6 +79,7 @@ def test_an_end_may_be_the_start_and_an_offset_is_not_compared_with_a_time() -> 
         ({"path": "x", "recordTypes": "PartitionRecord,Partition"}, "recordTypes"),
         ({"path": "x", "columns": "offset,of"}, "columns"),
         ({"path": "x", "onDamage": "ignore"}, "onDamage"),
+        ({"path": "x", "pushdown": "offset"}, "pushdown"),
         ({"path": "x", "splitBytes": "1"}, "splitBytes"),
         ({"path": "x", "startingOffset": "1"}, "startingOffset"),
     ],

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
+
+from quorate.pipeline.source.options import OptionError
 from tests.pipeline.source.logs import (
     START_MS,
     STEP_MS,
@@ -21,9 +24,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def at(offset: int) -> str:
+def at(offset: float) -> str:
     """The time of the record with this offset in a log of the tests."""
     return datetime.fromtimestamp((START_MS + offset * STEP_MS) / 1000, UTC).isoformat()
+
+
+def log_from_52_on(path: Path) -> LogWriter:
+    """Offsets 50 to 59, of which a snapshot covers those below 52; one of before is left."""
+    log = LogWriter(path, base=50)
+    log.lead(3)
+    for number in range(9):
+        log.write([partition(number)])
+    log.snapshot(40, [topic(0)], epoch=2)
+    log.snapshot(52, [topic(1)], epoch=3)
+    return log
 
 
 def test_offsets_cut_batches_where_they_are_asked_to(tmp_path: Path) -> None:
@@ -81,6 +95,67 @@ def test_a_log_that_lost_its_first_segments_begins_with_its_oldest_whole_snapsho
     log.snapshot(52, [topic(1)], epoch=3)
     log.snapshot(55, [topic(2)], epoch=3)
     assert offsets(rows(log.root)) == [51] * 4 + list(range(52, 60))
+
+
+@pytest.mark.parametrize(
+    ("option", "asked"),
+    [
+        ("startingOffsets", {"startingOffsets": "0"}),
+        ("startingOffsets", {"startingOffsets": "51"}),
+        ("startingOffsets", {"startingOffsets": at(20)}),
+        ("startingOffsets", {"startingOffsets": at(51)}),
+        ("startingOffsets", {"startingOffsets": "snapshot@39"}),
+        ("startingOffsets", {"startingOffsets": "snapshot@45"}),
+        ("startingOffsets", {"startingOffsets": f"snapshot@{at(45)}"}),
+        ("endingOffsets", {"endingOffsets": "45"}),
+        ("endingOffsets", {"endingOffsets": at(45)}),
+        ("endingOffsets", {"endingOffsets": at(51)}),
+        ("endingOffsets", {"startingOffsets": "snapshot", "endingOffsets": "45"}),
+        ("endingOffsets", {"startingOffsets": "5", "endingOffsets": "45"}),
+    ],
+    ids=str,
+)
+def test_a_place_whose_records_were_deleted_is_refused(
+    tmp_path: Path, option: str, asked: dict[str, str]
+) -> None:
+    log = log_from_52_on(tmp_path / "c")
+    place = asked[option].replace("+00:00", "Z")
+    remedy = "end there or later" if option == "endingOffsets" else "begin there, or with earliest"
+    with pytest.raises(OptionError) as caught:
+        rows(log.root, **asked)
+    assert str(caught.value) == (
+        f"{option}: {place} is gone, the log in {log.directory} begins at offset 52; {remedy}; "
+        "startingOffsets=snapshot with endingOffsets=40 reads an older snapshot"
+    )
+
+
+def test_what_was_deleted_stops_nothing_that_does_not_need_it(tmp_path: Path) -> None:
+    log = log_from_52_on(tmp_path / "c")
+
+    def found(**asked: str) -> list[int]:
+        return offsets(rows(log.root, **asked))
+
+    behind = list(range(52, 60))
+    for begin in ("52", at(52), at(51.5)):
+        assert found(startingOffsets=begin) == behind
+        assert found(endingOffsets=begin) == [51] * 4
+        assert found(startingOffsets=f"snapshot@{begin}") == [51] * 4 + behind
+    assert found(startingOffsets="snapshot", endingOffsets="40") == [39] * 4
+    assert found(startingOffsets="5", endingOffsets="5") == []
+    assert found(startingOffsets="latest", endingOffsets="5") == []
+
+
+def test_a_log_that_lost_its_first_segments_and_the_snapshot_for_them(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c", base=50)
+    log.lead(3)
+    log.write([partition(0)])
+    assert offsets(rows(log.root, startingOffsets=at(51))) == [51]
+    # Nothing tells of what was before it when that was.
+    with pytest.raises(OptionError, match=r"begins at offset 50; begin there, or with earliest$"):
+        rows(log.root, startingOffsets=at(50))
+    log.snapshot(40, [topic(0)], epoch=2)
+    with pytest.raises(OptionError, match=r"^startingOffsets: what follows snapshot 40 is gone, "):
+        rows(log.root, startingOffsets="snapshot")
 
 
 def test_the_bootstrap_checkpoint_stands_before_the_first_record(tmp_path: Path) -> None:

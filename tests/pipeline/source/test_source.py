@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from pyspark_quorate import DefaultSource
+from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 from quorate.pipeline.source.frame import COLUMNS, TYPED, arrow_schema, column_name, plain_value
 from quorate.pipeline.source.source import KraftDataSource
 from quorate.records.metadata import encode_record
 from quorate.records.schema import schema_of, shapes_of
-from tests.pipeline.source.logs import LogWriter
+from tests.pipeline.source.logs import LogWriter, small_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +75,37 @@ def test_spark_finds_it_by_the_name_of_its_package() -> None:
 def test_the_schema_follows_the_options() -> None:
     source = KraftDataSource(options={"path": "x", "columns": "offset"})
     assert source.schema() == "offset bigint"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [({}, KraftReader), ({"pushdown": "true"}, PushingReader)]
+)
+def test_filters_are_taken_by_those_that_are_to(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], kind: type
+) -> None:
+    source = KraftDataSource(options={"path": "x", **given})
+    assert type(source.reader(StructType())) is KraftReader
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    assert type(source.reader(StructType())) is kind
+
+
+def test_a_frame_gives_all_rows_where_spark_hands_filters_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark answers each query of a frame from what was planned for the filters of the first."""
+    reader = spark.read.format("kraft").option("path", str(small_log(tmp_path / "c").root))
+    topics, partitions = (f"record_type = '{name}Record'" for name in ("Topic", "Partition"))
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        log = reader.load()
+        found = log.where(topics).unionByName(log.where(partitions)).collect()
+        counts = {"TopicRecord": 3, "PartitionRecord": 16}
+        assert Counter(row.record_type for row in found) == counts
+        assert [log.where(f"offset < {end}").count() for end in (5, 9)] == [5, 9]
+        assert log.count() == 21
+        assert reader.option("pushdown", "true").load().where(topics).count() == 3
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_a_session_sees_every_type_as_the_batches_have_it(

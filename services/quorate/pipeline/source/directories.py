@@ -15,7 +15,7 @@ from quorate.controller.partitions import UNASSIGNED_DIR
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
-from quorate.records.control import SnapshotFooter, control_records
+from quorate.records.control import SnapshotFooter, SnapshotHeader, control_records
 from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -122,6 +122,19 @@ def find_directory(path: str) -> Directory:
             f"{layout.LOG_DIR} of a controller, or the metadata.log.dir that it is in"
         )
     return found
+
+
+def covered_until_ms(snapshot: SnapshotFile) -> int | None:
+    """The time of the last record that a snapshot covers, as far as its header tells."""
+    try:
+        size_bytes = read_header(read_at(snapshot.path, 0, HEADER_BYTES)).size_bytes
+        first = read_at(snapshot.path, 0, min(size_bytes, snapshot.size_bytes))
+        match control_records(first, 0, check_batch(first)):
+            case (SnapshotHeader(last_contained_log_timestamp_ms=timestamp_ms), *_):
+                return timestamp_ms
+    except (OSError, StorageError, ValueError):
+        pass
+    return None
 
 
 def read_at(path: str, position: int, size_bytes: int) -> bytes:

@@ -71,7 +71,8 @@ class DirectoryLog:
             case AtOffset(offset=offset):
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms):
-                return None, offset_at(directory, timestamp_ms)
+                # As a live quorum has it: there was no stream yet that could have lost the rest.
+                return None, max(offset_at(directory, timestamp_ms), log_start(directory)[1])
             case "latest":
                 return None, end
             case "snapshot":

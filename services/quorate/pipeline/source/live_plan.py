@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.pipeline.source.live import LogEnds, live_log
-from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, SnapshotAt
+from quorate.pipeline.source.options import (
+    END,
+    START,
+    AtOffset,
+    AtTime,
+    OptionError,
+    SnapshotAt,
+    gone_error,
+)
 from quorate.pipeline.source.splits import Split
 from quorate.records.value import value
 from quorate.storage.layout import checkpoint_name
@@ -14,6 +22,8 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.live import LiveLog
     from quorate.pipeline.source.options import Options
     from quorate.records.ids import OffsetAndEpoch
+
+    Place: TypeAlias = str | AtOffset | AtTime | SnapshotAt
 
 # One leader serves all of them: more tasks than this gain nothing.
 RANGE_OFFSETS: Final = 500_000
@@ -39,13 +49,15 @@ def plan_live(options: Options) -> list[LiveRange]:
         high = min(_place(log, options.end, ends, ends.end), ends.end)
         if isinstance(options.start, str | SnapshotAt):
             snapshot_id, low = beginning(options, ends)
+            if snapshot_id is not None:
+                places: dict[str, Place] = {END: options.end, START: options.start}
+                for name, place in places.items():
+                    if _is_before(log, place, ends, low):
+                        raise gone_error(name, place, "the quorum's log", low)
         else:
             snapshot_id, low = None, _place(log, options.start, ends, ends.start)
             if low < ends.start:
-                raise OptionError(
-                    f"startingOffsets: {low} is gone, the quorum's log begins at {ends.start}; "
-                    "begin there, or with snapshot"
-                )
+                raise gone_error(START, low, "the quorum's log", ends.start)
     ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
     return [*ranges, *log_ranges(low, high)]
 
@@ -87,6 +99,20 @@ def range_split(wanted: LiveRange) -> Split:
         high=wanted.high,
         snapshot_offset=None if snapshot_id is None else snapshot_id.offset - 1,
     )
+
+
+def _is_before(log: LiveLog, place: Place, ends: LogEnds, snapshot_end: int) -> bool:
+    """Whether a state is asked for that is older than the newest snapshot."""
+    match place:
+        case SnapshotAt(place=inner):
+            return _is_before(log, inner, ends, snapshot_end)
+        case AtOffset(offset=offset):
+            return offset < snapshot_end
+        case AtTime(timestamp_ms=timestamp_ms):
+            # Nothing tells of the records below the log's begin when they were written.
+            return log.offset_at(timestamp_ms, ends) <= snapshot_end
+        case _:
+            return False
 
 
 def _place(log: LiveLog, place: str | AtOffset | AtTime, ends: LogEnds, default: int) -> int:

@@ -22,11 +22,13 @@ _SPLIT_BYTES_WITH_PAYLOAD: Final = 8 * 1024 * 1024
 _SPLIT_BYTES_MIN: Final = 4096
 _INT64_MAX: Final = 2**63 - 1
 _DIGITS_MAX: Final = len(str(_INT64_MAX))
+START: Final = "startingOffsets"
+END: Final = "endingOffsets"
 _NAMES: Final = (
     "path",
     "bootstrap.servers",
-    "startingOffsets",
-    "endingOffsets",
+    START,
+    END,
     "maxOffsetsPerTrigger",
     "failOnDataLoss",
     "includeControlRecords",
@@ -38,6 +40,7 @@ _NAMES: Final = (
     "onDamage",
     "splitBytes",
     "commandConfig",
+    "pushdown",
 )
 _STARTS: Final = ("earliest", "latest", "snapshot")
 _ENDS: Final = ("latest",)
@@ -54,6 +57,9 @@ class AtOffset:
 
     offset: int
 
+    def __str__(self) -> str:
+        return str(self.offset)
+
 
 @value
 class AtTime:
@@ -61,12 +67,19 @@ class AtTime:
 
     timestamp_ms: int
 
+    def __str__(self) -> str:
+        moment = datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
+        return moment.isoformat().replace("+00:00", "Z")
+
 
 @value
 class SnapshotAt:
     """The newest whole snapshot that ends at or below a place."""
 
     place: AtOffset | AtTime
+
+    def __str__(self) -> str:
+        return f"snapshot@{self.place}"
 
 
 @value
@@ -95,11 +108,18 @@ class Options:
     fails_on_damage: bool
     split_bytes: int
     command_config: str | None
+    takes_filters: bool
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
     """The options as given to `spark.read`. Raises OptionError for the first that cannot be."""
     return _Parser(options).parse()
+
+
+def gone_error(option: str, place: object, log: str, begin: int, more: str = "") -> OptionError:
+    """The refusal of a place whose records were deleted, for a log that begins at `begin`."""
+    remedy = "begin there, or with earliest" if option == START else "end there or later"
+    return OptionError(f"{option}: {place} is gone, {log} begins at offset {begin}; {remedy}{more}")
 
 
 class _Parser:
@@ -146,22 +166,21 @@ class _Parser:
             split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN)
             or (_SPLIT_BYTES if payload_types == () else _SPLIT_BYTES_WITH_PAYLOAD),
             command_config=self.given.get("commandConfig") or None,
+            takes_filters=self.flag("pushdown", default=False),
         )
 
     def start(self) -> str | AtOffset | AtTime | SnapshotAt:
-        name = "startingOffsets"
-        text = self.given.get(name) or "earliest"
+        text = self.given.get(START) or "earliest"
         if text.lower() in _STARTS:
             return text.lower()
         word, at, place = text.partition("@")
         if at and word.lower() == "snapshot":
-            return SnapshotAt(self.offset_or_time(name, place, _STARTS))
-        return self.offset_or_time(name, text, _STARTS)
+            return SnapshotAt(self.offset_or_time(START, place, _STARTS))
+        return self.offset_or_time(START, text, _STARTS)
 
     def end(self) -> str | AtOffset | AtTime:
-        name = "endingOffsets"
-        text = self.given.get(name) or _ENDS[0]
-        return text.lower() if text.lower() in _ENDS else self.offset_or_time(name, text, _ENDS)
+        text = self.given.get(END) or _ENDS[0]
+        return text.lower() if text.lower() in _ENDS else self.offset_or_time(END, text, _ENDS)
 
     def check_order(
         self, start: str | AtOffset | AtTime | SnapshotAt, end: str | AtOffset | AtTime
@@ -174,8 +193,8 @@ class _Parser:
             is_reversed = end.timestamp_ms < start.timestamp_ms
         if is_reversed:
             raise OptionError(
-                f"endingOffsets: {self.given['endingOffsets']} comes before startingOffsets, "
-                f"{self.given['startingOffsets']}; it may be the same or later"
+                f"{END}: {self.given[END]} comes before {START}, "
+                f"{self.given[START]}; it may be the same or later"
             )
 
     def offset_or_time(self, name: str, text: str, words: tuple[str, ...]) -> AtOffset | AtTime:

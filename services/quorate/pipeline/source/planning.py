@@ -2,7 +2,8 @@
 
 A log begins where its oldest whole snapshot ends, unless it has all of its first records: what a
 segment still holds below that was deleted logically. `snapshot` begins with the newest whole
-snapshot at or below the end, so that what is read is the state there and little more.
+snapshot at or below the end, so that what is read is the state there and little more. Places whose
+records were deleted are refused.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.committed import committed_end
 from quorate.pipeline.source.damage import Damage, words_of
-from quorate.pipeline.source.directories import find_directories
-from quorate.pipeline.source.options import AtOffset, AtTime, SnapshotAt
+from quorate.pipeline.source.directories import covered_until_ms, find_directories
+from quorate.pipeline.source.options import END, START, AtOffset, AtTime, SnapshotAt, gone_error
 from quorate.pipeline.source.seeking import log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
 from quorate.records.value import value
@@ -20,7 +21,7 @@ from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
-    from quorate.pipeline.source.options import Options
+    from quorate.pipeline.source.options import OptionError, Options
 
 NO_END: Final = 2**63 - 1
 
@@ -128,45 +129,68 @@ class _Planner:
     def __init__(self, directory: Directory, options: Options) -> None:
         self.directory = directory
         self.options = options
+        self.first_snapshot, self.begin = log_start(directory)
+        self.end = self.offset_of(options.end)
 
     def plan(self, high: int) -> list[Split]:
-        high = min(high, self.end())
+        """Raises OptionError where something was deleted that the options ask for."""
+        high = min(high, self.end)
         snapshot, low = self.beginning(high)
+        if low < min(self.begin, high):
+            raise self.gone(low)
         splits = []
         if snapshot is not None:
             splits += snapshot_splits(self.directory, snapshot, self.options.split_bytes)
         return [*splits, *log_splits(self.directory, low, high, self.options.split_bytes)]
 
-    def end(self) -> int:
-        match self.options.end:
-            case AtOffset(offset=offset):
-                return offset
-            case AtTime(timestamp_ms=timestamp_ms):
-                return offset_at(self.directory, timestamp_ms)
-            case _:
-                return NO_END
-
     def beginning(self, high: int) -> tuple[SnapshotFile | None, int]:
         """The snapshot to read first, and from which offset on the log is read."""
         match self.options.start:
-            case AtOffset(offset=offset):
-                return None, offset
-            case AtTime(timestamp_ms=timestamp_ms):
-                return None, offset_at(self.directory, timestamp_ms)
+            case AtOffset() | AtTime() as place:
+                return None, self.offset_of(place)
             case "latest":
                 return None, log_end(self.directory)
             case "snapshot":
-                return newest_snapshot(self.directory, high)
+                asked, found = self.end, newest_snapshot(self.directory, high)
             case SnapshotAt(place=place):
-                return newest_snapshot(self.directory, min(high, _offset_of(self.directory, place)))
+                asked = min(self.end, self.offset_of(place))
+                found = newest_snapshot(self.directory, min(high, asked))
             case _:
-                return log_start(self.directory)
+                asked, found = self.end, (self.first_snapshot, self.begin)
+        if found[1] > asked:
+            raise self.gone(found[1])
+        return found
 
+    def offset_of(self, place: str | AtOffset | AtTime) -> int:
+        """The offset of a place: below the log's begin for a time that deleted records may have."""
+        match place:
+            case AtOffset(offset=offset):
+                return offset
+            case AtTime(timestamp_ms=timestamp_ms):
+                offset = offset_at(self.directory, timestamp_ms)
+                is_first = self.begin > 0 and offset <= self.begin
+                return self.begin - 1 if is_first and self.is_covered(timestamp_ms) else offset
+            case _:
+                return NO_END
 
-def _offset_of(directory: Directory, place: AtOffset | AtTime) -> int:
-    if isinstance(place, AtOffset):
-        return place.offset
-    return offset_at(directory, place.timestamp_ms)
+    def is_covered(self, timestamp_ms: int) -> bool:
+        """Whether records below the log's begin may be of this time or later."""
+        snapshot = self.first_snapshot
+        until_ms = None if snapshot is None else covered_until_ms(snapshot)
+        return until_ms is None or timestamp_ms <= until_ms
+
+    def gone(self, low: int) -> OptionError:
+        """The refusal of the option whose place lies below the log's begin."""
+        option: str = START
+        place: object = self.options.start
+        if self.end < self.begin:
+            option, place = END, self.options.end
+        elif isinstance(place, str):
+            place = f"what follows snapshot {low}"
+        ends = [snapshot.snapshot_id.offset for snapshot in self.directory.snapshots]
+        older = " or ".join(str(end) for end in ends if 0 < end < self.begin)
+        more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
+        return gone_error(option, place, f"the log in {self.directory.path}", self.begin, more)
 
 
 def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:

@@ -40,11 +40,12 @@ class KraftDataSource(DataSource):
         return spark_schema(options.columns, options.record_types)
 
     def reader(self, schema: StructType) -> KraftReader:
-        """The reader of a batch: it takes filters where Spark is about to hand them over."""
+        """The reader of a batch: it takes filters where it is to, and Spark hands them over."""
         from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 
         options = parse_options(self.options)
-        return PushingReader(options) if _PUSHDOWN in sys.modules else KraftReader(options)
+        takes_filters = options.takes_filters and _PUSHDOWN in sys.modules
+        return PushingReader(options) if takes_filters else KraftReader(options)
 
     def streamReader(self, schema: StructType) -> KraftStreamReader:
         """The reader that follows the log."""
