@@ -127,6 +127,14 @@ class LogReader:
             is_diverging=answer.diverging is not None,
         )
 
+    async def cluster_id(self) -> ClusterId:
+        """The cluster's id, asked of the leader once; no other cluster's log is read after that.
+
+        Raises what `fetch` does.
+        """
+        _, cluster_id = await self._leader(asyncio.get_running_loop().time() + self._timeout_s)
+        return cluster_id
+
     async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[bytes]:
         """The file of a snapshot, in slices. Raises SnapshotGoneError, and what `fetch` does."""
         position = 0
@@ -164,6 +172,7 @@ class LogReader:
         max_wait_ms: Millis,
         is_guess: bool = False,
     ) -> FetchResponse:
+        said = ""
         backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
         while True:
             found, cluster_id = await self._leader(backoff.deadline)
@@ -188,11 +197,14 @@ class LogReader:
             except NoAnswerError as error:
                 if error.refusal is not None:
                     raise error.refusal from error
-                await self._again(backoff, str(error))
+                # The last attempt has hardly any time left: what was said before says more.
+                said = said if error.is_silence and said else str(error)
+                await self._again(backoff, said)
                 continue
             if answer.error is ErrorCode.NONE and answer.high_watermark >= 0:
                 return answer
-            await self._again(backoff, f"{answer.error.name}, no high watermark yet")
+            said = _why_not(answer.error, cluster_id)
+            await self._again(backoff, said)
 
     async def _fetch_snapshot(
         self, snapshot_id: OffsetAndEpoch, position: int
@@ -243,6 +255,16 @@ class LogReader:
         self._finder.forget()
         if not await backoff.wait():
             raise QuorumUnavailableError(f"the log cannot be fetched: {server} said {said}")
+
+
+def _why_not(error: ErrorCode, cluster_id: ClusterId) -> str:
+    match error:
+        case ErrorCode.NONE:
+            return "that it has no high watermark yet"
+        case ErrorCode.INCONSISTENT_CLUSTER_ID:
+            return f"that it is of another cluster than {cluster_id}"
+        case _:
+            return error.name
 
 
 def _epoch_before(offset: int, found: FoundLeader) -> Epoch:

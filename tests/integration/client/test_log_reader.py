@@ -13,7 +13,7 @@ from quorate.client.calls import QuorumUnavailableError
 from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches
-from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.ids import ClusterId, Epoch, Offset, OffsetAndEpoch
 from tests.integration.disks import log_start, snapshots
 from tests.integration.quorum import SMALL_LOG, Quorum
 from tests.integration.transports import chosen
@@ -119,6 +119,18 @@ async def _first_news(reader: LogReader, end: int) -> FetchedLog:
     while not (fetched := await reader.fetch(end, max_wait_ms=TIMEOUT_MS)).data:
         continue
     return fetched
+
+
+async def test_the_log_of_another_cluster_is_not_read_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Quorum(tmp_path / "q", controllers=1) as quorum:
+        async with LogReader(timeout_ms=TIMEOUT_MS, client=quorum.client) as reader:
+            assert await reader.cluster_id() == quorum.plan.cluster_id
+        monkeypatch.setattr(quorum.client.finder, "_cluster_id", ClusterId("another"))
+        async with LogReader(timeout_ms=300, client=quorum.client) as reader:
+            with pytest.raises(QuorumUnavailableError, match="of another cluster than another"):
+                await reader.fetch(0)
 
 
 async def test_nobody_there_ends_with_what_was_tried() -> None:

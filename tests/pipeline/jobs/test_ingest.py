@@ -3,16 +3,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
 from tests.pipeline.log_frames import Log, frame, has_schema
+from tests.pipeline.source.logs import small_log, topic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from tests.pipeline.source.logs import LogWriter
 
 
 def streamed(spark: SparkSession, folder: Path, log: Log) -> DataFrame:
@@ -79,6 +83,29 @@ def test_a_checkpoint_is_not_taken_for_an_output_that_lacks_its_batches(
     with pytest.raises(PipelineError, match=r"^--output: .*other lacks what .*checkpoint says"):
         start_ingest(stream, str(tmp_path / "other"), checkpoint, every_s=None)
     assert not (tmp_path / "other").exists()
+
+
+def kraft_stream(spark: SparkSession, log: LogWriter) -> DataFrame:
+    return spark.readStream.format("kraft").option("path", str(log.root)).load()
+
+
+def test_an_end_that_another_leader_wrote_again_ends_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What a voter had appended when its leader died was never committed, and is in the output."""
+    log, output = small_log(tmp_path / "log"), tmp_path / "out"
+    committed = log.file.read_bytes()
+    log.write([topic(7)])
+    start_ingest(kraft_stream(spark, log), str(output), None, every_s=None).awaitTermination()
+    log.file.write_bytes(committed)
+    log.offset -= 1
+    log.lead(3)
+    log.write([topic(8)])
+    again = start_ingest(kraft_stream(spark, log), str(output), None, every_s=None)
+    with pytest.raises(StreamingQueryException, match=r"22 was of epoch 2 .*is of epoch 3 by now"):
+        again.awaitTermination()
+    stored = spark.read.parquet(str(output))
+    assert sorted(row.offset for row in stored.collect()) == list(range(22))
 
 
 def test_damage_is_stored_too(spark: SparkSession) -> None:

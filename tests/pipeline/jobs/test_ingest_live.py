@@ -10,7 +10,11 @@ from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+import pytest
+from pyspark.errors import StreamingQueryException
+
 from quorate.controller.topics.messages import NewTopic
+from quorate.pipeline.jobs.ingest import start_ingest
 from quorate.records.ids import NodeId
 from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.source.logs import rows
@@ -133,6 +137,30 @@ async def test_each_committed_record_comes_exactly_once(
     assert {"LeaderChangeMessage", "VotersRecord", "TopicRecord"} <= kinds
     for day, kind, _ in expected.values():
         assert (ingest.output / f"day={day}" / f"record_type={kind}").is_dir()
+
+
+async def test_the_log_of_another_quorum_does_not_follow(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """As after the first one was installed again, with the same addresses."""
+    output = tmp_path / "output"
+
+    def ingest(servers: str) -> int:
+        log = spark.readStream.format("kraft").option("bootstrap.servers", servers).load()
+        start_ingest(log, str(output), None, every_s=None).awaitTermination()
+        return int(spark.read.parquet(str(output)).count())
+
+    async with Quorum(tmp_path / "first", STEADY, controllers=1) as first:
+        count = await asyncio.to_thread(ingest, first.bootstrap_servers)
+        assert await asyncio.to_thread(ingest, first.bootstrap_servers) >= count > 0
+        count = await asyncio.to_thread(ingest, first.bootstrap_servers)
+    async with Quorum(tmp_path / "second", STEADY, controllers=1) as second:
+        await second.register_brokers()
+        await second.create(NewTopic("another", 50, 3))
+        words = f"of cluster {first.plan.cluster_id}, and this is that of {second.plan.cluster_id}"
+        with pytest.raises(StreamingQueryException, match=words):
+            await asyncio.to_thread(ingest, second.bootstrap_servers)
+    assert spark.read.parquet(str(output)).count() == count
 
 
 async def identity_of_a_follower(quorum: Quorum) -> tuple[str, ...]:

@@ -7,17 +7,26 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.source import live
-from quorate.pipeline.source.batch_reader import KraftReader
-from quorate.pipeline.source.live import LiveLog, QuorumError, snapshot_of
+from quorate.pipeline.source.batch_reader import KraftReader, LivePartition
+from quorate.pipeline.source.live import LiveLog, QuorumError, live_log, snapshot_of
+from quorate.pipeline.source.live_plan import log_ranges, of_cluster
 from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.stream_reader import (
+    DataLossError,
+    KraftStreamReader,
+    OtherClusterError,
+)
+from quorate.records.ids import ClusterId
 from tests.integration.disks import log_start
-from tests.integration.quorum import SMALL_LOG, Quorum
+from tests.integration.quorum import SMALL_LOG, STEADY, Quorum
 from tests.pipeline.source.logs import rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -48,6 +57,10 @@ async def test_a_live_quorum_gives_what_its_disk_has(tmp_path: Path) -> None:
         found = await asyncio.to_thread(read, quorum.bootstrap_servers, **limits)
         on_disk = rows(node.metadata_dir, **limits)
         assert same(found) == same(on_disk)
+        epochs = await asyncio.to_thread(
+            epochs_before, quorum.bootstrap_servers, range(high_watermark + 1)
+        )
+        assert epochs == [None, *(row["leader_epoch"] for row in on_disk)]
         some = await asyncio.to_thread(
             read, quorum.bootstrap_servers, startingOffsets="4", endingOffsets="7"
         )
@@ -91,6 +104,64 @@ async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> 
         ):
             with pytest.raises(OptionError, match=f"^{option}: {place} is gone, the quorum's log"):
                 await asyncio.to_thread(read, quorum.bootstrap_servers, **{option: place})
+        assert await asyncio.to_thread(epochs_before, quorum.bootstrap_servers, [1, end]) == [
+            None,
+            first["leader_epoch"],
+        ]
+
+
+def epochs_before(servers: str, offsets: Iterable[int]) -> list[int | None]:
+    with live_log(parse_options({"bootstrap.servers": servers})) as log:
+        return [log.epoch_before(offset) for offset in offsets]
+
+
+def polled(servers: str, start: dict[str, Any] | None) -> dict[str, Any]:
+    """Where a query's next batch ends, after a restart of the query."""
+    reader = KraftStreamReader(parse_options({"bootstrap.servers": servers}))
+    try:
+        begin = reader.initialOffset() if start is None else start
+        end = reader.latestOffset(begin, ReadAllAvailable())
+        reader.partitions(begin, end)
+        return end
+    finally:
+        reader.stop()
+
+
+async def test_a_stream_goes_on_over_a_change_of_the_leader(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "q", STEADY) as quorum:
+        servers, cluster = quorum.bootstrap_servers, quorum.plan.cluster_id
+        await quorum.register_brokers()
+        first = await asyncio.to_thread(polled, servers, None)
+        epoch = (await quorum.leader()).leader.epoch
+        facts = {"epoch": epoch, "cluster": cluster, "log_start": 0}
+        assert first == {"offset": first["offset"], **facts}
+        await quorum.kill(await quorum.leader_id())
+        await quorum.leader(above_epoch=epoch)
+        await quorum.create(NewTopic("a", 3, 2))
+        second = await asyncio.to_thread(polled, servers, first)
+        assert second["offset"] > first["offset"]
+        assert second["epoch"] > epoch
+        with pytest.raises(DataLossError, match=rf"epoch 0 .* is of epoch {epoch} by now"):
+            await asyncio.to_thread(polled, servers, first | {"epoch": 0})
+
+
+async def test_another_quorum_is_refused(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "a", controllers=1) as quorum:
+        place = await asyncio.to_thread(polled, quorum.bootstrap_servers, None)
+    async with Quorum(tmp_path / "b", controllers=1) as other:
+        found = other.plan.cluster_id
+        with pytest.raises(OtherClusterError, match=f"{place['cluster']}, .* that of {found}"):
+            await asyncio.to_thread(polled, other.bootstrap_servers, place)
+        old = await asyncio.to_thread(polled, other.bootstrap_servers, {"offset": 0})
+        assert old["cluster"] == found
+
+        def read_planned() -> None:
+            options = parse_options({"bootstrap.servers": other.bootstrap_servers})
+            ranges = of_cluster(ClusterId(place["cluster"]), log_ranges(0, 1))
+            list(KraftReader(options).read(LivePartition(ranges[0])))
+
+        with pytest.raises(QuorumError, match=f"cluster {place['cluster']} was to be .* {found}"):
+            await asyncio.to_thread(read_planned)
 
 
 def test_servers_that_are_none_and_files_that_are_none_are_refused(tmp_path: Path) -> None:

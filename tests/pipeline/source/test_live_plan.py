@@ -8,11 +8,12 @@ from quorate.pipeline.source.live_plan import (
     LiveRange,
     beginning,
     log_ranges,
+    of_cluster,
     range_split,
     snapshot_range,
 )
 from quorate.pipeline.source.options import parse_options
-from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.ids import ClusterId, Epoch, Offset, OffsetAndEpoch
 
 SNAPSHOT = OffsetAndEpoch(epoch=Epoch(3), offset=Offset(516))
 
@@ -43,3 +44,11 @@ def test_a_snapshot_stands_at_its_last_offset_under_its_name() -> None:
     )
     log = range_split(LiveRange(4, 9))
     assert (log.snapshot_offset, log.path, log.low, log.high) == (None, "", 4, 9)
+
+
+def test_parts_are_of_one_cluster() -> None:
+    parts = of_cluster(ClusterId("c"), [snapshot_range(SNAPSHOT), LiveRange(516, 520)])
+    assert parts == [
+        LiveRange(515, 516, SNAPSHOT, ClusterId("c")),
+        LiveRange(516, 520, None, ClusterId("c")),
+    ]

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from quorate.pipeline.source.directories import Directory, find_directories
 from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.stream_offset import CheckpointError
 from quorate.pipeline.source.stream_reader import (
     DataLossError,
     KraftStreamReader,
@@ -38,9 +39,10 @@ def read(
     return sorted(found, key=lambda row: (row["offset"] is None, row["offset"]))
 
 
-def at(offset: int, **more: str) -> dict[str, Any]:
+def at(offset: int, epoch: int = 2, log_start: int = 0, **more: str) -> dict[str, Any]:
     """An offset of a stream over a log of the tests."""
-    return {"offset": offset, "cluster": "c", **more}
+    facts = {"epoch": epoch, "cluster": "c", "log_start": log_start}
+    return {"offset": offset, **facts, **more}
 
 
 def test_batches_follow_each_other_without_a_gap(tmp_path: Path) -> None:
@@ -64,14 +66,18 @@ def test_a_checkpoint_does_not_go_on_with_the_log_of_another_cluster(tmp_path: P
     other.write([topic(number) for number in range(40)])
     start = reader_of(log).initialOffset()
     end = reader_of(log).latestOffset(start, ReadAllAvailable())
-    assert end == {"offset": 21, "cluster": "c"}
+    assert end == at(21)
     with pytest.raises(OtherClusterError, match=r"of cluster c, and this is that of d: give"):
         reader_of(other, failOnDataLoss="false").latestOffset(end, ReadAllAvailable())
     with pytest.raises(OtherClusterError, match="new checkpoint"):
         reader_of(other).partitions(start, end)
     (other.root / "meta.properties").unlink()
-    assert reader_of(other).latestOffset(end, ReadAllAvailable()) == {"offset": 40}
-    assert reader_of(log).latestOffset({"offset": 21}, ReadAllAvailable()) == {"offset": 21}
+    # No file says whose log it is. Its epochs part from those of the first all the same.
+    with pytest.raises(DataLossError, match=r"was of epoch 2 .* is of epoch 1 by now"):
+        reader_of(other).latestOffset(end, ReadAllAvailable())
+    old = {"offset": 21, "cluster": "c"}
+    found = reader_of(other).latestOffset(old, ReadAllAvailable())
+    assert found == {"offset": 40, "epoch": 1, "log_start": 0}
 
 
 def test_the_directories_are_looked_at_once_for_each_question(
@@ -142,17 +148,19 @@ def log_without_its_first_records(path: Path) -> LogWriter:
 
 def test_deleted_records_end_the_stream_with_a_sentence(tmp_path: Path) -> None:
     reader = reader_of(log_without_its_first_records(tmp_path / "c"))
-    with pytest.raises(DataLossError, match=r"offsets 7 to 51 are gone.*failOnDataLoss"):
+    with pytest.raises(DataLossError, match=r"offsets 7 to 51 are gone.*by now; set failOnDataL"):
         reader.latestOffset({"offset": 7}, ReadAllAvailable())
+    with pytest.raises(DataLossError, match=r"begins at 52 by now, and began at 3 before; set"):
+        reader.latestOffset(at(7, log_start=3), ReadAllAvailable())
 
 
 def test_or_it_goes_on_from_the_snapshot(tmp_path: Path) -> None:
     reader = reader_of(log_without_its_first_records(tmp_path / "c"), failOnDataLoss="false")
     end = reader.latestOffset({"offset": 7}, ReadMaxRows(3))
-    assert end == at(55, through="52-3")
+    assert end == at(55, 3, 52, through="52-3")
     assert offsets(read(reader, {"offset": 7}, end)) == [51] * 4 + [52, 53, 54]
     following = reader.latestOffset(end, ReadAllAvailable())
-    assert following == at(60)
+    assert following == at(60, 3, 52)
     assert offsets(read(reader, end, following)) == [55, 56, 57, 58, 59]
 
 
@@ -162,6 +170,99 @@ def test_a_log_that_became_shorter_ends_the_stream(tmp_path: Path) -> None:
         reader_of(log).latestOffset({"offset": 30}, ReadAllAvailable())
     patient = reader_of(log, failOnDataLoss="false")
     assert patient.latestOffset({"offset": 30}, ReadAllAvailable()) == {"offset": 30}
+
+
+def test_a_run_over_what_is_there_now_notices_it_too(tmp_path: Path) -> None:
+    reader = reader_of(small_log(tmp_path / "c"))
+    reader.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLossError, match=r"the log ends at 21.*read up to 30"):
+        reader.latestOffset({"offset": 30}, ReadAllAvailable())
+
+
+def voter(path: Path, *, node_id: int, is_cut_off: bool = False) -> LogWriter:
+    """Offsets 0 to 9 of epoch 1, then 10 to 14 of epoch 2; or to 11 of epoch 1, uncommitted."""
+    log = LogWriter(path, node_id=node_id)
+    log.lead(1)
+    log.write([partition(number) for number in range(9)])
+    if is_cut_off:
+        log.write([topic(7), topic(8)])
+    else:
+        log.lead(2)
+        log.write([topic(number) for number in range(4)])
+    return log
+
+
+def rewritten(path: Path) -> tuple[LogWriter, dict[str, Any]]:
+    """A voter's log, and the place of a stream that had read an end which is no longer there."""
+    before = voter(path / "before", node_id=2, is_cut_off=True)
+    reader = reader_of(before)
+    place = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert place == at(12, 1)
+    return voter(path / "after", node_id=2), place
+
+
+def test_an_end_that_was_truncated_and_written_again_ends_the_stream(tmp_path: Path) -> None:
+    log, place = rewritten(tmp_path)
+    words = r"below offset 12 was of epoch 1 for the stream, and is of epoch 2 by now.*new checkpo"
+    with pytest.raises(DataLossError, match=words):
+        reader_of(log).latestOffset(place, ReadAllAvailable())
+    # The batch was planned, and is run again after a restart.
+    with pytest.raises(DataLossError, match=words):
+        reader_of(log).partitions(at(10, 1), place)
+
+
+def test_or_it_goes_on_from_its_offset(tmp_path: Path) -> None:
+    log, place = rewritten(tmp_path)
+    patient = reader_of(log, failOnDataLoss="false")
+    end = patient.latestOffset(place, ReadAllAvailable())
+    assert end == at(15)
+    assert offsets(read(patient, place, end)) == [12, 13, 14]
+    assert reader_of(log).latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_a_reader_that_goes_on_notices_it_as_well(tmp_path: Path) -> None:
+    """It remembers where in the file it was."""
+    log = voter(tmp_path / "c", node_id=2, is_cut_off=True)
+    reader = reader_of(log)
+    place = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.latestOffset(place, ReadAllAvailable()) == place
+    log.file.write_bytes(voter(tmp_path / "after", node_id=2).file.read_bytes())
+    with pytest.raises(DataLossError, match="is of epoch 2 by now"):
+        reader.latestOffset(place, ReadAllAvailable())
+
+
+def test_several_directories_are_held_against_the_offset_of_one(tmp_path: Path) -> None:
+    _, place = rewritten(tmp_path)
+    voters = [tmp_path / "after", voter(tmp_path / "one", node_id=1).root]
+    paths = ",".join(map(str, voters))
+    with pytest.raises(DataLossError, match="is of epoch 2 by now"):
+        KraftStreamReader(parse_options({"path": paths})).latestOffset(place, ReadAllAvailable())
+
+
+def test_the_log_of_another_voter_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
+    reader = reader_of(voter(tmp_path / "one", node_id=1))
+    place = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert place == at(15)
+    other = voter(tmp_path / "two", node_id=2)
+    assert reader_of(other).latestOffset(place, ReadAllAvailable()) == place
+    other.lead(3)
+    assert reader_of(other).latestOffset(place, ReadAllAvailable()) == at(16, 3)
+
+
+def test_checkpoints_of_releases_before_are_taken(tmp_path: Path) -> None:
+    log, _ = rewritten(tmp_path)
+    old = {"offset": 12, "cluster": "c"}
+    end = reader_of(log).latestOffset(old, ReadAllAvailable())
+    assert end == at(15)
+    assert offsets(read(reader_of(log), old, {"offset": 15})) == [12, 13, 14]
+
+
+def test_a_checkpoint_of_a_later_release_is_not(tmp_path: Path) -> None:
+    reader = reader_of(small_log(tmp_path / "c"))
+    with pytest.raises(CheckpointError, match="directory, which this release cannot read"):
+        reader.latestOffset(at(21, directory="x"), ReadAllAvailable())
+    with pytest.raises(CheckpointError):
+        reader.partitions(at(4, 1), at(21, directory="x"))
 
 
 def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def _live_rows(
     from quorate.pipeline.source.live_plan import range_split
 
     with live_log(options) as log:
+        log.check_cluster(wanted.cluster_id)
         if wanted.snapshot_id is not None:
             found = log.snapshot_batches(wanted.snapshot_id)
         else:

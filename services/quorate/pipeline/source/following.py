@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from quorate.pipeline.source.committed import committed_log
 from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.epochs import RecordEpochs
 from quorate.pipeline.source.live import LiveLog, snapshot_of
-from quorate.pipeline.source.live_plan import LiveRange, beginning, log_ranges, snapshot_range
+from quorate.pipeline.source.live_plan import (
+    LiveRange,
+    beginning,
+    log_ranges,
+    of_cluster,
+    snapshot_range,
+)
 from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
 from quorate.pipeline.source.planning import (
     log_splits,
@@ -21,15 +28,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.live import LogEnds
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
+    from quorate.records.ids import ClusterId, Epoch
 
 
 class FollowedLog(Protocol):
     """What a stream asks of a log; snapshots are named as `516-1`, end offset and epoch."""
 
-    def cluster_id(self) -> str | None:
+    def cluster_id(self) -> ClusterId | None:
         """Whose log it is, where that is known, as it was when the log was last looked at."""
+        ...
+
+    def log_start(self) -> int:
+        """The first offset that is there, as it was when the log was last looked at."""
+        ...
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        """The epoch of the last record below `offset`, where that is known."""
         ...
 
     def beginning(self) -> tuple[str | None, int]:
@@ -59,11 +76,16 @@ class DirectoryLog:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._seen: Directory | None = None
+        self._epochs = RecordEpochs()
 
-    def cluster_id(self) -> str | None:
-        # A look reads the ends of all directories, which is too much for what changes so rarely.
-        seen = self._seen or self._look()[0]
-        return seen.cluster_id
+    def cluster_id(self) -> ClusterId | None:
+        return self._last_seen().cluster_id
+
+    def log_start(self) -> int:
+        return log_start(self._last_seen())[1]
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        return self._epochs.before(self._last_seen(), offset)
 
     def beginning(self) -> tuple[str | None, int]:
         directory, end = self._look()
@@ -106,6 +128,10 @@ class DirectoryLog:
     def close(self) -> None:
         """Nothing is kept open."""
 
+    def _last_seen(self) -> Directory:
+        # A look reads the ends of all directories, which is too much for each of a batch's facts.
+        return self._seen or self._look()[0]
+
     def _look(self) -> tuple[Directory, int]:
         directories = find_directories(self._options.paths)
         if len(directories) == 1 or not self._options.is_committed_only:
@@ -126,13 +152,19 @@ class QuorumLog:
             )
         self._options = options
         self._live = LiveLog(options)
+        self._seen: LogEnds | None = None
 
-    def cluster_id(self) -> str | None:
-        """A live quorum does not tell those that read from it."""
-        return None
+    def cluster_id(self) -> ClusterId:
+        return self._live.cluster_id()
+
+    def log_start(self) -> int:
+        return (self._seen or self._look()).start
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        return self._live.epoch_before(offset)
 
     def beginning(self) -> tuple[str | None, int]:
-        ends = self._live.ends()
+        ends = self._look()
         match self._options.start:
             case AtOffset(offset=offset):
                 return None, offset
@@ -145,11 +177,11 @@ class QuorumLog:
                 return f"{snapshot_id.offset}-{snapshot_id.epoch}", offset
 
     def ends(self) -> tuple[int, int]:
-        ends = self._live.ends()
+        ends = self._look()
         return ends.start, ends.end
 
     def snapshot_for_lost(self) -> tuple[str | None, int]:
-        snapshot_id = self._live.ends().snapshot_id
+        snapshot_id = self._look().snapshot_id
         if snapshot_id is None:
             return None, 0
         return f"{snapshot_id.offset}-{snapshot_id.epoch}", snapshot_id.offset
@@ -158,10 +190,14 @@ class QuorumLog:
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         ranges = [] if snapshot is None else [snapshot_range(snapshot_of(snapshot))]
-        return (), [*ranges, *log_ranges(low, high)]
+        return (), of_cluster(self.cluster_id(), [*ranges, *log_ranges(low, high)])
 
     def close(self) -> None:
         self._live.close()
+
+    def _look(self) -> LogEnds:
+        self._seen = self._live.ends()
+        return self._seen
 
 
 def _named(found: tuple[SnapshotFile | None, int]) -> tuple[str | None, int]:

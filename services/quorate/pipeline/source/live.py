@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from quorate.pipeline.source.options import Options
+    from quorate.records.ids import ClusterId
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
@@ -73,6 +74,29 @@ class LiveLog:
         fetched = self._fetch(0, max_bytes=1)
         start = fetched.log_start if fetched.snapshot_id is not None else 0
         return LogEnds(start, fetched.high_watermark, fetched.snapshot_id)
+
+    def cluster_id(self) -> ClusterId:
+        """The id that the leader gave when it was first asked. Raises QuorumError."""
+        return self._run(self._reader.cluster_id)
+
+    def check_cluster(self, cluster_id: ClusterId | None) -> None:
+        """Raises QuorumError if the log is another cluster's than the one that is expected."""
+        found = self.cluster_id()
+        if cluster_id is not None and found != cluster_id:
+            raise QuorumError(
+                f"bootstrap.servers: the log of cluster {cluster_id} was to be read, and the "
+                f"quorum there is of {found} by now"
+            )
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        """The epoch of the last record below `offset`; None if the log has none to tell it by."""
+        if offset == 0:
+            return None
+        fetched = self._fetch(offset - 1, max_bytes=1)
+        snapshot_id = fetched.snapshot_id
+        if snapshot_id is not None:
+            return snapshot_id.epoch if snapshot_id.offset == offset else None
+        return Epoch(read_header(fetched.data).epoch) if fetched.data else None
 
     def batches(self, start: int, end: int) -> Iterator[FileBatch]:
         """Committed batches that hold offsets from `start` up to `end`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.pipeline.source.live import LogEnds, live_log
@@ -19,9 +20,11 @@ from quorate.records.value import value
 from quorate.storage.layout import checkpoint_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quorate.pipeline.source.live import LiveLog
     from quorate.pipeline.source.options import Options
-    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.ids import ClusterId, OffsetAndEpoch
 
     Place: TypeAlias = str | AtOffset | AtTime | SnapshotAt
 
@@ -31,11 +34,15 @@ RANGE_OFFSETS: Final = 500_000
 
 @value
 class LiveRange:
-    """Records from `low` up to, not including, `high`; or a whole snapshot, at its last offset."""
+    """Records from `low` up to, not including, `high`; or a whole snapshot, at its last offset.
+
+    `cluster_id` is whose they are: by the time of reading another quorum may have the addresses.
+    """
 
     low: int
     high: int
     snapshot_id: OffsetAndEpoch | None = None
+    cluster_id: ClusterId | None = None
 
 
 def plan_live(options: Options) -> list[LiveRange]:
@@ -58,8 +65,9 @@ def plan_live(options: Options) -> list[LiveRange]:
             snapshot_id, low = None, _place(log, options.start, ends, ends.start)
             if low < ends.start:
                 raise gone_error(START, low, "the quorum's log", ends.start)
+        cluster_id = log.cluster_id()
     ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
-    return [*ranges, *log_ranges(low, high)]
+    return of_cluster(cluster_id, [*ranges, *log_ranges(low, high)])
 
 
 def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, int]:
@@ -83,6 +91,11 @@ def log_ranges(low: int, high: int) -> list[LiveRange]:
 def snapshot_range(snapshot_id: OffsetAndEpoch) -> LiveRange:
     """A whole snapshot."""
     return LiveRange(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id)
+
+
+def of_cluster(cluster_id: ClusterId, ranges: Iterable[LiveRange]) -> list[LiveRange]:
+    """These parts of that cluster's log, and of no other."""
+    return [replace(each, cluster_id=cluster_id) for each in ranges]
 
 
 def range_split(wanted: LiveRange) -> Split:

@@ -1,9 +1,7 @@
 """Follows a log as it grows: `spark.readStream`.
 
-An offset of the stream is a JSON object. `offset` is the next record of the log; `snapshot` names a
-snapshot that has to be given before it, `through` one that stands for records which were deleted
-before they were read, and `cluster` whose log it is, as far as that is known. All are in the
-checkpoint, so a batch that is run again after a restart is the same batch.
+Its offsets are in the checkpoint, so a batch that is run again after a restart is the same batch.
+Each is held against the log before anything is read behind it.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from quorate.pipeline.source.batch_reader import LivePartition, SplitPartition, 
 from quorate.pipeline.source.following import DirectoryLog, QuorumLog
 from quorate.pipeline.source.options import OptionError, SnapshotAt
 from quorate.pipeline.source.splits import packed
+from quorate.pipeline.source.stream_offset import StreamOffset, read_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,11 +31,14 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.following import FollowedLog
     from quorate.pipeline.source.options import Options
 
-    StreamOffset: TypeAlias = dict[str, Any]
+    Json: TypeAlias = dict[str, Any]
 
 
 class DataLossError(RuntimeError):
-    """Records that the stream has not read are gone from the log (`failOnDataLoss`)."""
+    """The log lost records that the stream has not read, or has others than it read.
+
+    `failOnDataLoss` says whether that ends the stream.
+    """
 
 
 class OtherClusterError(RuntimeError):
@@ -60,63 +62,83 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- planning, in a process beside the driver -------------------------------------------------
 
-    def initialOffset(self) -> StreamOffset:
+    def initialOffset(self) -> Json:
         """Where a query without a checkpoint begins."""
         snapshot, offset = self.log.beginning()
-        place: StreamOffset = {"offset": offset}
-        return self._of_cluster(place if snapshot is None else place | {"snapshot": snapshot})
+        return self._place(offset, snapshot=snapshot)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What `maxOffsetsPerTrigger` says."""
         limit = self.options.offsets_per_trigger_max
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
-    def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:
-        """Up to where the next batch goes. Raises DataLossError and OtherClusterError."""
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Up to where the next batch goes.
+
+        Raises CheckpointError, OtherClusterError and DataLossError.
+        """
+        place = read_offset(start)
         first, end = self.log.ends()
-        self._check_cluster(start)
-        if self._target is not None:
-            end = min(end, self._target)
-        offset = int(start["offset"])
+        self._check(place)
+        offset = place.offset
         through: str | None = None
         if offset < first:
-            through, offset = self._past_loss(offset, first)
-        elif end < offset and self._target is None and self.options.fails_on_data_loss:
+            through, offset = self._past_loss(place, first)
+        elif end < offset and self.options.fails_on_data_loss:
             raise DataLossError(
                 f"the log ends at {end}, and the stream has read up to {offset}: this is another "
                 "log, or one that lost records; give the query a new checkpoint, or set "
                 "failOnDataLoss to false to wait until the log is that long again"
             )
+        if self._target is not None:
+            end = min(end, self._target)
         if isinstance(limit, ReadMaxRows):
             end = min(end, offset + int(limit.max_rows))
         if through is not None:
-            return self._of_cluster({"offset": max(offset, end), "through": through})
+            return self._place(max(offset, end), through=through)
         if end <= offset:
-            return self._of_cluster({"offset": offset}) if "snapshot" in start else start
-        return self._of_cluster({"offset": end})
+            return start if place.snapshot is None else self._place(offset)
+        return self._place(end)
 
-    def _of_cluster(self, place: StreamOffset) -> StreamOffset:
-        cluster_id = self.log.cluster_id()
-        return place if cluster_id is None else place | {"cluster": cluster_id}
+    def _place(
+        self, offset: int, *, snapshot: str | None = None, through: str | None = None
+    ) -> Json:
+        log = self.log
+        epoch, cluster_id = log.epoch_before(offset), log.cluster_id()
+        place = StreamOffset(offset, epoch, cluster_id, log.log_start(), snapshot, through)
+        return place.to_json()
 
-    def _check_cluster(self, place: StreamOffset) -> None:
-        was, is_now = place.get("cluster"), self.log.cluster_id()
+    def _check(self, place: StreamOffset) -> None:
+        """Raises where what lies below a place is not what the stream has read."""
+        was, is_now = place.cluster, self.log.cluster_id()
         if was is not None and is_now is not None and was != is_now:
             raise OtherClusterError(
                 f"the stream has read the log of cluster {was}, and this is that of {is_now}: give "
                 "the query a new checkpoint and another output"
             )
-
-    def _past_loss(self, offset: int, first: int) -> tuple[str | None, int]:
-        if self.options.fails_on_data_loss:
+        if place.epoch is None or not self.options.fails_on_data_loss:
+            return
+        epoch = self.log.epoch_before(place.offset)
+        if epoch is not None and epoch != place.epoch:
             raise DataLossError(
-                f"offsets {offset} to {first - 1} are gone: the log begins at {first} by now; set "
-                "failOnDataLoss to false to go on from the snapshot that stands for them, or give "
-                "the query a new checkpoint"
+                f"the record below offset {place.offset} was of epoch {place.epoch} for the stream,"
+                f" and is of epoch {epoch} by now: the end of this log was truncated and written "
+                "again, so the stream has read records that are not in it; give the query a new "
+                "checkpoint and another output, or set failOnDataLoss to false to go on from that "
+                "offset"
+            )
+
+    def _past_loss(self, place: StreamOffset, first: int) -> tuple[str | None, int]:
+        if self.options.fails_on_data_loss:
+            began = "" if place.log_start is None else f", and began at {place.log_start} before"
+            raise DataLossError(
+                f"offsets {place.offset} to {first - 1} are gone: the log begins at {first} by now"
+                f"{began}; set failOnDataLoss to false to go on from the snapshot that stands for "
+                "them, or give the query a new checkpoint"
             )
         return self.log.snapshot_for_lost()
 
-    def reportLatestOffset(self) -> StreamOffset | None:
+    def reportLatestOffset(self) -> Json | None:
         """The log's end, for the progress of the query."""
         return {"offset": self.log.ends()[1]}
 
@@ -124,14 +146,16 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What is there now is the end of this run."""
         self._target = self.log.ends()[1]
 
-    def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
-        """The tasks of one batch. Raises OtherClusterError."""
-        self._check_cluster(end)
-        low, high = int(start["offset"]), int(end["offset"])
-        snapshot = end.get("through") or (start.get("snapshot") if start != end else None)
-        if "through" in end:
-            low = int(str(end["through"]).partition("-")[0])
-        splits, ranges = self.log.parts(snapshot, low, high)
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """The tasks of one batch. Raises what `latestOffset` does."""
+        begin, behind = read_offset(start), read_offset(end)
+        # A batch that is run again may meet another log than the one that it was planned for.
+        self._check(behind)
+        low = begin.offset
+        snapshot = behind.through or (begin.snapshot if start != end else None)
+        if behind.through is not None:
+            low = int(behind.through.partition("-")[0])
+        splits, ranges = self.log.parts(snapshot, low, behind.offset)
         packs = packed(splits, self.options.split_bytes)
         return [*map(SplitPartition, packs), *map(LivePartition, ranges)]
 
