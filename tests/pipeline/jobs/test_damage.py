@@ -13,7 +13,7 @@ from quorate.pipeline.jobs import compare, health, running
 from quorate.pipeline.jobs.registry import JOBS
 from tests.pipeline.every_job import words_of
 from tests.pipeline.log_frames import SMALL_FRAMES
-from tests.pipeline.source.logs import LogWriter, small_log, topic
+from tests.pipeline.source.logs import LogWriter, flip, small_log, topic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # One whose answer is tables, as nearly all, and the two that go ways of their own.
 SHAPES = ("elections", "report", "ingest")
+# Of `small_log` and four elections behind it: the first offset of each epoch.
+EPOCHS_OF_LOG = {1: 0, 2: 10, 3: 21, 4: 22, 5: 23, 6: 24}
 
 
 @pytest.fixture
@@ -175,4 +177,77 @@ def test_a_whole_log_and_a_damaged_one_that_nobody_asked_about_are_not_spoken_of
     words = ["elections", "--path"]
     assert main([*words, str(whole.root)]) == 0
     assert main([*words, str(damaged[0].root), "--starting-offsets", "10"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def lake_of(spark: SparkSession, output: Path) -> tuple[list[int], list[str]]:
+    """The offsets of the records in a lake, and what its rows about damage say."""
+    stored = spark.read.parquet(str(output)).collect()
+    of_records = sorted(row.offset for row in stored if row.record_type != "damaged")
+    return of_records, [row.payload for row in stored if row.record_type == "damaged"]
+
+
+@pytest.mark.parametrize("byte", [11, 16])
+def test_a_lake_and_jobs_over_two_logs_go_on_behind_a_damaged_header(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    byte: int,
+) -> None:
+    """The length or the magic is wrong of offset 11 of the last segment."""
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    logs = [small_log(tmp_path / f"log{node}", node_id=node) for node in (1, 2)]
+    for log in logs:
+        for number in range(4):
+            log.lead(3 + number)
+        text = "\n".join(f"{epoch} {start}" for epoch, start in EPOCHS_OF_LOG.items())
+        (log.directory / "leader-epoch-checkpoint").write_text(f"0\n{len(EPOCHS_OF_LOG)}\n{text}\n")
+    file, position, _ = next(each for each in logs[0].positions if each[2] == 11)
+    flip(file, position + byte)
+    output = tmp_path / "lake"
+    for _ in range(2):
+        assert main(["ingest", "--path", str(logs[0].root), "--output", str(output)]) == 0
+    stored, damages = lake_of(spark, output)
+    assert stored == [*range(11), *range(21, 25)]
+    assert ["offsets 11 to 20 are lost" in damage for damage in damages] == [True]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("quorate pipeline ingest: 1 damaged place is in the output ")
+    paths = [word for log in logs for word in ("--path", str(log.root))]
+    assert main(["elections", *paths, "--format", "csv", "--columns", "epoch"]) == 0
+    said = capsys.readouterr()
+    assert said.out.split() == ["epoch", *map(str, EPOCHS_OF_LOG)]
+    assert ": 1 damaged place is left out of the answer" in said.err
+
+
+def test_a_lake_waits_for_a_segment_that_is_away(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """A hole between two segments, and one that cannot be opened: a directory in its place."""
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log = small_log(tmp_path / "log")
+    log.roll()
+    log.lead(3)
+    file, away = log.directory / f"{10:020}.log", tmp_path / "away"
+    words = ["ingest", "--path", str(log.root), "--output"]
+    file.rename(away)
+    assert main([*words, str(tmp_path / "lake")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "offsets 10 to 20 are missing behind, and there is no 00000000000000000010.log" in line
+    assert line.endswith("or say --go-on-after-loss yes to go on without these records")
+    file.mkdir()
+    assert main([*words, str(tmp_path / "lake")]) == 1
+    assert f"ingest: {file}: byte 0: cannot be opened: " in capsys.readouterr().err
+    file.rmdir()
+    patient = tmp_path / "patient"
+    assert main([*words, str(patient), "--go-on-after-loss", "yes"]) == 0
+    assert lake_of(spark, patient)[0] == [*range(10), 21]
+    assert "offsets 10 to 20 are missing" in lake_of(spark, patient)[1][0]
+    away.rename(file)
+    capsys.readouterr()
+    assert main([*words, str(tmp_path / "lake")]) == 0
+    assert lake_of(spark, tmp_path / "lake") == (list(range(22)), [])
     assert capsys.readouterr().err == ""

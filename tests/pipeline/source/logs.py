@@ -142,6 +142,13 @@ def small_log(path: Path, *, node_id: int = 1) -> LogWriter:
     return log
 
 
+def flip(file: Path, position: int, bit: int = 0) -> None:
+    """Turn over one bit of the byte at `position`."""
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1 << bit
+    file.write_bytes(data)
+
+
 def rows(path: Path | str, **options: str) -> list[dict[str, Any]]:
     """What a reader of these options gives, in the order of offsets where there are any."""
     parsed = parse_options({"path": str(path), **options})

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.pipeline.source.committed import committed_end
 from quorate.pipeline.source.directories import find_directory
-from tests.pipeline.source.logs import LogWriter, partition
+from tests.pipeline.source.logs import LogWriter, flip, partition
 
 if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 def voter(path: Path, epochs: dict[int, int], end: int) -> Directory:
     """A log with these epochs, by their first offsets, up to `end`."""
+    return find_directory(str(written(path, epochs, end).root))
+
+
+def written(path: Path, epochs: dict[int, int], end: int) -> LogWriter:
     log = LogWriter(path)
     while log.offset < end:
         if log.offset in epochs:
@@ -26,7 +30,7 @@ def voter(path: Path, epochs: dict[int, int], end: int) -> Directory:
     lines = [f"{epoch} {start}" for start, epoch in epochs.items() if start < end]
     text = "\n".join(["0", str(len(lines)), *lines, ""])
     (log.directory / "leader-epoch-checkpoint").write_text(text)
-    return find_directory(str(path))
+    return log
 
 
 def test_what_one_of_three_holds_is_not_committed(tmp_path: Path) -> None:
@@ -42,6 +46,15 @@ def test_logs_that_parted_agree_up_to_there(tmp_path: Path) -> None:
     ]
     assert committed_end(logs) == 7
     assert committed_end([logs[0], logs[1]]) == 5
+
+
+@pytest.mark.parametrize("at", [8, 16])
+def test_a_log_with_damage_counts_up_to_its_last_batch(tmp_path: Path, at: int) -> None:
+    """Its length or its magic is wrong in the batch of offset 4."""
+    damaged = written(tmp_path / "a", {0: 1}, 9)
+    flip(damaged.file, damaged.positions[4][1] + at)
+    logs = [find_directory(str(damaged.root)), voter(tmp_path / "b", {0: 1}, 9)]
+    assert committed_end(logs) == 9
 
 
 def test_four_need_three(tmp_path: Path) -> None:
@@ -61,3 +74,4 @@ def test_a_log_whose_epochs_cannot_be_read_counts_by_its_offsets(
     assert committed_end(logs) == 7
     told = [(damage.file, damage.error.partition(",")[0]) for damage in logs[0].damages]
     assert told == [(str(checkpoint), "the log's epochs cannot be read")] * is_there
+    assert all(damage.is_unread for damage in logs[0].damages)

@@ -70,6 +70,28 @@ def test_a_file_that_cannot_be_opened_is_damage_beside_the_others(tmp_path: Path
     assert [(damage.file, damage.offset) for damage in found.damages] == [(str(log.file), 10)]
 
 
+def test_a_file_that_is_deleted_between_the_listing_and_its_opening_was_never_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As retention deletes them; a link to nothing stays where it is."""
+    log = small_log(tmp_path / "c")
+    base = log.segment
+    lists = OsFileSystem.list_dir
+
+    def listed(fs: OsFileSystem, path: str) -> list[str]:
+        names = lists(fs, path)
+        log.file.unlink(missing_ok=True)
+        return names
+
+    monkeypatch.setattr(OsFileSystem, "list_dir", listed)
+    found = find_directory(str(log.directory))
+    assert ([segment.base_offset for segment in found.segments], found.damages) == ([0], [])
+    monkeypatch.undo()
+    log.file.symlink_to(tmp_path / "nothing")
+    (damage,) = find_directory(str(log.root)).damages
+    assert (damage.file, damage.offset, damage.is_unread) == (str(log.file), base, True)
+
+
 def test_a_file_without_permission_is_damage_with_its_offset_and_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +114,7 @@ def test_a_file_without_permission_is_damage_with_its_offset_and_the_remedy(
     assert [segment.base_offset for segment in found.segments] == [0]
     told = {damage.file: (damage.offset, damage.error) for damage in found.damages}
     denied = "Permission denied; let this user read it, or run as its owner"
+    assert all(damage.is_unread for damage in found.damages)
     assert told == {
         str(log.file): (10, f"cannot be opened: {denied}"),
         str(meta): (None, f"whose directory this is cannot be read: {denied}"),

@@ -6,7 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from quorate.records.batch import stamp
-from tests.pipeline.source.logs import LogWriter, damaged, offsets, partition, rows, small_log
+from tests.pipeline.source.logs import (
+    LogWriter,
+    damaged,
+    flip,
+    offsets,
+    partition,
+    rows,
+    small_log,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +92,19 @@ def test_a_missing_segment_is_told_where_the_log_breaks_off(tmp_path: Path) -> N
     assert offsets(found) == [*range(5), *range(9, 13)]
     (one,) = told(found)
     assert "offsets 5 to 8 are missing" in one["error"]
+    assert "there is no 00000000000000000005.log" in one["error"]
     assert one["file"].endswith(f"{1:020d}.log")
+
+
+def test_damage_below_what_is_asked_for_is_not_told_again(tmp_path: Path) -> None:
+    """A stream comes back to the same part of a file with each batch."""
+    log = long_log(tmp_path / "c")
+    file, position, first = log.positions[2]
+    assert first == 4
+    flip(file, position + 16)
+    assert len(told(rows(log.root, startingOffsets="6"))) == 1
+    assert told(rows(log.root, startingOffsets="7")) == []
+    assert told(rows(log.root, startingOffsets="0", endingOffsets="4")) == []
 
 
 def test_a_file_of_another_partition_is_told(tmp_path: Path) -> None:

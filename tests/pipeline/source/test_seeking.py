@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.seeking import log_end, offset_at
-from tests.pipeline.source.logs import START_MS, STEP_MS, LogWriter, partition, small_log, topic
+from quorate.pipeline.source.splits import boundaries
+from quorate.records.batch import HEADER_BYTES
+from tests.pipeline.source.logs import (
+    START_MS,
+    STEP_MS,
+    LogWriter,
+    flip,
+    partition,
+    small_log,
+    topic,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from quorate.pipeline.source.directories import Directory
 
 
 def test_the_end_is_behind_the_last_whole_header(tmp_path: Path) -> None:
@@ -31,3 +46,76 @@ def test_a_long_segment_is_entered_close_to_the_time(tmp_path: Path) -> None:
     for offset in (0, 100, 14_900, 29_900):
         assert offset_at(found, START_MS + offset * STEP_MS) == offset
         assert offset_at(found, START_MS + offset * STEP_MS + 1) == offset + 100
+
+
+def log_of_batches(path: Path) -> LogWriter:
+    log = LogWriter(path)
+    log.lead(1)
+    for number in range(6):
+        log.write([partition(number)] * 3)
+    return log
+
+
+def test_damage_in_front_of_a_whole_batch_is_not_the_end(tmp_path: Path) -> None:
+    """Whichever bit is flipped, also of what no CRC guards: offset, length, epoch and magic."""
+    log = log_of_batches(tmp_path / "c")
+    clean = log.file.read_bytes()
+    for at in (0, 2, -2):
+        _, position, _ = log.positions[at]
+        for bit in range(HEADER_BYTES * 8):
+            flip(log.file, position + bit // 8, bit % 8)
+            assert log_end(find_directory(str(log.root))) == 19, (at, bit)
+            log.file.write_bytes(clean)
+
+
+def test_what_does_not_check_at_the_very_end_may_be_on_its_way_to_the_disk(tmp_path: Path) -> None:
+    log = log_of_batches(tmp_path / "c")
+    whole = log.file.read_bytes()
+    _, position, first = log.positions[-1]
+    for half in (bytes(0), whole[position : position + 30], whole[position : position + 80]):
+        for rest in (b"", bytes(2_000_000)):
+            log.file.write_bytes(whole[:position] + half + rest)
+            assert log_end(find_directory(str(log.root))) == first, (half, len(rest))
+
+
+def test_a_last_batch_with_another_offset_counts_once_the_next_one_bears_it_out(
+    tmp_path: Path,
+) -> None:
+    log = log_of_batches(tmp_path / "c")
+    _, position, first = log.positions[-1]
+    flip(log.file, position + 5)
+    assert log_end(find_directory(str(log.root))) == first
+    log.write([topic(1)])
+    assert log_end(find_directory(str(log.root))) == log.offset
+
+
+def test_a_long_segment_is_not_entered_at_a_batch_whose_offset_is_flipped(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c")
+    for _ in range(200):
+        log.write([partition(0)] * 100)
+    size_bytes = log.file.stat().st_size
+    position, _ = boundaries(str(log.file), size_bytes, 1024 * 1024, first=0, last=None)[-1]
+    assert position > 0
+    flip(log.file, position + 5)
+    assert log_end(find_directory(str(log.root))) == log.offset
+
+
+def test_a_time_behind_damage_is_found(tmp_path: Path) -> None:
+    log = log_of_batches(tmp_path / "c")
+    flip(log.file, log.positions[1][1] + 16)
+    found = find_directory(str(log.root))
+    for _, _, first in log.positions[3:]:
+        assert offset_at(found, START_MS + first * STEP_MS) == first
+
+
+@pytest.mark.parametrize("ask", [log_end, lambda found: offset_at(found, START_MS)])
+def test_a_segment_that_cannot_be_read_is_noted_once(
+    tmp_path: Path, ask: Callable[[Directory], int]
+) -> None:
+    log = small_log(tmp_path / "c")
+    found = find_directory(str(log.root))
+    log.file.unlink()
+    assert ask(found) in (0, 10)
+    assert ask(found) in (0, 10)
+    told = [(damage.file, damage.offset, damage.is_unread) for damage in found.damages]
+    assert told == [(str(log.file), 10, True)]

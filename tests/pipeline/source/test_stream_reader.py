@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from quorate.pipeline.source.damage import UnreadError
 from quorate.pipeline.source.directories import Directory, find_directories
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.stream_offset import CheckpointError
@@ -16,11 +18,22 @@ from quorate.pipeline.source.stream_reader import (
     KraftStreamReader,
     OtherClusterError,
 )
-from tests.pipeline.source.logs import LogWriter, offsets, partition, small_log, topic
+from quorate.storage.files import OsFile, OsFileSystem
+from tests.pipeline.source.logs import (
+    LogWriter,
+    damaged,
+    flip,
+    offsets,
+    partition,
+    small_log,
+    topic,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from pyspark.sql.datasource import InputPartition
 
 
 def reader_of(log: LogWriter, **options: str) -> KraftStreamReader:
@@ -28,12 +41,15 @@ def reader_of(log: LogWriter, **options: str) -> KraftStreamReader:
 
 
 def read(
-    reader: KraftStreamReader, start: dict[str, Any], end: dict[str, Any]
+    reader: KraftStreamReader,
+    start: dict[str, Any],
+    end: dict[str, Any],
+    planned: Sequence[InputPartition] | None = None,
 ) -> list[dict[str, Any]]:
     """One batch, its tasks read where they would be: in another process."""
     there: KraftStreamReader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own bytes
     found: list[dict[str, Any]] = []
-    for part in pickle.loads(pickle.dumps(reader.partitions(start, end))):  # noqa: S301
+    for part in pickle.loads(pickle.dumps(planned or reader.partitions(start, end))):  # noqa: S301
         for batch in there.read(part):
             found += batch.to_pylist()
     return sorted(found, key=lambda row: (row["offset"] is None, row["offset"]))
@@ -263,6 +279,124 @@ def test_a_checkpoint_of_a_later_release_is_not(tmp_path: Path) -> None:
         reader.latestOffset(at(21, directory="x"), ReadAllAvailable())
     with pytest.raises(CheckpointError):
         reader.partitions(at(4, 1), at(21, directory="x"))
+
+
+@pytest.mark.parametrize("byte", [8, 11, 16])
+def test_a_stream_goes_on_behind_damage_and_tells_it_once(tmp_path: Path, byte: int) -> None:
+    """The length or the magic of offset 2's batch is wrong."""
+    log = LogWriter(tmp_path / "c")
+    for number in range(9):
+        log.write([partition(number)])
+    flip(log.file, log.positions[2][1] + byte)
+    reader = reader_of(log, maxOffsetsPerTrigger="2")
+    start, found = reader.initialOffset(), []
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        found += read(reader, start, end)
+        start = end
+    assert offsets(found) == [0, 1, 3, 4, 5, 6, 7, 8]
+    (row,) = damaged(found)
+    assert row["offset"] == 2
+    assert "offsets 2 to 2 are lost" in row["payload"]
+
+
+def log_in_segments(path: Path) -> LogWriter:
+    """Offsets 0 to 8, three in each segment."""
+    log = LogWriter(path)
+    for _ in range(3):
+        log.roll()
+        for number in range(3):
+            log.write([partition(number)])
+    return log
+
+
+def vanish(log: LogWriter, base: int, _patch: pytest.MonkeyPatch) -> None:
+    (log.directory / f"{base:020d}.log").unlink()
+
+
+def refuse(log: LogWriter, base: int, patch: pytest.MonkeyPatch) -> None:
+    opens = OsFileSystem.open
+
+    def opened(fs: OsFileSystem, path: str, *, create: bool = False) -> OsFile:
+        if path.endswith(f"{base:020d}.log"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opens(fs, path, create=create)
+
+    patch.setattr(OsFileSystem, "open", opened)
+
+
+def go_stale(log: LogWriter, base: int, patch: pytest.MonkeyPatch) -> None:
+    reads = OsFile.read_at
+    wanted = (log.directory / f"{base:020d}.log").read_bytes()
+
+    def read_at(file: OsFile, position: int, size: int) -> bytes:
+        found = reads(file, position, size)
+        if found and found in wanted:
+            raise OSError(errno.ESTALE, "Stale file handle", str(log.directory))
+        return found
+
+    patch.setattr(OsFile, "read_at", read_at)
+
+
+@pytest.mark.parametrize("fail", [vanish, refuse, go_stale])
+@pytest.mark.parametrize("base", [0, 3, 6])
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_what_cannot_be_read_for_a_moment_is_lost_in_no_batch(
+    tmp_path: Path,
+    fail: Callable[[LogWriter, int, pytest.MonkeyPatch], None],
+    base: int,
+    *,
+    is_planned: bool,
+) -> None:
+    """Before or behind the planning of the batch's tasks; read again, all of it is there."""
+    log = log_in_segments(tmp_path / "c")
+    file = log.directory / f"{base:020d}.log"
+    data = file.read_bytes()
+    reader = reader_of(log)
+    start, end = reader.initialOffset(), reader.latestOffset({"offset": 0}, ReadAllAvailable())
+    assert end == at(9, 1)
+    planned = reader.partitions(start, end) if is_planned else None
+    with pytest.MonkeyPatch.context() as patch:
+        fail(log, base, patch)
+        with pytest.raises(UnreadError, match=r"failOnDataLoss") as raised:
+            read(reader, start, end, planned)
+    assert str(log.directory) in str(raised.value)
+    file.write_bytes(data)
+    assert offsets(read(reader, start, end)) == list(range(9))
+
+
+@pytest.mark.parametrize("fail", [vanish, refuse, go_stale])
+def test_or_it_is_a_row_where_loss_is_allowed(
+    tmp_path: Path, fail: Callable[[LogWriter, int, pytest.MonkeyPatch], None]
+) -> None:
+    log = log_in_segments(tmp_path / "c")
+    reader = reader_of(log, failOnDataLoss="false")
+    start, end = reader.initialOffset(), reader.latestOffset({"offset": 0}, ReadAllAvailable())
+    with pytest.MonkeyPatch.context() as patch:
+        fail(log, 3, patch)
+        found = read(reader, start, end)
+    assert offsets(found) == [0, 1, 2, 6, 7, 8]
+    (row,) = damaged(found)
+    assert row["offset"] == 3
+
+
+def test_a_log_that_became_shorter_since_it_was_looked_at_ends_the_batch(tmp_path: Path) -> None:
+    log = log_in_segments(tmp_path / "c")
+    reader = reader_of(log)
+    _, position, first = log.positions[-1]
+    log.file.write_bytes(log.file.read_bytes()[:position])
+    with pytest.raises(UnreadError, match=rf"offsets {first} to {first} are missing .* up to 9;"):
+        read(reader, at(0), at(9))
+
+
+def test_segments_that_retention_deletes_before_they_are_read_are_told_as_that(
+    tmp_path: Path,
+) -> None:
+    log = log_in_segments(tmp_path / "c")
+    reader = reader_of(log)
+    (part,) = reader.partitions(at(0, 1), at(9, 1))
+    (log.directory / f"{0:020d}.log").unlink()
+    with pytest.raises(UnreadError, match=r"deleted before it was read: the log begins at 3 by "):
+        list(reader.read(part))
 
 
 def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> None:

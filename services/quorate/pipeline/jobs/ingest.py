@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -31,6 +32,7 @@ from quorate.pipeline.jobs.running import FORMAT, opened, source_options
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
@@ -60,6 +62,12 @@ _CHECKPOINT: Final = "_checkpoint"
 # Spark gathers every tenth note and those before it in one file.
 _COMPACT: Final = ".compact"
 _POLL_S: Final = 1
+# What the source advises, in its own words, and the command's for the same.
+_WORDS: Final = {
+    "set failOnDataLoss to false": "say --go-on-after-loss yes",
+    "give the query a new checkpoint and another output": "name another --checkpoint and --output",
+    "give the query a new checkpoint": "name another --checkpoint and --output",
+}
 
 
 def ingested(log: DataFrame) -> DataFrame:
@@ -130,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     for flag, place in (("--output", arguments.output), ("--checkpoint", arguments.checkpoint)):
         if place is not None and os.path.lexists(place) and not os.path.isdir(place):
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
-    with opened(arguments.master) as spark:
+    with _in_own_words(), opened(arguments.master) as spark:
         reader = spark.readStream.format(FORMAT)
         for name, value in options.items():
             reader = reader.option(name, value)
@@ -150,6 +158,18 @@ def run(arguments: argparse.Namespace) -> int:
         _tell(query)
         damaged.look(query)
     return 0
+
+
+@contextmanager
+def _in_own_words() -> Iterator[None]:
+    """Let the source's advice name the command's options."""
+    try:
+        yield
+    except PipelineError as error:
+        said = str(error)
+        for of_source, of_command in _WORDS.items():
+            said = said.replace(of_source, of_command)
+        raise PipelineError(said) from error
 
 
 def _tell(query: StreamingQuery) -> None:

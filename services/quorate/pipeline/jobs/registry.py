@@ -103,7 +103,7 @@ INGEST: Final = Job(
         JobOption("--max-offsets-per-batch", "how much a batch may hold", number(1), "N"),
         JobOption(
             "--go-on-after-loss",
-            "yes: where the log no longer has what comes next, go on from its snapshot (no)",
+            "yes: go on where records are gone (from the snapshot) or cannot be read (no)",
             yes_or_no,
             "yes|no",
             default="no",

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from quorate.pipeline.source.damage import Damage, check_read
 from quorate.pipeline.source.decoding import FrameBuilder
 from quorate.pipeline.source.planning import NO_END, plan_batch
 from quorate.pipeline.source.reading import read_split
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-    from quorate.pipeline.source.damage import Damage
     from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
+    from quorate.storage.scan import FileBatch
 
 _OFFSET: Final = ("offset",)
 _RECORD_TYPE: Final = ("record_type",)
@@ -142,20 +143,35 @@ class PushingReader(KraftReader):
 
 
 def read_partition(
-    options: Options, partition: InputPartition, wanted_types: frozenset[str] | None = None
+    options: Options,
+    partition: InputPartition,
+    wanted_types: frozenset[str] | None = None,
+    *,
+    fails_on_unread: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition, whichever reader planned it."""
+    """The rows of one partition, whichever reader planned it.
+
+    Raises UnreadError, if `fails_on_unread`, where another attempt may read more.
+    """
     builder = FrameBuilder(options, wanted_types)
     match partition:
         case SplitPartition(splits=splits):
             for split in splits:
-                yield from builder.read(split, read_split(split))
+                found = read_split(split)
+                yield from builder.read(split, _read_whole(found) if fails_on_unread else found)
         case DamagePartition(damages=damages):
             for damage, source_node in damages:
                 yield from builder.add_damage(damage, source_node)
         case LivePartition(wanted=wanted):
             yield from _live_rows(options, wanted, builder)
     yield from builder.flush()
+
+
+def _read_whole(found: Iterable[FileBatch | Damage]) -> Iterator[FileBatch | Damage]:
+    for each in found:
+        if isinstance(each, Damage):
+            check_read([each])
+        yield each
 
 
 def _live_rows(

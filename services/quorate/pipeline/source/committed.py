@@ -63,5 +63,5 @@ def _epochs(directory: Directory) -> Sequence[EpochStart]:
         return read_epochs(OsFileSystem(), path) or ()
     except (OSError, StorageError) as error:
         reason = f"the log's epochs cannot be read, its offsets have to do: {words_of(error)}"
-        directory.damages.append(Damage(reason, path, 0, 0))
+        directory.damages.append(Damage(reason, path, 0, 0, is_unread=True))
         return ()

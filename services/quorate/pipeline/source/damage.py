@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @value
@@ -13,7 +17,8 @@ class Damage:
 
     `offset` is the first that is missing where that is known; `size_bytes` is 0 where nothing is
     wrong with the file's bytes, but something should be there. `is_intact` says that the CRC holds
-    and what it guards cannot be read.
+    and what it guards cannot be read; `is_unread` that another attempt may read it, as after an
+    error of the disk or where a file is not in its place.
     """
 
     error: str
@@ -22,6 +27,7 @@ class Damage:
     size_bytes: int
     offset: int | None = None
     is_intact: bool = False
+    is_unread: bool = False
 
     @property
     def payload(self) -> str:
@@ -46,6 +52,20 @@ def words_of(error: Exception) -> str:
     if isinstance(error, PermissionError):
         said += "; let this user read it, or run as its owner"
     return said
+
+
+class UnreadError(RuntimeError):
+    """A stream that is to lose nothing has come to records that cannot be read at the moment."""
+
+
+def check_read(damages: Iterable[Damage]) -> None:
+    """Raises UnreadError for the first place that another attempt may read."""
+    for damage in damages:
+        if damage.is_unread:
+            raise UnreadError(
+                f"{damage}; mend that and run it again, or set failOnDataLoss to false to go on"
+                " without these records"
+            )
 
 
 class DamageError(RuntimeError):

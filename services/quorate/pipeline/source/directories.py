@@ -164,7 +164,10 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
     try:
         file = fs.open(path)
     except (OSError, StorageError) as error:
-        found.damages.append(Damage(f"cannot be opened: {words_of(error)}", path, 0, 0, base))
+        # A log in use deletes files between the listing and this.
+        if os.path.lexists(path):
+            reason = f"cannot be opened: {words_of(error)}"
+            found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
         return
     try:
         size_bytes = file.size()
@@ -179,7 +182,8 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
             reason = "half-written: a snapshot without a footer, so its end is missing"
             found.damages.append(Damage(reason, path, size_bytes, 0))
     except OSError as error:
-        found.damages.append(Damage(f"cannot be read: {words_of(error)}", path, 0, 0, base))
+        reason = f"cannot be read: {words_of(error)}"
+        found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
     finally:
         file.close()
 
@@ -211,7 +215,7 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
         except OSError as error:
             # Two directories of nobody would count as one log.
             reason = f"whose directory this is cannot be read: {words_of(error)}"
-            found.damages.append(Damage(reason, path, 0, 0))
+            found.damages.append(Damage(reason, path, 0, 0, is_unread=True))
             continue
         if meta is not None:
             found.node_id, found.cluster_id = meta.node_id, meta.cluster_id

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.pipeline.source.committed import committed_log
+from quorate.pipeline.source.damage import UnreadError, check_read
 from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.epochs import RecordEpochs
 from quorate.pipeline.source.live import LiveLog, snapshot_of
@@ -93,8 +95,10 @@ class DirectoryLog:
             case AtOffset(offset=offset):
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms):
+                offset = offset_at(directory, timestamp_ms)
+                self._check_read(directory)
                 # As a live quorum has it: there was no stream yet that could have lost the rest.
-                return None, max(offset_at(directory, timestamp_ms), log_start(directory)[1])
+                return None, max(offset, log_start(directory)[1])
             case "latest":
                 return None, end
             case "snapshot":
@@ -123,7 +127,26 @@ class DirectoryLog:
                     "to begin with it; give the query a new checkpoint"
                 )
             splits += snapshot_splits(directory, files[0], self._options.split_bytes)
-        return [*splits, *log_splits(directory, low, high, self._options.split_bytes)], ()
+        first = directory.segments[0].base_offset if directory.segments else high
+        if low < first:
+            stand_in, low = self._past_deleted(directory, low, first)
+            if stand_in is not None and low <= high:
+                splits += snapshot_splits(directory, stand_in, self._options.split_bytes)
+        found = log_splits(directory, low, high, self._options.split_bytes)
+        found[-1:] = [replace(split, reach=high) for split in found[-1:]]
+        return [*splits, *found], ()
+
+    def _past_deleted(
+        self, directory: Directory, low: int, first: int
+    ) -> tuple[SnapshotFile | None, int]:
+        """The snapshot to go on with where records went between two looks, and its end."""
+        if self._options.fails_on_data_loss:
+            raise UnreadError(
+                f"offsets {low} to {first - 1} are gone from {directory.path} since this batch was "
+                "planned; bring them back, set failOnDataLoss to false to go on from the snapshot "
+                "that stands for them, or give the query a new checkpoint"
+            )
+        return log_start(directory)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -138,8 +161,15 @@ class DirectoryLog:
             found = directories[0], log_end(directories[0])
         else:
             found = committed_log(directories)
+        self._check_read(*directories)
         self._seen = found[0]
         return found
+
+    def _check_read(self, *directories: Directory) -> None:
+        """Raises UnreadError where more may be there than could be read, if that is to end it."""
+        if self._options.fails_on_data_loss:
+            for directory in directories:
+                check_read(directory.damages)
 
 
 class QuorumLog:

@@ -11,15 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.committed import committed_end
-from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.directories import covered_until_ms, find_directories
 from quorate.pipeline.source.options import END, START, AtOffset, AtTime, SnapshotAt, gone_error
 from quorate.pipeline.source.seeking import log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
 from quorate.records.value import value
-from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from quorate.pipeline.source.damage import Damage
     from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
     from quorate.pipeline.source.options import OptionError, Options
 
@@ -50,7 +49,7 @@ def plan_batch(options: Options) -> ReadingPlan:
 
 
 def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
-    """The segments' records from `low` up to `high`, exclusive; notes what cannot be read."""
+    """The segments' records from `low` up to `high`, exclusive."""
     splits = []
     segments = directory.segments
     for index, segment in enumerate(segments):
@@ -67,11 +66,7 @@ def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> l
 
 def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
     """A whole snapshot."""
-    try:
-        places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
-    except (OSError, StorageError) as error:
-        directory.damages.append(Damage(f"cannot be read: {words_of(error)}", snapshot.path, 0, 0))
-        return []
+    places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
     ends = [*places[1:], (snapshot.size_bytes, None)]
     return [
         Split(
@@ -98,16 +93,7 @@ def _segment_splits(
     split_bytes: int,
 ) -> list[Split]:
     first = segment.base_offset
-    try:
-        places = boundaries(
-            segment.path, segment.size_bytes, split_bytes, first=first, last=following
-        )
-    except (OSError, StorageError) as error:
-        lost = Damage(
-            f"cannot be read: {words_of(error)}", segment.path, 0, segment.size_bytes, first
-        )
-        directory.damages.append(lost)
-        return []
+    places = boundaries(segment.path, segment.size_bytes, split_bytes, first=first, last=following)
     ends = [*places[1:], (segment.size_bytes, following)]
     return [
         Split(

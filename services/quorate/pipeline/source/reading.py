@@ -7,16 +7,18 @@ flipped bit there; otherwise something is missing in front of it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.damage import Damage, words_of
-from quorate.pipeline.source.directories import header_at
+from quorate.pipeline.source.splits import offset_behind
 from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
 from quorate.records.control import control_records
 from quorate.records.schema import SchemaError
+from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.files import OsFileSystem, parent
 from quorate.storage.scan import salvage_batches, scan_batches
 
 if TYPE_CHECKING:
@@ -50,7 +52,20 @@ def read_split(split: Split) -> Iterator[FileBatch | Damage]:
 
 def _unreadable(split: Split, position: int, error: Exception) -> Damage:
     reason = f"cannot be read: {words_of(error)}"
-    return Damage(reason, split.path, position, split.end - position, split.first_offset)
+    if isinstance(error, FileNotFoundError) and split.snapshot_offset is None:
+        begin = _first_segment(parent(split.path))
+        if begin is not None and begin > (split.first_offset or 0):
+            reason = f"deleted before it was read: the log begins at {begin} by now"
+    size_bytes = split.end - position
+    return Damage(reason, split.path, position, size_bytes, split.first_offset, is_unread=True)
+
+
+def _first_segment(path: str) -> int | None:
+    """The offset with which a directory's segments begin."""
+    with suppress(OSError, StorageError):
+        bases = map(layout.parse_segment, OsFileSystem().list_dir(path))
+        return min((base for base in bases if base is not None), default=None)
+    return None
 
 
 class _SplitReader:
@@ -74,10 +89,25 @@ class _SplitReader:
                         # The next batch is not asked for, and may be on its way to the disk.
                         return
             except CorruptBatchError as error:
-                yield self.skip(error)
-        lost = self.split.next_offset
-        if lost is not None and self.expected is not None and self.expected < lost:
-            yield self.damage(f"offsets {self.expected} to {lost - 1} are missing behind", 0)
+                yield from self.skip(error)
+        yield from self.check_end()
+
+    def check_end(self) -> Iterator[Damage]:
+        """Tell of offsets that should follow, and do not; those of another file may come back."""
+        first, following = self.expected, self.split.next_offset
+        why = ""
+        if following is None and self.split.reach is not None:
+            following = self.split.reach
+            why = f": the log was seen to reach up to {following}"
+        elif first is not None and self.part_behind() != following:
+            why = f", and there is no {layout.segment_name(first)}"
+        if first is not None and following is not None and first < following:
+            reason = f"offsets {first} to {following - 1} are missing behind{why}"
+            yield from self.tell(reason, 0, following, is_unread=bool(why))
+
+    def part_behind(self) -> int | None:
+        """The offset with which this file goes on behind the split; None at the file's end."""
+        return offset_behind(self.file, self.split.end, self.file.size(), None)
 
     def take(self, batch: FileBatch) -> Iterator[FileBatch | Damage]:
         header = batch.header
@@ -87,24 +117,26 @@ class _SplitReader:
             is_followed = self.follows(header, expected)
             if base < expected or is_followed:
                 why = f"offset {base} where the log goes on at {expected}"
-                yield self.damage(f"{why}: this batch does not belong here", header.size_bytes)
+                why += ": this batch does not belong here"
+                following = expected + (header.record_count if is_followed else 0)
+                yield from self.tell(why, header.size_bytes, max(following, expected + 1))
                 self.position += header.size_bytes
-                if is_followed:
-                    self.expected = expected + header.last_offset_delta + 1
+                self.expected = following
                 return
         if self.limit is not None and header.last_offset >= self.limit:
             why = f"offsets {base} to {header.last_offset} where the next segment has {self.limit}"
-            yield self.damage(f"{why}: this batch does not belong here", header.size_bytes)
+            why += ": this batch does not belong here"
+            yield from self.tell(why, header.size_bytes, self.limit)
             self.position += header.size_bytes
             return
         if expected is not None and base != expected:
             what = f"offset {base} where the log goes on at {expected}"
-            yield self.damage(f"{what}: offsets {expected} to {base - 1} are missing", 0)
+            yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
             self.epoch = None
         if header.epoch != self.epoch:
             if self.epoch is not None and not self.begins_epoch(batch):
                 why = f"epoch {header.epoch} behind epoch {self.epoch} without a LeaderChange"
-                yield self.damage(why, 0)
+                yield from self.tell(why, 0, header.last_offset + 1)
             self.epoch = header.epoch
         self.expected = header.last_offset + 1
         self.position += header.size_bytes
@@ -112,16 +144,10 @@ class _SplitReader:
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether the batch behind this one goes on as if this one began at `expected`."""
-        behind, following = (
-            self.position + header.size_bytes,
-            expected + header.last_offset_delta + 1,
+        behind = offset_behind(
+            self.file, self.position + header.size_bytes, self.split.end, self.split.next_offset
         )
-        if behind >= self.split.end:
-            return self.split.next_offset == following
-        try:
-            return header_at(self.file, behind).base_offset == following
-        except CorruptBatchError:
-            return False
+        return behind == expected + header.record_count
 
     def begins_epoch(self, batch: FileBatch) -> bool:
         try:
@@ -130,7 +156,7 @@ class _SplitReader:
             # A control record of a newer release is told among the records.
             return True
 
-    def skip(self, error: CorruptBatchError) -> Damage:
+    def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
         """Go on behind bytes that do not check, and say what they cost."""
         self.position = error.position
         found = next(salvage_batches(self.file, self.split.end, self.position + 1), None)
@@ -141,11 +167,18 @@ class _SplitReader:
             reason += f"; offsets {first} to {following - 1} are lost"
         elif found is None and following is None:
             reason += "; nothing behind it checks: a torn tail, or the end of the log is damaged"
-        damage = self.damage(reason, behind - self.position)
+        yield from self.tell(reason, behind - self.position, following)
         self.position = behind
-        self.expected = following
+        self.expected = first if following is None else following
         self.epoch = None
-        return damage
 
-    def damage(self, reason: str, size_bytes: int) -> Damage:
-        return Damage(reason, self.split.path, self.position, size_bytes, self.expected)
+    def tell(
+        self, reason: str, size_bytes: int, following: int | None, *, is_unread: bool = False
+    ) -> Iterator[Damage]:
+        """Damage here that costs offsets below `following`, if any of those is wanted.
+
+        Otherwise a stream would give it again with each batch of a segment.
+        """
+        if following is None or following > self.split.low:
+            path, at, first = self.split.path, self.position, self.expected
+            yield Damage(reason, path, at, size_bytes, first, is_unread=is_unread)

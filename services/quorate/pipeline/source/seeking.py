@@ -1,17 +1,19 @@
 """Places in a log on a disk: where it ends, and which offset a time has.
 
-Headers are read one after the other from a place close by, not the log from its beginning.
+Batches are checked one after the other from a place close by, not the log from its beginning. What
+does not check is passed over, and a file that cannot be read is noted as damage of its directory.
 """
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.directories import header_at
-from quorate.pipeline.source.splits import boundaries
-from quorate.records.batch import CorruptBatchError
+from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.splits import boundaries, whole_batch_at
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
+from quorate.storage.scan import salvage_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +25,13 @@ _STEP_BYTES: Final = 1024 * 1024
 
 
 def log_end(directory: Directory) -> int:
-    """The offset behind the last batch, as far as the last segment's headers tell."""
+    """The offset behind the last batch that checks, as far as the last segment tells.
+
+    What does not check behind that one may be on its way to the disk.
+    """
     end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
     for segment in directory.segments[-1:]:
-        end = max(end, segment.base_offset)
-        for header in _headers_from(segment, _last_place(segment)):
-            end = max(end, header.last_offset + 1)
+        end = max(end, _segment_end(directory, segment))
     return end
 
 
@@ -36,54 +39,74 @@ def offset_at(directory: Directory, timestamp_ms: int) -> int:
     """The first batch with a record at this time or later; the log's end where there is none."""
     candidates = directory.segments
     for index in range(len(candidates) - 1, -1, -1):
-        first = next(_headers_from(candidates[index], 0), None)
-        if first is not None and first.max_timestamp_ms < timestamp_ms:
+        if _is_before(directory, candidates[index], 0, timestamp_ms):
             candidates = candidates[index:]
             break
     for segment in candidates:
-        for header in _headers_from(segment, _place_before(segment, timestamp_ms)):
+        place = _place_before(directory, segment, timestamp_ms)
+        for _, header in _batches_from(directory, segment, place):
             if header.max_timestamp_ms >= timestamp_ms:
                 return header.base_offset
     return log_end(directory)
 
 
 def _places(segment: LogFile) -> list[tuple[int, int]]:
-    try:
-        return boundaries(
-            segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
-        )
-    except (OSError, StorageError):
-        return [(0, segment.base_offset)]
+    return boundaries(
+        segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
+    )
 
 
-def _last_place(segment: LogFile) -> int:
-    return _places(segment)[-1][0]
+def _segment_end(directory: Directory, segment: LogFile) -> int:
+    position, end = _places(segment)[-1]
+    found = list(_batches_from(directory, segment, position))
+    for index, (at, header) in enumerate(found):
+        behind = found[index + 1][1].base_offset if index + 1 < len(found) else None
+        if behind == end + header.record_count:
+            # Also where its own offset is flipped.
+            end = behind
+        # Bytes that do not check hold as many records at most. Any other offset counts as soon as
+        # the batch behind it bears it out.
+        elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
+            end = max(end, header.last_offset + 1)
+        position = at + header.size_bytes
+    return end
 
 
-def _place_before(segment: LogFile, timestamp_ms: int) -> int:
+def _place_before(directory: Directory, segment: LogFile, timestamp_ms: int) -> int:
     place = 0
     for position, _ in _places(segment):
-        header = next(_headers_from(segment, position), None)
-        if header is None or header.max_timestamp_ms >= timestamp_ms:
+        if not _is_before(directory, segment, position, timestamp_ms):
             break
         place = position
     return place
 
 
-def _headers_from(segment: LogFile, position: int) -> Iterator[BatchHeader]:
-    """Headers from `position` on, up to the first that is none."""
+def _is_before(directory: Directory, segment: LogFile, position: int, timestamp_ms: int) -> bool:
+    """True if a whole batch begins here and none of its records is that late."""
+    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+        header = whole_batch_at(file, position)
+        return header is not None and header.max_timestamp_ms < timestamp_ms
+    return False
+
+
+def _batches_from(
+    directory: Directory, segment: LogFile, position: int
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Positions and headers of all that checks from `position` on."""
+    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+        for batch in salvage_batches(file, segment.size_bytes, position):
+            yield batch.position, batch.header
+
+
+@contextmanager
+def _noting(directory: Directory, segment: LogFile) -> Iterator[None]:
+    """Note that a segment cannot be read, once."""
     try:
-        file = OsFileSystem().open(segment.path)
-    except (OSError, StorageError):
-        return
-    try:
-        while position < segment.size_bytes:
-            header = header_at(file, position)
-            if position + header.size_bytes > segment.size_bytes:
-                return
-            yield header
-            position += header.size_bytes
-    except (CorruptBatchError, OSError):
-        return
-    finally:
-        file.close()
+        yield
+    except (OSError, StorageError) as error:
+        reason = f"cannot be read: {words_of(error)}"
+        damage = Damage(
+            reason, segment.path, 0, segment.size_bytes, segment.base_offset, is_unread=True
+        )
+        if damage not in directory.damages:
+            directory.damages.append(damage)

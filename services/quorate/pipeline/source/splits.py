@@ -1,16 +1,20 @@
 """A log cut into parts that can be read at the same time, without reading it first.
 
-A file is cut near every so many bytes, at the next place where a whole batch checks and its offset
-can stand there. Each part knows with which offset it begins, and which one must follow it: what is
-missing between two parts is noticed by the reader of the first.
+A file is cut near every so many bytes, at the next place where a whole batch checks and what
+follows it bears its offset out, as no CRC covers that. Each part knows with which offset it begins,
+and which one must follow it: what is missing between two parts is noticed by the reader of the
+first.
 """
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
+from quorate.pipeline.source.directories import header_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
 from quorate.records.value import value
+from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 
 if TYPE_CHECKING:
@@ -31,8 +35,9 @@ class Split:
     """Bytes `start` to `end` of a file, whole batches as far as nothing is damaged.
 
     `first_offset` is what the first batch must begin with, `next_offset` what must follow the last;
-    None where that is not known. Records are given from `low` up to, not including, `high`. All
-    records of a snapshot stand at `snapshot_offset`, the last one that it covers.
+    None where that is not known. Records are given from `low` up to, not including, `high`; the
+    last part of a batch of a stream has to reach `reach`, up to where the log was seen. All records
+    of a snapshot stand at `snapshot_offset`, the last one that it covers.
     """
 
     path: str
@@ -44,6 +49,7 @@ class Split:
     low: int
     high: int
     snapshot_offset: int | None = None
+    reach: int | None = None
 
     def wants(self, first: int, last: int) -> bool:
         """Whether any of these offsets of the file is to be given."""
@@ -55,14 +61,13 @@ def boundaries(
 ) -> list[tuple[int, int]]:
     """Positions, with their offsets, of batches about every `split_bytes`; the first is at 0.
 
-    Offsets of a segment lie from `first` up to `last`, exclusive where that is known. Raises
-    OSError or StorageError where the file cannot be read.
+    Offsets of a segment lie from `first` up to `last`, exclusive where that is known. A file that
+    cannot be read is left whole from there on: its reader tells.
     """
     found = [(0, first)]
     if size_bytes <= split_bytes:
         return found
-    file = OsFileSystem().open(path)
-    try:
+    with suppress(OSError, StorageError), closing(OsFileSystem().open(path)) as file:
         for wanted in range(split_bytes, size_bytes, split_bytes):
             if wanted <= found[-1][0]:
                 continue
@@ -70,8 +75,6 @@ def boundaries(
             if place is None:
                 break
             found.append(place)
-    finally:
-        file.close()
     return found
 
 
@@ -83,9 +86,20 @@ def _batch_from(
         header = whole_batch_at(file, at)
         if header is None or header.base_offset <= first:
             continue
-        if last is None or header.last_offset < last:
+        behind = offset_behind(file, at + header.size_bytes, size_bytes, last)
+        if behind == header.last_offset + 1 and (last is None or behind <= last):
             return at, header.base_offset
     return None
+
+
+def offset_behind(file: File, position: int, end: int, next_offset: int | None) -> int | None:
+    """The offset that goes on at `position`; `next_offset` is what follows behind `end`."""
+    if position >= end:
+        return next_offset
+    try:
+        return header_at(file, position).base_offset
+    except CorruptBatchError:
+        return None
 
 
 def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:

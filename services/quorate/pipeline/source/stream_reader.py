@@ -183,4 +183,5 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return read_partition(self.options, partition)
+        fails_on_unread = self.options.fails_on_data_loss
+        return read_partition(self.options, partition, fails_on_unread=fails_on_unread)
