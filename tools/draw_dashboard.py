@@ -61,7 +61,9 @@ class Prometheus:
     def __call__(self, path: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
         url = f"{self.address.rstrip('/')}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         if not url.startswith(("http://", "https://")):
-            raise DrawingError(f"{self.address} is no address of a Prometheus: http://HOST:PORT")
+            raise DrawingError(
+                f"{self.address} is not the address of a Prometheus: it must be http://HOST:PORT"
+            )
         try:
             with urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT_S) as answer:  # noqa: S310
                 found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
@@ -71,7 +73,7 @@ class Prometheus:
         except OSError as error:
             raise DrawingError(f"{self.address} does not answer: {error}") from error
         except (ValueError, LookupError, TypeError) as error:
-            raise DrawingError(f"{self.address} answers what is no result of a query") from error
+            raise DrawingError(f"{self.address} did not answer with a query's result") from error
         return found
 
 
@@ -107,7 +109,7 @@ def rows_of(dashboard: dict[str, Any], titles: Sequence[str]) -> list[Panel]:
 
 
 def series_of(ask: Ask, panel: Panel, window: Window, variables: Mapping[str, str]) -> list[Series]:
-    """What the queries of a panel find, in their order."""
+    """The results of a panel's queries, in their order."""
     found: list[Series] = []
     for target in panel.get("targets", ()):
         query = filled_in(target["expr"], variables)

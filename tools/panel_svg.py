@@ -38,7 +38,7 @@ _CHARACTER: Final = 0.56
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What a query of a panel found, with the name that its legend shows."""
+    """A result of a panel's query, with the name that its legend shows."""
 
     name: str
     points: tuple[tuple[float, float], ...]

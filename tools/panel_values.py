@@ -1,4 +1,4 @@
-"""What a panel of a Grafana dashboard shows of a value: its text, unit and colour.
+"""Text, unit and colour of a value on a panel of a Grafana dashboard.
 
 As Grafana 10 and 11 do it, as far as the dashboard of the chart goes. Whatever else a panel asks
 for raises DrawingError.
@@ -72,7 +72,7 @@ def _ago(age_s: float) -> str:
 
 
 def defaults_of(panel: Panel) -> dict[str, Any]:
-    """What holds for every series of a panel without an override."""
+    """The settings of every series of a panel without an override."""
     found: dict[str, Any] = panel["fieldConfig"]["defaults"]
     return found
 
@@ -101,7 +101,7 @@ def display(panel: Panel, value: float, now_s: float) -> tuple[str, str]:
 
 
 def color_of(name: str) -> str:
-    """What Grafana's dark theme means by a colour. Raises DrawingError."""
+    """The colour that a name has in Grafana's dark theme. Raises DrawingError."""
     if name not in _COLORS:
         raise DrawingError(f"colour {name} is not known")
     return _COLORS[name]

@@ -217,7 +217,7 @@ def test_every_role_has_a_name_and_a_colour(panels: list[dict[str, Any]]) -> Non
 
 
 def scraped(pod: int, is_up: int) -> Series:
-    """What Prometheus says of its scrapes of a controller."""
+    """The series in which Prometheus tells of its scrapes of a controller."""
     return {("up", controller(pod, container="controller")): constant(is_up)}
 
 

@@ -160,8 +160,8 @@ BROKEN = urllib.error.HTTPError(
     [
         (urllib.error.URLError("refused"), "stat", "does not answer: <urlopen error refused>"),
         (BROKEN, "stat", "refuses a query: parse error"),
-        (b"<html>", "stat", "answers what is no result of a query"),
-        (b"[]", "stat", "answers what is no result of a query"),
+        (b"<html>", "stat", "did not answer with a query's result"),
+        (b"[]", "stat", "did not answer with a query's result"),
         (result(), "stat", "no data: Prometheus has nothing of namespace default, name q-quorate"),
         (LEADS, "heatmap", "Leader: panels of type heatmap are not drawn"),
     ],
@@ -195,7 +195,7 @@ def test_a_panel_that_shows_what_is_absent_is_no_data(tmp_path: Path) -> None:
 def test_an_address_is_of_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*ARGUMENTS, "--prometheus", "file:///etc", str(tmp_path / "page.html")]
     assert draw_dashboard.main(arguments, dashboard=small(tmp_path)) == 1
-    assert "file:///etc is no address of a Prometheus" in capsys.readouterr().err
+    assert "file:///etc is not the address of a Prometheus" in capsys.readouterr().err
 
 
 def test_times_are_seconds_or_of_iso_8601(

@@ -1,4 +1,4 @@
-"""What a panel shows of a value is what Grafana shows of it."""
+"""A panel shows of a value what Grafana shows of it."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ def _code(context: ServerContext) -> grpc.StatusCode:
 
 
 def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: ANN401
-    """What is asked of which node, short enough for a row in Jaeger.
+    """The request and the node that it is for, short enough for a row in Jaeger.
 
     The caller knows the node. A server names none before it has believed the request, as names
     have to be few and anyone may ask.
@@ -348,7 +348,7 @@ def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: 
 
 
 def _write_of(request: Any) -> str:  # noqa: ANN401
-    """What a request that may be one of many is, as `CreateTopics`; empty for any other."""
+    """The kind of a request that may be one of many, as `CreateTopics`; empty for any other."""
     if "request" not in request.DESCRIPTOR.oneofs_by_name:
         return ""
     return (request.WhichOneof("request") or "").title().replace("_", "")
@@ -373,7 +373,7 @@ def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa:
 
 
 def outcome_of(told: Mapping[str, Value]) -> str:
-    """What an answer was, to stand behind the name; empty where nothing is to be said."""
+    """The outcome, to stand behind the name; empty for an answer that says nothing special."""
     match told:
         case {"kraft.vote.granted": True}:
             return ": granted"

@@ -92,7 +92,7 @@ def kraft_stream(spark: SparkSession, log: LogWriter) -> DataFrame:
 def test_an_end_that_another_leader_wrote_again_ends_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What a voter had appended when its leader died was never committed, and is in the output."""
+    """A tail that was never committed when its leader died is in the output."""
     log, output = small_log(tmp_path / "log"), tmp_path / "out"
     committed = log.file.read_bytes()
     log.write([topic(7)])

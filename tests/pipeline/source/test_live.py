@@ -116,7 +116,7 @@ def epochs_before(servers: str, offsets: Iterable[int]) -> list[int | None]:
 
 
 def polled(servers: str, start: dict[str, Any] | None) -> dict[str, Any]:
-    """Where a query's next batch ends, after a restart of the query."""
+    """The end of a query's next batch, after a restart of the query."""
     reader = KraftStreamReader(parse_options({"bootstrap.servers": servers}))
     try:
         begin = reader.initialOffset() if start is None else start

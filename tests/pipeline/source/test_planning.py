@@ -30,7 +30,7 @@ def at(offset: float) -> str:
 
 
 def log_from_52_on(path: Path) -> LogWriter:
-    """Offsets 50 to 59, of which a snapshot covers those below 52; one of before is left."""
+    """Offsets 50 to 59, of which a snapshot covers those below 52; an older snapshot is left."""
     log = LogWriter(path, base=50)
     log.lead(3)
     for number in range(9):

@@ -1,4 +1,4 @@
-"""What a checkpoint says of a stream's place."""
+"""A stream's place, as a checkpoint holds it."""
 
 from __future__ import annotations
 

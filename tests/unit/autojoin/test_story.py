@@ -1,4 +1,4 @@
-"""Which passes have a trace, what it tells, and to which other it links."""
+"""The traces of passes: their names, calls and links, and the passes that have none."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def times(span: ReadableSpan) -> tuple[int, int]:
 
 
 def calls(found: Recorded, parent: ReadableSpan) -> dict[str, tuple[int, int]]:
-    """What a pass has called, with its times."""
+    """The calls of a pass, with their times."""
     return {span.name: times(span) for span in children(found, parent)}
 
 
@@ -211,7 +211,7 @@ async def test_calls_before_and_after_the_decision_have_their_times(found: Recor
 
 
 async def test_a_second_look_is_a_call_of_its_own(found: Recorded) -> None:
-    """What a predecessor told is taken back before anything is decided."""
+    """The operator takes back its predecessor's conditions before it decides anything."""
     world = fake(view=quorum(0, 1, 2))
     await reconciler(world).run()
     world.takes_ms |= TAKES_MS

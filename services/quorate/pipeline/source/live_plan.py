@@ -115,7 +115,7 @@ def range_split(wanted: LiveRange) -> Split:
 
 
 def _is_before(log: LiveLog, place: Place, ends: LogEnds, snapshot_end: int) -> bool:
-    """Whether a state is asked for that is older than the newest snapshot."""
+    """True if a place asks for a state that is older than the newest snapshot."""
     match place:
         case SnapshotAt(place=inner):
             return _is_before(log, inner, ends, snapshot_end)

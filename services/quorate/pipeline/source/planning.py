@@ -160,7 +160,7 @@ class _Planner:
                 return NO_END
 
     def is_covered(self, timestamp_ms: int) -> bool:
-        """Whether records below the log's begin may be of this time or later."""
+        """True if records below the log's begin may be of this time or later."""
         snapshot = self.first_snapshot
         until_ms = None if snapshot is None else covered_until_ms(snapshot)
         return until_ms is None or timestamp_ms <= until_ms
