@@ -13,7 +13,7 @@ from quorate.telemetry.span_names import KIND
 from quorate.telemetry.spans import Tracing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -59,9 +59,13 @@ def recorded(*, fetch_ratio: float = 0.0, write_ratio: float = 0.0) -> Iterator[
 
 
 def operation_of(span: ReadableSpan) -> str:
-    """What searches find it by: its kind, or the method of a call; else its name."""
-    told = span.attributes or {}
-    return str(told.get(KIND) or told.get("rpc.method") or span.name)
+    """The key for searches of a span that this process made."""
+    return operation_in(span.attributes or {}, span.name)
+
+
+def operation_in(attributes: Mapping[str, object], name: str) -> str:
+    """The key for searches: the kind of a span, or the method of a call; else its name."""
+    return str(attributes.get(KIND) or attributes.get("rpc.method") or name)
 
 
 def attributes_of(span: ReadableSpan) -> dict[str, object]:

