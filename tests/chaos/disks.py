@@ -52,17 +52,54 @@ def sweep() -> None:
             run("umount", "--lazy", target)
 
 
-class Disk:
+class SmallDisk:
+    """A file system of fixed size, mounted at a directory that it makes; that takes root."""
+
+    def __init__(self, target: Path, size_bytes: int) -> None:
+        self._target = target
+        target.mkdir(parents=True)
+        options = f"size={size_bytes},mode=0700"
+        source = f"{NAMED}-{os.getpid()}"
+        run("mount", "-t", "tmpfs", "-o", options, source, str(target))
+
+    def fill(self, *, leave_bytes: int = 0) -> None:
+        """Take all space but so much."""
+        balloon = os.open(self._target / BALLOON, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            stats = os.statvfs(self._target)
+            size = stats.f_bavail * stats.f_frsize - leave_bytes
+            position = 0
+            # The process may write meanwhile, so the last pieces are small.
+            while size > 0:
+                try:
+                    os.posix_fallocate(balloon, position, size)
+                    position += size
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    size //= 2
+                if leave_bytes:
+                    break
+        finally:
+            os.close(balloon)
+
+    def drain(self) -> None:
+        """Give the space back."""
+        with suppress(FileNotFoundError):
+            (self._target / BALLOON).unlink()
+
+    def unmount(self) -> None:
+        """Take it away with all that is on it."""
+        run("umount", str(self._target))
+
+
+class Disk(SmallDisk):
     """The metadata directory of one node as a mount of its own, with the controls of its shim."""
 
     def __init__(self, node: NodePlan, shim: Path) -> None:
-        self._target = node.metadata_dir
+        super().__init__(node.metadata_dir, DISK_BYTES)
         self._shim = shim
         self._control_path = node.directory / "control"
-        self._target.mkdir(parents=True)
-        options = f"size={DISK_BYTES},mode=0700"
-        source = f"{NAMED}-{os.getpid()}"
-        run("mount", "-t", "tmpfs", "-o", options, source, str(self._target))
         self._control_path.write_bytes(bytes(mmap.PAGESIZE))
         with self._control_path.open("r+b") as file:
             self._control = mmap.mmap(file.fileno(), mmap.PAGESIZE)
@@ -96,36 +133,10 @@ class Disk:
         self._skew_ns = int(seconds * 1e9)
         self._write()
 
-    def fill(self, *, leave_bytes: int = 0) -> None:
-        """Take all space but so much."""
-        balloon = os.open(self._target / BALLOON, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            stats = os.statvfs(self._target)
-            size = stats.f_bavail * stats.f_frsize - leave_bytes
-            position = 0
-            # The process may write meanwhile, so the last pieces are small.
-            while size > 0:
-                try:
-                    os.posix_fallocate(balloon, position, size)
-                    position += size
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
-                    size //= 2
-                if leave_bytes:
-                    break
-        finally:
-            os.close(balloon)
-
-    def drain(self) -> None:
-        """Give the space back."""
-        with suppress(FileNotFoundError):
-            (self._target / BALLOON).unlink()
-
     def close(self, *, keep: Path | None) -> None:
         """Unmount, after a copy to `keep` if somebody wants to look into it."""
         self.drain()
         if keep is not None:
             shutil.copytree(self._target, keep)
         self._control.close()
-        run("umount", str(self._target))
+        self.unmount()

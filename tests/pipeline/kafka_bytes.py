@@ -133,8 +133,10 @@ def _fields(
     for _ in range(data.unsigned()):
         tag, size = data.unsigned(), data.unsigned()
         part = Bytes(data.take(size))
-        name, field = tagged[tag]
-        found[name] = _value(field["type"], field.get("fields"), version, part, common)
+        # As Kafka's readers do, pass over the fields of others.
+        if tag in tagged:
+            name, field = tagged[tag]
+            found[name] = _value(field["type"], field.get("fields"), version, part, common)
     return found
 
 
