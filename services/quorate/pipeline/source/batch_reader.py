@@ -22,8 +22,8 @@ from pyspark.sql.datasource import (
 
 from quorate.pipeline.source.damage import Damage, check_read
 from quorate.pipeline.source.decoding import FrameBuilder
+from quorate.pipeline.source.mending import read_mended
 from quorate.pipeline.source.planning import NO_END, plan_batch
-from quorate.pipeline.source.reading import read_split
 from quorate.pipeline.source.splits import packed
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def read_partition(
     match partition:
         case SplitPartition(splits=splits):
             for split in splits:
-                found = read_split(split)
-                yield from builder.read(split, _read_whole(found) if fails_on_unread else found)
+                for part, found in read_mended(split):
+                    yield from builder.read(part, _read_whole(found) if fails_on_unread else found)
         case DamagePartition(damages=damages):
             for damage, source_node in damages:
                 yield from builder.add_damage(damage, source_node)

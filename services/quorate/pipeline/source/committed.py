@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.seeking import log_end
+from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
@@ -26,18 +27,44 @@ if TYPE_CHECKING:
 
 def committed_end(directories: Sequence[Directory]) -> int:
     """The highest offset below which a majority of these directories hold the same records."""
-    return committed_log(directories)[1]
+    return committed_log(directories).end
 
 
-def committed_log(directories: Sequence[Directory]) -> tuple[Directory, int]:
-    """One of the directories that hold all that is committed, and up to where it is."""
+@value
+class CommittedLog:
+    """A directory that holds all that is committed, and up to where that is.
+
+    `others` are the paths of the other directories, with the offset up to which each of them holds
+    the same records; those whose epochs are not known are left out.
+    `epochs` has each epoch of the log and where it begins, as far as they are known.
+    """
+
+    directory: Directory
+    end: int
+    others: tuple[tuple[str, int], ...] = ()
+    epochs: tuple[tuple[int, int], ...] = ()
+
+    def holding(self, end: int) -> tuple[str, ...]:
+        """The other directories that hold the same records below `end`."""
+        return tuple(path for path, agreed in self.others if agreed >= end)
+
+
+def committed_log(directories: Sequence[Directory]) -> CommittedLog:
+    """One of the directories that hold all that is committed."""
     logs = [(log_end(directory), _epochs(directory)) for directory in directories]
     majority = len(logs) // 2 + 1
     ends = [
         sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
         for log in logs
     ]
-    return directories[ends.index(max(ends))], max(ends)
+    chosen = ends.index(max(ends))
+    others = tuple(
+        (directory.path, _agreed_end(logs[chosen], log))
+        for directory, log in zip(directories, logs, strict=True)
+        if directory is not directories[chosen] and log[1] and logs[chosen][1]
+    )
+    epochs = tuple((start.epoch, start.start_offset) for start in logs[chosen][1])
+    return CommittedLog(directories[chosen], max(ends), others, epochs)
 
 
 def _agreed_end(

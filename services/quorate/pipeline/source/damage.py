@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class Damage:
     """Bytes that cannot be given as records, or that are not there at all.
 
-    `offset` is the first that is missing where that is known; `size_bytes` is 0 where nothing is
-    wrong with the file's bytes, but something should be there. `is_intact` says that the CRC holds
+    `offset` is the first that is missing where that is known, `behind` the first that is not;
+    `size_bytes` is 0 where nothing is wrong with the file's bytes, but something should be there.
+    `is_intact` says that the CRC holds
     and what it guards cannot be read; `is_unread` that another attempt may read it, as after an
     error of the disk or where a file is not in its place.
     """
@@ -28,6 +29,7 @@ class Damage:
     offset: int | None = None
     is_intact: bool = False
     is_unread: bool = False
+    behind: int | None = None
 
     @property
     def payload(self) -> str:

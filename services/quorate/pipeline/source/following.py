@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from quorate.pipeline.source.committed import committed_log
+from quorate.pipeline.source.committed import CommittedLog, committed_log
 from quorate.pipeline.source.damage import UnreadError, check_read
 from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.epochs import RecordEpochs
@@ -90,7 +90,8 @@ class DirectoryLog:
         return self._epochs.before(self._last_seen(), offset)
 
     def beginning(self) -> tuple[str | None, int]:
-        directory, end = self._look()
+        log = self._look()
+        directory, end = log.directory, log.end
         match self._options.start:
             case AtOffset(offset=offset):
                 return None, offset
@@ -107,16 +108,17 @@ class DirectoryLog:
                 return _named(log_start(directory))
 
     def ends(self) -> tuple[int, int]:
-        directory, end = self._look()
-        return log_start(directory)[1], end
+        log = self._look()
+        return log_start(log.directory)[1], log.end
 
     def snapshot_for_lost(self) -> tuple[str | None, int]:
-        return _named(log_start(self._look()[0]))
+        return _named(log_start(self._look().directory))
 
     def parts(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
-        directory, _ = self._look()
+        log = self._look()
+        directory = log.directory
         splits: list[Split] = []
         if snapshot is not None:
             wanted = snapshot_of(snapshot)
@@ -133,6 +135,9 @@ class DirectoryLog:
             if stand_in is not None and low <= high:
                 splits += snapshot_splits(directory, stand_in, self._options.split_bytes)
         found = log_splits(directory, low, high, self._options.split_bytes)
+        others = log.holding(high)
+        if others:
+            found = [replace(each, elsewhere=others, epochs=log.epochs) for each in found]
         found[-1:] = [replace(split, reach=high) for split in found[-1:]]
         return [*splits, *found], ()
 
@@ -153,16 +158,16 @@ class DirectoryLog:
 
     def _last_seen(self) -> Directory:
         # A look reads the ends of all directories, which is too much for each of a batch's facts.
-        return self._seen or self._look()[0]
+        return self._seen or self._look().directory
 
-    def _look(self) -> tuple[Directory, int]:
+    def _look(self) -> CommittedLog:
         directories = find_directories(self._options.paths)
         if len(directories) == 1 or not self._options.is_committed_only:
-            found = directories[0], log_end(directories[0])
+            found = CommittedLog(directories[0], log_end(directories[0]))
         else:
             found = committed_log(directories)
         self._check_read(*directories)
-        self._seen = found[0]
+        self._seen = found.directory
         return found
 
     def _check_read(self, *directories: Directory) -> None:

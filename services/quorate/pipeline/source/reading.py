@@ -56,8 +56,15 @@ def _unreadable(split: Split, position: int, error: Exception) -> Damage:
         begin = _first_segment(parent(split.path))
         if begin is not None and begin > (split.first_offset or 0):
             reason = f"deleted before it was read: the log begins at {begin} by now"
-    size_bytes = split.end - position
-    return Damage(reason, split.path, position, size_bytes, split.first_offset, is_unread=True)
+    return Damage(
+        reason,
+        split.path,
+        position,
+        split.end - position,
+        split.first_offset,
+        is_unread=True,
+        behind=split.next_offset,
+    )
 
 
 def _first_segment(path: str) -> int | None:
@@ -133,19 +140,25 @@ class _SplitReader:
             what = f"offset {base} where the log goes on at {expected}"
             yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
             self.epoch = None
-        if header.epoch != self.epoch:
-            if self.epoch is not None and not self.begins_epoch(batch):
-                why = f"epoch {header.epoch} behind epoch {self.epoch} without a LeaderChange"
-                yield from self.tell(why, 0, header.last_offset + 1)
-            self.epoch = header.epoch
+        known = self.split.epoch_of(base)
+        if known is not None and header.epoch != known:
+            why = f"epoch {header.epoch} where the log's epochs have {known}"
+            yield from self.tell(why, 0, header.last_offset + 1)
+        elif header.epoch != self.epoch and self.epoch is not None and not self.begins_epoch(batch):
+            why = f"epoch {header.epoch} behind epoch {self.epoch} without a LeaderChange"
+            yield from self.tell(why, 0, header.last_offset + 1)
+        self.epoch = header.epoch if known is None else known
         self.expected = header.last_offset + 1
         self.position += header.size_bytes
         yield batch
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether the batch behind this one goes on as if this one began at `expected`."""
+        following = self.split.next_offset
+        if following is None:
+            following = self.split.reach
         behind = offset_behind(
-            self.file, self.position + header.size_bytes, self.split.end, self.split.next_offset
+            self.file, self.position + header.size_bytes, self.split.end, following
         )
         return behind == expected + header.record_count
 
@@ -181,4 +194,4 @@ class _SplitReader:
         """
         if following is None or following > self.split.low:
             path, at, first = self.split.path, self.position, self.expected
-            yield Damage(reason, path, at, size_bytes, first, is_unread=is_unread)
+            yield Damage(reason, path, at, size_bytes, first, is_unread=is_unread, behind=following)

@@ -8,7 +8,9 @@ first.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import closing, suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.directories import header_at
@@ -28,6 +30,7 @@ _MAGIC: Final = b"\x02"
 _MAGIC_AT: Final = 16
 _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
+_START_OF: Final = itemgetter(1)
 
 
 @value
@@ -37,7 +40,8 @@ class Split:
     `first_offset` is what the first batch must begin with, `next_offset` what must follow the last;
     None where that is not known. Records are given from `low` up to, not including, `high`; the
     last part of a batch of a stream has to reach `reach`, up to where the log was seen. All records
-    of a snapshot stand at `snapshot_offset`, the last one that it covers.
+    of a snapshot stand at `snapshot_offset`, the last one that it covers. The logs in `elsewhere`,
+    of other voters, hold the same records, and then `epochs` has all epochs and where each begins.
     """
 
     path: str
@@ -50,10 +54,17 @@ class Split:
     high: int
     snapshot_offset: int | None = None
     reach: int | None = None
+    elsewhere: tuple[str, ...] = ()
+    epochs: tuple[tuple[int, int], ...] = ()
 
     def wants(self, first: int, last: int) -> bool:
         """Whether any of these offsets of the file is to be given."""
         return self.snapshot_offset is not None or (last >= self.low and first < self.high)
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch of the record at this offset, where the log's epochs are known."""
+        index = bisect_right(self.epochs, offset, key=_START_OF) - 1
+        return self.epochs[index][0] if index >= 0 else None
 
 
 def boundaries(

@@ -1,0 +1,105 @@
+"""What is damaged in one voter's log, read from the log of another.
+
+Two logs that agree up to an offset hold the same records below it (Raft's log matching), so what
+one disk has lost is not lost. What no other directory has is told as damage.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.options import OptionError
+from quorate.pipeline.source.planning import NO_END, log_splits
+from quorate.pipeline.source.reading import read_split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.pipeline.source.splits import Split
+    from quorate.storage.scan import FileBatch
+
+    # What was found, and the split that says which of its records are wanted.
+    Found: TypeAlias = tuple[Split, FileBatch | Damage]
+
+_STEP_BYTES: Final = 1024 * 1024
+
+
+def read_mended(split: Split) -> Iterator[tuple[Split, Iterable[FileBatch | Damage]]]:
+    """Everything in a split, by the split of whose directory it comes from."""
+    if not split.elsewhere:
+        yield split, read_split(split)
+        return
+    for _, pairs in groupby(_MendedSplit(split).run(), key=lambda pair: id(pair[0])):
+        part, first = next(pairs)
+        yield part, chain([first], (each for _, each in pairs))  # noqa: B031 - one use, in two parts
+
+
+class _MendedSplit:
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        # All that is wanted below this offset has been given.
+        self.done = split.low
+
+    def run(self) -> Iterator[Found]:
+        for each in read_split(self.split):
+            if not isinstance(each, Damage):
+                yield from self.give(each)
+                continue
+            low, high = self.lost(each)
+            if low >= high:
+                continue
+            found = _elsewhere(self.split, low, high)
+            if found is None:
+                yield self.split, each
+            else:
+                self.done = high
+                yield from found
+
+    def give(self, batch: FileBatch) -> Iterator[Found]:
+        """Give of a batch what has not been given."""
+        if batch.header.last_offset < self.done:
+            return
+        part = self.split
+        if batch.header.base_offset < self.done:
+            part = replace(part, low=self.done)
+        self.done = batch.header.last_offset + 1
+        yield part, batch
+
+    def lost(self, damage: Damage) -> tuple[int, int]:
+        """The offsets that damage costs, as far as they are wanted."""
+        low = self.split.low if damage.offset is None else damage.offset
+        behind = damage.behind
+        if behind is None:
+            behind = self.split.high if self.split.reach is None else self.split.reach
+        return max(low, self.done), min(behind, self.split.high)
+
+
+def _elsewhere(split: Split, low: int, high: int) -> list[Found] | None:
+    """What the first directory has that holds all of these offsets."""
+    if high == NO_END:
+        return None
+    for path in split.elsewhere:
+        with suppress(OptionError):
+            wanted = log_splits(find_directory(path), low, high, _STEP_BYTES)
+            parts = [replace(each, epochs=split.epochs) for each in wanted]
+            found = [(each, batch) for each in parts for batch in read_split(each)]
+            if _has_all(found, low, high):
+                return found
+    return None
+
+
+def _has_all(found: list[Found], low: int, high: int) -> bool:
+    reached = low
+    for _, batch in found:
+        if isinstance(batch, Damage):
+            return False
+        if batch.header.last_offset >= low:
+            if batch.header.base_offset > reached:
+                return False
+            reached = batch.header.last_offset + 1
+    return reached >= high
