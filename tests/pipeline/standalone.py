@@ -188,6 +188,7 @@ class StandaloneCluster:
             "SPARK_SUBMIT_OPTS": SHORT_LIVED,
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
+            "TZ": "Asia/Kathmandu",
         }
 
 

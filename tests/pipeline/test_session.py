@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +14,9 @@ from pyspark.sql import functions as F
 from quorate.pipeline.command import main
 from quorate.pipeline.session import local_settings, memory_share_mib, settings
 from tests.pipeline.source.logs import small_log
+from tests.pipeline.zones import ZONES, submitted_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ONE_JOB = """
@@ -107,28 +105,7 @@ def test_times_are_utc(spark: SparkSession) -> None:
         assert spark.conf.get(key) == value
 
 
-@contextmanager
-def submitted_in(zone: str, spark: SparkSession) -> Iterator[None]:
-    """As under spark-submit, where the site's defaults and the machine have a zone."""
-    key = "spark.sql.session.timeZone"
-    system = spark._jvm.java.lang.System
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("TZ", zone)
-        patched.setenv("PYSPARK_GATEWAY_PORT", "1")
-        # The session is that of all tests.
-        patched.setattr(SparkSession, "stop", lambda _: None)
-        time.tzset()
-        system.setProperty(key, zone)
-        spark.conf.set(key, zone)
-        try:
-            yield
-        finally:
-            system.clearProperty(key)
-            spark.conf.set(key, "UTC")
-    time.tzset()
-
-
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("zone", ZONES)
 def test_what_commands_print_and_write_is_utc_in_any_zone(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], zone: str
 ) -> None:

@@ -15,8 +15,9 @@ from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.sim.week.generating import generate
 from quorate.sim.week.options import WeekOptions
-from tests.pipeline import every_job
+from tests.pipeline import every_job, faulty_inputs
 from tests.pipeline.every_job import results, run_jobs
+from tests.pipeline.faulty_inputs import answers, write_inputs
 from tests.pipeline.log_frames import clock_seed
 from tests.pipeline.standalone import StandaloneCluster
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Windows over the log, entries that are kept, and a stream. On six processes each table takes its
 # seconds, however small the log.
 SHAPES: Final = ("elections", "image", "ingest")
+FAULTS_ON_A_CLUSTER: Final = ("magic 3", "record 1", "missing segment 1")
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,18 @@ def test_the_products_own_module_is_what_spark_is_given(
     expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["table"] for row in told} == {"logs", "epochs"}
     assert sorted(map(repr, told)) == sorted(map(repr, expected))
+
+
+def test_logs_with_faults_are_answered_on_a_cluster_as_in_one_process(
+    cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    paths = write_inputs(tmp_path)
+    if not pytestconfig.getoption("--every-job"):
+        paths = {name: paths[name] for name in FAULTS_ON_A_CLUSTER}
+        (tmp_path / faulty_inputs.INPUTS).write_text(json.dumps(paths))
+    there, here = tmp_path / "there", tmp_path / "here"
+    done = cluster.submit("faults", Path(faulty_inputs.__file__), str(tmp_path), str(there))
+    assert set(done.tasks) == set(cluster.worker_pages)
+    told = json.loads((there / faulty_inputs.ANSWERS).read_text())
+    expected = json.loads(json.dumps(answers(spark, paths, here)))
+    assert told == expected

@@ -1,0 +1,125 @@
+"""Logs with one fault each: no answer is silently wrong, whoever asks, how, and in which zone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.pipeline.session import session
+from tests.pipeline.faulty_inputs import FAULTS, answers, batch_rows, write_inputs
+from tests.pipeline.source.logs import START_MS, STEP_MS
+from tests.pipeline.zones import ZONES, submitted_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+END = 41
+# What each fault costs where no other directory has it.
+LOST = {
+    "whole": (),
+    "magic": range(30, 33),
+    "record": range(17, 20),
+    "missing segment": range(13, 26),
+    "deleted history": range(13),
+    "torn tail": range(39, END),
+}
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def found(
+    spark: SparkSession, paths: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What is answered in one process, in UTC."""
+    return answers(spark, paths, tmp_path_factory.mktemp("answers"))
+
+
+def records(rows: list[list[Any]], node: int | None = None) -> list[int]:
+    """The offsets of the records of a directory's log, as often as they are given."""
+    return sorted(
+        offset
+        for offset, epoch, at_ms, kind, _, told in rows
+        if kind not in {None, "damaged"} and at_ms == at_of(offset) and node in {None, told}
+    )
+
+
+def at_of(offset: int) -> int:
+    """When the batch with this record was written: its first offset counts seconds."""
+    starts = [*(start + each for start in (0, 13, 26) for each in (0, 1, 4, 7, 10)), 39]
+    return START_MS + max(each for each in starts if each <= offset) * STEP_MS
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_batch_gives_what_each_directory_has_and_tells_the_rest(
+    found: dict[str, Any], name: str
+) -> None:
+    left = [offset for offset in range(END) if offset not in LOST[name]]
+    for count in (1, 3):
+        rows = found[f"{name} {count}: batch"]
+        assert records(rows, 1) == left
+        for node in range(2, count + 1):
+            assert records(rows, node) == list(range(END))
+        told = [row for row in rows if row[3] is None]
+        assert bool(told) == (name not in {"whole", "deleted history"})
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_lake_of_one_directory_has_what_it_has_and_tells_the_rest(
+    found: dict[str, Any], name: str
+) -> None:
+    answer = found[f"{name} 1: stream"]
+    left = [offset for offset in range(END) if offset not in LOST[name]]
+    assert {row[5] for row in answer["rows"] if row[3] != "damaged"} <= {"2026-01-05"}
+    if name == "missing segment":
+        assert "00000000000000000013.log" in answer["error"]
+        assert records(answer["rows"]) == left[: len(records(answer["rows"]))]
+        return
+    assert answer["error"] == ""
+    assert records(answer["rows"]) == left
+    told = [row for row in answer["rows"] if row[3] == "damaged"]
+    assert bool(told) == (name in {"magic", "record"})
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_one_of_three_directories_has_lost_costs_a_lake_nothing(
+    found: dict[str, Any], name: str
+) -> None:
+    assert found[f"{name} 3: stream"] == found["whole 1: stream"]
+    assert records(found[f"{name} 3: stream"]["rows"]) == list(range(END))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_nor_does_it_cost_a_job(found: dict[str, Any], name: str) -> None:
+    epochs = [json.loads(line) for line in found[f"{name} 3: elections"]]
+    assert sorted(epoch["epoch"] for epoch in epochs) == [1, 2, 3]
+    assert found[f"{name} 3: elections"] == found["whole 1: elections"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_answers_are_the_same_in_any_zone(
+    spark: SparkSession,
+    paths: dict[str, str],
+    found: dict[str, Any],
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    zone: str,
+) -> None:
+    """Each zone is asked for a third of the inputs, and for all of them with --every-job."""
+    names = sorted(paths)
+    if not pytestconfig.getoption("--every-job"):
+        names = names[ZONES.index(zone) :: len(ZONES)]
+    asked = {name: paths[name] for name in names}
+    with submitted_in(zone, spark):
+        for name in asked:
+            assert batch_rows(spark, paths[name]) == found[f"{name}: batch"]
+        with session() as opened:
+            told = answers(opened, asked, tmp_path)
+    assert told == {key: each for key, each in found.items() if key.partition(":")[0] in asked}
