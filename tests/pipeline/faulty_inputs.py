@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     Fault = Callable[[list[LogWriter]], None]
+    # The source's options of each input by its name.
+    Inputs = dict[str, dict[str, str]]
 
 INPUTS: Final = "inputs.json"
 ANSWERS: Final = "answers.json"
@@ -93,41 +95,41 @@ FAULTS: Final[dict[str, Fault | None]] = {
 }
 
 
-def write_inputs(root: Path) -> dict[str, str]:
-    """The inputs below a folder: the option `path` of each by its name.
+def write_inputs(root: Path) -> Inputs:
+    """The inputs below a folder: the source's options of each by its name.
 
     Each fault is in the log of one voter alone, and in the first one of three.
     """
-    paths: dict[str, str] = {}
+    inputs: Inputs = {}
     for name, harm in FAULTS.items():
         for count in (1, 3):
             folder = root / f"{name} {count}".replace(" ", "-")
             logs = [write_log(folder / str(node), node) for node in range(1, count + 1)]
             if harm is not None:
                 harm(logs)
-            paths[f"{name} {count}"] = ",".join(str(log.root) for log in logs)
-    (root / INPUTS).write_text(json.dumps(paths))
-    return paths
+            inputs[f"{name} {count}"] = {"path": ",".join(str(log.root) for log in logs)}
+    (root / INPUTS).write_text(json.dumps(inputs))
+    return inputs
 
 
-def answers(spark: SparkSession, paths: dict[str, str], folder: Path) -> dict[str, Any]:
+def answers(spark: SparkSession, inputs: Inputs, folder: Path) -> dict[str, Any]:
     """What each input gives: of a batch, of a stream, and of the commands."""
     found: dict[str, Any] = {}
-    for name, path in paths.items():
+    for name, options in inputs.items():
         place = folder / name.replace(" ", "-")
-        found[f"{name}: batch"] = batch_rows(spark, path)
-        found[f"{name}: stream"] = _streamed(spark, path, place)
-        found[f"{name}: elections"] = _elections(spark, path, place)
+        found[f"{name}: batch"] = batch_rows(spark, options)
+        found[f"{name}: stream"] = _streamed(spark, options, place)
+        found[f"{name}: elections"] = _elections(spark, options, place)
     return found
 
 
 _COLUMNS: Final = ("offset", "leader_epoch", "at_ms", "record_type", "crc_valid")
 
 
-def batch_rows(spark: SparkSession, path: str) -> list[list[Any]] | str:
+def batch_rows(spark: SparkSession, options: dict[str, str]) -> list[list[Any]] | str:
     """Every row of a batch, or the error that ended it."""
     try:
-        log = spark.read.format("kraft").option("path", path).load()
+        log = spark.read.format("kraft").options(**options).load()
         timed = log.withColumn("at_ms", F.unix_millis("timestamp"))
         rows = timed.select(*_COLUMNS, "source_node").collect()
     except PySparkException as error:
@@ -135,11 +137,11 @@ def batch_rows(spark: SparkSession, path: str) -> list[list[Any]] | str:
     return sorted((list(row) for row in rows), key=repr)
 
 
-def _streamed(spark: SparkSession, path: str, place: Path) -> dict[str, Any]:
+def _streamed(spark: SparkSession, options: dict[str, str], place: Path) -> dict[str, Any]:
     """What a lake holds, each record by its day, and the error that ended the query."""
     shutil.rmtree(place, ignore_errors=True)
     said = ""
-    stream = spark.readStream.format("kraft").option("path", path)
+    stream = spark.readStream.format("kraft").options(**options)
     query = start_ingest(
         stream.option("maxOffsetsPerTrigger", 15).load(), str(place), None, every_s=None
     )
@@ -158,11 +160,14 @@ def _streamed(spark: SparkSession, path: str, place: Path) -> dict[str, Any]:
     return {"rows": sorted((list(row) for row in rows), key=repr), "error": said}
 
 
-def _elections(spark: SparkSession, path: str, place: Path) -> list[str] | int:
+def _elections(spark: SparkSession, options: dict[str, str], place: Path) -> list[str] | int:
     """The epochs as the command writes them, or its exit status."""
     output = place.with_name(place.name + "-elections")
     shutil.rmtree(output, ignore_errors=True)
-    words = [word for each in path.split(",") for word in ("--path", each)]
+    if "path" in options:
+        words = [word for each in options["path"].split(",") for word in ("--path", each)]
+    else:
+        words = ["--bootstrap-controller", options["bootstrap.servers"]]
     words += ["--format", "json", "--table", "elections", "--output", str(output)]
     with mock.patch.object(running, "session", return_value=nullcontext(spark)):
         status = main(["elections", *words])
@@ -174,7 +179,7 @@ def _elections(spark: SparkSession, path: str, place: Path) -> list[str] | int:
 
 if __name__ == "__main__":
     where, told = map(Path, sys.argv[1:])
-    given: dict[str, str] = json.loads((where / INPUTS).read_text())
+    given: Inputs = json.loads((where / INPUTS).read_text())
     with session() as opened:
         told.mkdir()
         (told / ANSWERS).write_text(json.dumps(answers(opened, given, told)))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
+ROOT: Final = Path(__file__).parents[2]
 WORKERS: Final = 2
 # Six JVMs share whatever machine this is, and Spark has hundreds of small tasks for them.
 DEADLINE_S: Final = 1200.0
@@ -188,6 +189,8 @@ class StandaloneCluster:
             "SPARK_SUBMIT_OPTS": SHORT_LIVED,
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
+            # Programs of tests import what they share.
+            "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
             "TZ": "Asia/Kathmandu",
         }
 

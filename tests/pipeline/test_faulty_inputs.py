@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.session import session
+from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.faulty_inputs import FAULTS, answers, batch_rows, write_inputs
 from tests.pipeline.source.logs import START_MS, STEP_MS
 from tests.pipeline.zones import ZONES, submitted_in
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.pipeline.faulty_inputs import Inputs
 
 END = 41
 # What each fault costs where no other directory has it.
@@ -30,16 +35,16 @@ LOST = {
 
 
 @pytest.fixture(scope="module")
-def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture(scope="module")
 def found(
-    spark: SparkSession, paths: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession, inputs: Inputs, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
     """What is answered in one process, in UTC."""
-    return answers(spark, paths, tmp_path_factory.mktemp("answers"))
+    return answers(spark, inputs, tmp_path_factory.mktemp("answers"))
 
 
 def records(rows: list[list[Any]], node: int | None = None) -> list[int]:
@@ -55,6 +60,11 @@ def at_of(offset: int) -> int:
     """When the batch with this record was written: its first offset counts seconds."""
     starts = [*(start + each for start in (0, 13, 26) for each in (0, 1, 4, 7, 10)), 39]
     return START_MS + max(each for each in starts if each <= offset) * STEP_MS
+
+
+def without_nodes(found: dict[str, Any]) -> dict[str, Any]:
+    """The answers but for whose directory a batch's rows are from."""
+    return {**found, "log: batch": [row[:-1] for row in found["log: batch"]]}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -106,20 +116,40 @@ def test_nor_does_it_cost_a_job(found: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize("zone", ZONES)
 def test_answers_are_the_same_in_any_zone(
     spark: SparkSession,
-    paths: dict[str, str],
+    inputs: Inputs,
     found: dict[str, Any],
     tmp_path: Path,
     pytestconfig: pytest.Config,
     zone: str,
 ) -> None:
     """Each zone is asked for a third of the inputs, and for all of them with --every-job."""
-    names = sorted(paths)
+    names = sorted(inputs)
     if not pytestconfig.getoption("--every-job"):
         names = names[ZONES.index(zone) :: len(ZONES)]
-    asked = {name: paths[name] for name in names}
+    asked = {name: inputs[name] for name in names}
     with submitted_in(zone, spark):
         for name in asked:
-            assert batch_rows(spark, paths[name]) == found[f"{name}: batch"]
+            assert batch_rows(spark, inputs[name]) == found[f"{name}: batch"]
         with session() as opened:
             told = answers(opened, asked, tmp_path)
     assert told == {key: each for key, each in found.items() if key.partition(":")[0] in asked}
+
+
+async def test_a_live_quorum_answers_as_its_disk_in_any_zone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    async with Quorum(tmp_path / "q", STEADY, controllers=1) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(NewTopic("a", 3, 3))
+        await quorum.assert_logs_agree()
+        (node,) = quorum.nodes.values()
+        # A quorum does not send what was there before its first record.
+        first = {"startingOffsets": "0"}
+        disk = {"log": first | {"path": str(node.metadata_dir)}}
+        live = {"log": first | {"bootstrap.servers": quorum.bootstrap_servers}}
+        on_disk = answers(spark, disk, tmp_path / "disk")
+        for zone in ZONES:
+            with submitted_in(zone, spark), session() as opened:
+                found = await asyncio.to_thread(answers, opened, live, tmp_path / zone)
+            assert without_nodes(found) == without_nodes(on_disk)
+            assert len(found["log: batch"]) > 4

@@ -93,13 +93,13 @@ def test_the_products_own_module_is_what_spark_is_given(
 def test_logs_with_faults_are_answered_on_a_cluster_as_in_one_process(
     cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    paths = write_inputs(tmp_path)
+    inputs = write_inputs(tmp_path)
     if not pytestconfig.getoption("--every-job"):
-        paths = {name: paths[name] for name in FAULTS_ON_A_CLUSTER}
-        (tmp_path / faulty_inputs.INPUTS).write_text(json.dumps(paths))
+        inputs = {name: inputs[name] for name in FAULTS_ON_A_CLUSTER}
+        (tmp_path / faulty_inputs.INPUTS).write_text(json.dumps(inputs))
     there, here = tmp_path / "there", tmp_path / "here"
     done = cluster.submit("faults", Path(faulty_inputs.__file__), str(tmp_path), str(there))
     assert set(done.tasks) == set(cluster.worker_pages)
     told = json.loads((there / faulty_inputs.ANSWERS).read_text())
-    expected = json.loads(json.dumps(answers(spark, paths, here)))
+    expected = json.loads(json.dumps(answers(spark, inputs, here)))
     assert told == expected
