@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.pipeline.source.coverage import Span, covered_from
 from quorate.pipeline.source.damage import Damage, words_of
-from quorate.pipeline.source.seeking import log_end
+from quorate.pipeline.source.directories import log_start
+from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
@@ -20,24 +22,59 @@ from quorate.storage.files import OsFileSystem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.pipeline.source.directories import Directory
+    from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.seeking import EndSeeker
     from quorate.raft.messages import EpochStart
 
 
-def committed_end(directories: Sequence[Directory]) -> int:
-    """The highest offset below which a majority of these directories hold the same records."""
-    return committed_log(directories)[1]
+@value
+class SharedLog:
+    """One log up to `end`, and the offsets of it that each directory holds, by its number."""
+
+    directories: tuple[Directory, ...]
+    spans: tuple[Span, ...]
+    end: int
+
+    @property
+    def place(self) -> str:
+        """Where it lies, as messages say it."""
+        return ", ".join(directory.path for directory in self.directories)
+
+    def start(self) -> tuple[SnapshotFile | None, int]:
+        """The snapshot that stands for what was deleted everywhere, and the offset behind it."""
+        begin = covered_from(self.spans, self.end)
+        starts = map(log_start, self.directories)
+        return next((start for start in starts if start[1] == begin), (None, begin))
 
 
-def committed_log(directories: Sequence[Directory]) -> tuple[Directory, int]:
-    """One of the directories that hold all that is committed, and up to where it is."""
-    logs = [(log_end(directory), _epochs(directory)) for directory in directories]
-    majority = len(logs) // 2 + 1
-    ends = [
-        sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
-        for log in logs
-    ]
-    return directories[ends.index(max(ends))], max(ends)
+def shared_log(
+    directories: Sequence[Directory], seeker: EndSeeker, *, is_committed_only: bool = True
+) -> SharedLog:
+    """The log of these directories: up to where a majority agree, or the furthest one's."""
+    # In whichever order they are named.
+    directories = sorted(directories, key=lambda each: (each.node_id is None, each.node_id or 0))
+    if len(directories) == 1:
+        (only,) = directories
+        end = seeker.log_end(only)
+        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end)
+    logs = [(seeker.log_end(directory), _epochs(directory)) for directory in directories]
+    if is_committed_only:
+        majority = len(logs) // 2 + 1
+        ends = [
+            sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
+            for log in logs
+        ]
+        end = max(ends)
+        followed = logs[ends.index(end)]
+    else:
+        # As voters judge each other.
+        followed = max(logs, key=lambda log: (max((e.epoch for e in log[1]), default=-1), log[0]))
+        end = followed[0]
+    spans = (
+        Span(number, log_start(directory)[1], min(end, _agreed_end(followed, log)))
+        for number, (directory, log) in enumerate(zip(directories, logs, strict=True))
+    )
+    return SharedLog(tuple(directories), tuple(spans), end)
 
 
 def _agreed_end(
