@@ -14,7 +14,7 @@ from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
-from tests.pipeline.source.logs import LogWriter, partition, topic
+from tests.pipeline.source.logs import LogWriter, partition, paths_of, topic, voters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,9 @@ def test_what_a_job_does_not_read_is_of_no_consequence(
 
 def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:
     rows = [*log_of(3, 1, 1).rows, *log_of(2, 1, 1).rows]
-    assert {row.source_node for row in furthest_log(frame(spark, rows)).collect()} == {2}
+    assert {row.source_node for row in furthest_log(frame(spark, rows), "elections").collect()} == {
+        2
+    }
 
 
 def test_a_log_that_nobody_owns_is_taken_alone_where_it_reaches_furthest(
@@ -144,12 +146,42 @@ def test_a_log_that_nobody_owns_is_taken_alone_where_it_reaches_furthest(
 ) -> None:
     longer = [row._replace(source_node=None) for row in log_of(3, 2, 1).rows]
     rows = [*longer, *log_of(2, 1, 1).rows]
-    assert {row.source_node for row in furthest_log(frame(spark, rows)).collect()} == {None}
+    assert {row.source_node for row in furthest_log(frame(spark, rows), "elections").collect()} == {
+        None
+    }
 
 
 def test_logs_that_nobody_owns_are_one(spark: SparkSession) -> None:
     rows = [row._replace(source_node=None) for row in log_of(1, 1, 1).rows]
-    assert furthest_log(frame(spark, rows)).count() == len(rows)
+    assert furthest_log(frame(spark, rows), "elections").count() == len(rows)
+
+
+def test_what_others_have_in_front_of_the_furthest_log_is_read_from_them(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, long = voters(tmp_path)
+
+    def found(isolation: str, ending: str) -> list[tuple[int, int]]:
+        kinds = {}
+        for paths in (paths_of(short, long), paths_of(long, short)):
+            log = read_log(spark, {"path": paths, "isolation": isolation})
+            rows = furthest_log(log, "elections").collect()
+            told = capsys.readouterr().err
+            kinds[told] = sorted((row.offset, row.source_node) for row in rows)
+        # Whichever is named first.
+        ((told, rows),) = kinds.items()
+        assert told.startswith("quorate pipeline elections: of 2 logs that of node ")
+        assert told.endswith(ending)
+        return rows
+
+    ending = "node 2 is read, which reaches furthest: up to offset 20\n"
+    assert found("committed", ending) == [(offset, 2) for offset in range(21)]
+    _, position, _ = long.positions[15]
+    long.file.write_bytes(long.file.read_bytes()[:position])
+    ending = "node 1 is read, which reaches furthest: up to offset 20, behind offsets 0 to 11 of "
+    ending += "node 2\n"
+    expected = [(offset, 2 if offset < 12 else 1) for offset in range(21)]
+    assert found("read_uncommitted", ending) == expected
 
 
 def test_an_error_is_read_before_the_session_ends(

@@ -182,7 +182,7 @@ def test_what_one_voter_alone_has_never_happened(
     """Node 4 led an epoch that nobody followed; the others' log is what counts."""
     directories = [kafka_fixtures / name for name in QUORUMS[0]]
     rows = read_log(kafka_fixtures / "dynamic/node-3", definitions)
-    log = furthest_log(opened(spark, *directories)).persist()
+    log = furthest_log(opened(spark, *directories), "elections").persist()
     same_tables(("elections", "sizes"), log, rows)
     log.unpersist()
 

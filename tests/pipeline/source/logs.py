@@ -142,6 +142,31 @@ def small_log(path: Path, *, node_id: int = 1) -> LogWriter:
     return log
 
 
+def voters(path: Path) -> tuple[LogWriter, LogWriter]:
+    """Offsets 0 to 20 of node 2, and those from 12 on, behind a snapshot, of node 1."""
+    long = LogWriter(path / "long", node_id=2)
+    long.lead(1)
+    while long.offset < 12:
+        long.write([partition(long.offset)])
+    long.roll()
+    while long.offset < 21:
+        long.write([partition(long.offset)])
+    return shortened(long, path / "short", node_id=1), long
+
+
+def shortened(log: LogWriter, path: Path, *, node_id: int) -> LogWriter:
+    """The last segment of a log, and a snapshot in front of it."""
+    short = LogWriter(path, node_id=node_id, base=log.segment)
+    short.file.write_bytes(log.file.read_bytes())
+    short.snapshot(log.segment, [topic(1)])
+    return short
+
+
+def paths_of(*logs: LogWriter) -> str:
+    """Their directories as the option `path` has them."""
+    return ",".join(str(log.root) for log in logs)
+
+
 def flip(file: Path, position: int, bit: int = 0) -> None:
     """Turn over one bit of the byte at `position`."""
     data = bytearray(file.read_bytes())

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.source.committed import committed_end
+from quorate.pipeline.source.committed import shared_log
 from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.seeking import EndSeeker
 from tests.pipeline.source.logs import LogWriter, flip, partition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quorate.pipeline.source.directories import Directory
+
+
+def committed_end(directories: Sequence[Directory]) -> int:
+    return shared_log(directories, EndSeeker()).end
 
 
 def voter(path: Path, epochs: dict[int, int], end: int) -> Directory:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_directory_above_the_log_and_a_url_of_it_will_do(tmp_path: Path) -> None:
+def test_the_directory_above_the_log_will_do(tmp_path: Path) -> None:
     log = small_log(tmp_path / "c")
-    for path in (str(log.root), str(log.directory), f"file://{log.directory}/"):
+    for path in (str(log.root), str(log.directory), f"{log.directory}/"):
         found = find_directory(path)
         assert [segment.base_offset for segment in found.segments] == [0, 10]
         assert found.node_id == 1
@@ -182,3 +182,23 @@ def test_directories_of_different_clusters_are_refused(tmp_path: Path) -> None:
     LogWriter(tmp_path / "b", node_id=2, cluster_id="d").lead(1)
     with pytest.raises(OptionError, match=r"^path: .* of different clusters, c and d, "):
         find_directories([str(tmp_path / "a"), str(tmp_path / "b")])
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("node-*", "; no pattern is filled in: name each directory, separated by commas"),
+        ("node-[12]", "; no pattern is filled in: name each directory, separated by commas"),
+        ("a%20b", "; a path is taken as it is written: write the character itself for %.."),
+        ("absent", ""),
+    ],
+)
+def test_a_path_that_is_filled_in_elsewhere_has_a_hint(
+    tmp_path: Path, path: str, hint: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        find_directory(f"{tmp_path}/{path}")
+    said = f"path: {tmp_path}/{path} cannot be listed: No such file or directory{hint}"
+    assert str(caught.value) == said
+    small_log(tmp_path / path)
+    assert find_directory(f"{tmp_path}/{path}").segments

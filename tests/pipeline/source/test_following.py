@@ -10,8 +10,19 @@ import pytest
 from quorate.pipeline.source.damage import UnreadError
 from quorate.pipeline.source.following import DirectoryLog, QuorumLog
 from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.reading import read_split
+from quorate.pipeline.source.seeking import EndSeeker
 from quorate.storage.files import OsFileSystem
-from tests.pipeline.source.logs import LogWriter, partition, small_log, topic
+from quorate.storage.scan import FileBatch
+from tests.pipeline.source.logs import (
+    LogWriter,
+    partition,
+    paths_of,
+    shortened,
+    small_log,
+    topic,
+    voters,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +101,7 @@ def test_a_stream_begins_at_no_time_that_cannot_be_looked_up(
     def read(_file: object, _position: int, _size: int) -> bytes:
         raise OSError(errno.EIO, "Input/output error", str(log.file))
 
-    monkeypatch.setattr("quorate.pipeline.source.following.log_end", lambda _directory: 21)
+    monkeypatch.setattr(EndSeeker, "log_end", lambda _seeker, _directory: 21)
     monkeypatch.setattr("quorate.storage.files.OsFile.read_at", read)
     with pytest.raises(UnreadError, match=r"\.log: byte 0: cannot be read: Input/output error; "):
         moment.beginning()
@@ -117,3 +128,110 @@ def test_a_live_quorum_gives_nothing_that_is_uncommitted() -> None:
     options = {"bootstrap.servers": "h:1", "isolation": "read_uncommitted"}
     with pytest.raises(OptionError, match=r"^isolation: "):
         QuorumLog(parse_options(options))
+
+
+def offsets_of(log: DirectoryLog, low: int, high: int) -> list[tuple[int | None, int]]:
+    """The offsets that the tasks for a range give, with the node of each."""
+    splits, _ = log.parts(None, low, high)
+    found = []
+    for split in splits:
+        for batch in read_split(split):
+            assert isinstance(batch, FileBatch)
+            offset = batch.header.base_offset
+            if split.wants(offset, offset):
+                found.append((split.source_node, offset))
+    return found
+
+
+def test_of_several_directories_the_one_that_holds_the_most_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    short, long = voters(tmp_path)
+    assert followed(short.root).ends() == (12, 21)
+    for paths in (paths_of(short, long), paths_of(long, short)):
+        caplog.clear()
+        log = followed(paths)
+        assert log.beginning() == (None, 0)
+        assert log.ends() == (0, 21)
+        assert offsets_of(log, 0, 21) == [(2, offset) for offset in range(21)]
+        assert [log.epoch_before(offset) for offset in (0, 5, 21)] == [None, 1, 1]
+        assert caplog.messages == [
+            f"path: of 2 directories {long.directory} is read: it holds the most; it has the "
+            "offsets from 0 up to 21"
+        ]
+        moment = followed(paths, startingOffsets="2026-01-05T00:00:05Z")
+        assert moment.beginning() == (None, 5)
+        snapshot = followed(paths, startingOffsets="snapshot")
+        assert snapshot.beginning() == ("12-1", 12)
+        splits, _ = snapshot.parts("12-1", 12, 21)
+        assert [split.source_node for split in splits] == [1, 2]
+
+
+def test_what_one_directory_lacks_is_read_from_another(tmp_path: Path) -> None:
+    short, long = voters(tmp_path)
+    third = shortened(long, tmp_path / "third", node_id=3)
+    _, position, _ = long.positions[15]
+    long.file.write_bytes(long.file.read_bytes()[:position])
+    log = followed(paths_of(short, third, long))
+    assert log.ends() == (0, 21)
+    expected = [(2 if offset < 15 else 1, offset) for offset in range(21)]
+    assert offsets_of(log, 0, 21) == expected
+    assert offsets_of(log, 7, 18) == expected[7:18]
+    assert [log.epoch_before(offset) for offset in (1, 15, 21)] == [1, 1, 1]
+    paths, day = paths_of(short, third, long), "2026-01-05T00:0"
+    for moment, offset in ((f"{day}0:03Z", 3), (f"{day}0:18Z", 18), (f"{day}1:39Z", 21)):
+        assert followed(paths, startingOffsets=moment).beginning() == (None, offset)
+
+
+def test_a_directory_is_kept_until_it_lacks_the_next_record(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two, three = logs = [LogWriter(tmp_path / str(node), node_id=node) for node in (1, 2, 3)]
+    for each in logs:
+        each.write([partition(number) for number in range(9)])
+    log = followed(paths_of(*logs))
+    for each in (two, three):
+        each.write([partition(9)])
+    assert log.ends() == (0, 10)
+    assert offsets_of(log, 0, 9) == [(2, 0)]
+    one.write([partition(9)])
+    for each in (one, three):
+        each.write([partition(10)])
+    # Node 2 is behind, and has what comes next.
+    assert offsets_of(log, 9, 11) == [(2, 9), (1, 10)]
+    assert len(caplog.messages) == 1
+    assert offsets_of(log, 10, 11) == [(1, 10)]
+    assert caplog.messages[1:] == [
+        f"path: of 3 directories {one.directory} is read: it has the next record, 10; it has the "
+        "offsets from 0 up to 11"
+    ]
+    for each in logs:
+        each.write([partition(11)] * (12 - each.offset))
+    assert offsets_of(log, 11, 12) == [(1, 11)]
+    assert len(caplog.messages) == 2
+
+
+def test_a_snapshot_of_any_directory_will_do(tmp_path: Path) -> None:
+    short, long = voters(tmp_path)
+    log = followed(paths_of(short, long))
+    assert offsets_of(log, 20, 21) == [(2, 20)]
+    splits, _ = log.parts("12-1", 12, 12)
+    assert [split.source_node for split in splits] == [1]
+    with pytest.raises(OptionError, match=r"^path: snapshot 11-1 is gone from "):
+        log.parts("11-1", 11, 21)
+
+
+def test_of_uncommitted_logs_the_furthest_is_read_whichever_comes_first(tmp_path: Path) -> None:
+    short, long = voters(tmp_path)
+    long.write([partition(21)])
+    for paths in (paths_of(short, long), paths_of(long, short)):
+        log = followed(paths, isolation="read_uncommitted")
+        assert log.ends() == (0, 22)
+        assert followed(paths).ends() == (0, 21)
+
+
+def test_a_stream_begins_at_no_offset_behind_the_end(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    assert followed(log.root, startingOffsets="21").beginning() == (None, 21)
+    with pytest.raises(OptionError, match=r"^startingOffsets: 22 lies behind .* at offset 21; "):
+        followed(log.root, startingOffsets="22").beginning()

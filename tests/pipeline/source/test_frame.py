@@ -30,7 +30,7 @@ def test_a_column_is_named_after_its_record_type() -> None:
 def test_spark_and_arrow_have_the_same_columns() -> None:
     ddl = spark_schema(("offset", "timestamp"), ("TopicRecord", "FenceBrokerRecord"))
     assert ddl == (
-        "offset bigint, timestamp timestamp, "
+        "offset bigint, timestamp timestamp_ltz, "
         "topic_record struct<`name`: string, `topicId`: string>, "
         "fence_broker_record struct<`id`: int, `epoch`: bigint>"
     )

@@ -28,6 +28,14 @@ def test_ranges_cover_the_log_without_a_gap() -> None:
     assert log_ranges(7, 7) == []
 
 
+def test_there_are_as_many_ranges_as_may_be_read_at_once() -> None:
+    high = 5 * RANGE_OFFSETS + 3
+    ranges = log_ranges(0, high, 2)
+    assert [(each.low, each.high) for each in ranges] == [(0, high // 2 + 1), (high // 2 + 1, high)]
+    assert len(log_ranges(0, high, 9)) == len(log_ranges(0, high)) == 6
+    assert log_ranges(7, 7, 2) == []
+
+
 def test_a_log_that_begins_late_begins_with_a_snapshot() -> None:
     options = parse_options({"bootstrap.servers": "h:1"})
     assert beginning(options, LogEnds(500, 600, SNAPSHOT)) == (SNAPSHOT, 516)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.pipeline.source.directories import find_directory
-from quorate.pipeline.source.seeking import log_end, offset_at
+from quorate.pipeline.source.seeking import EndSeeker, log_end, offset_at
 from quorate.pipeline.source.splits import boundaries
 from quorate.records.batch import HEADER_BYTES
+from quorate.storage.files import OsFile
 from tests.pipeline.source.logs import (
     START_MS,
     STEP_MS,
@@ -119,3 +120,75 @@ def test_a_segment_that_cannot_be_read_is_noted_once(
     assert ask(found) in (0, 10)
     told = [(damage.file, damage.offset, damage.is_unread) for damage in found.damages]
     assert told == [(str(log.file), 10, True)]
+
+
+def long_log(path: Path) -> LogWriter:
+    """Two MiB of batches."""
+    log = LogWriter(path)
+    for _ in range(300):
+        log.write([partition(0)] * 100)
+    return log
+
+
+class Reads:
+    """Counts the bytes that are read of files."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.size_bytes = 0
+        reads = OsFile.read_at
+
+        def read_at(file: OsFile, position: int, size: int) -> bytes:
+            found = reads(file, position, size)
+            self.size_bytes += len(found)
+            return found
+
+        patch.setattr(OsFile, "read_at", read_at)
+
+    def of(self, seeker: EndSeeker, log: LogWriter) -> tuple[int, int]:
+        """The end of a log, and the bytes that were read to find it."""
+        found = find_directory(str(log.root))
+        self.size_bytes = 0
+        return seeker.log_end(found), self.size_bytes
+
+
+def test_a_second_look_begins_at_the_last_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, seeker, reads = long_log(tmp_path / "c"), EndSeeker(), Reads(monkeypatch)
+    end, first = reads.of(seeker, log)
+    last = log.file.stat().st_size - log.positions[-1][1]
+    assert (end, first > 10 * last) == (log.offset, True)
+    assert reads.of(seeker, log) == (log.offset, last)
+    log.write([topic(1)])
+    end, second = reads.of(seeker, log)
+    assert (end, second < 2 * last) == (log.offset, True)
+    log.roll()
+    log.write([topic(1)])
+    assert reads.of(seeker, log)[0] == log.offset
+
+
+@pytest.mark.parametrize("is_longer", [False, True])
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_log_that_was_written_again_is_looked_at_from_its_begin(
+    tmp_path: Path, *, is_replaced: bool, is_longer: bool
+) -> None:
+    log, seeker = log_of_batches(tmp_path / "c"), EndSeeker()
+    assert seeker.log_end(find_directory(str(log.root))) == 19
+    other = LogWriter(tmp_path / "d")
+    for number in range(30 if is_longer else 2):
+        other.write([topic(number)])
+    if is_replaced:
+        other.file.rename(log.file)
+    else:
+        log.file.write_bytes(other.file.read_bytes())
+    assert seeker.log_end(find_directory(str(log.root))) == other.offset
+
+
+def test_damage_behind_the_remembered_batch_is_not_the_end(tmp_path: Path) -> None:
+    log, seeker = log_of_batches(tmp_path / "c"), EndSeeker()
+    assert seeker.log_end(find_directory(str(log.root))) == 19
+    log.write([topic(1)])
+    flip(log.file, log.positions[-1][1] + 16)
+    assert seeker.log_end(find_directory(str(log.root))) == 19
+    log.write([topic(2)])
+    assert seeker.log_end(find_directory(str(log.root))) == 21

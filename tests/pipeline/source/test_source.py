@@ -7,8 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType, TimestampType
 
 from pyspark_quorate import DefaultSource
 from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
@@ -16,7 +17,7 @@ from quorate.pipeline.source.frame import COLUMNS, TYPED, arrow_schema, column_n
 from quorate.pipeline.source.source import KraftDataSource
 from quorate.records.metadata import encode_record
 from quorate.records.schema import schema_of, shapes_of
-from tests.pipeline.source.logs import LogWriter, small_log
+from tests.pipeline.source.logs import START_MS, LogWriter, paths_of, small_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,3 +133,42 @@ def test_a_session_sees_every_type_as_the_batches_have_it(
         typed = {name: row[column_name(name)] for name in TYPED}
         others = dict.fromkeys(TYPED)
         assert typed == others | {cls.__name__: plain_value(record, schema_of(cls).body)}
+
+
+def test_times_have_a_zone_where_the_session_prefers_those_without(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    reader = spark.read.format("kraft").option("path", str(small_log(tmp_path / "c").root))
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        log = reader.option("columns", "timestamp").load()
+        assert log.schema == StructType([StructField("timestamp", TimestampType())])
+        assert log.where(f"unix_millis(timestamp) = {START_MS}").count() == 1
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+
+
+def test_a_table_may_be_made_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark hands the properties of a table over beside its options, and neither for a query."""
+    one, other = small_log(tmp_path / "a"), small_log(tmp_path / "b", node_id=2)
+    given = {"path": paths_of(one, other), "columns": "offset", "recordTypes": "TopicRecord"}
+    words = ", ".join(f"'{name}' '{value}'" for name, value in given.items())
+    more = "COMMENT 'a log' TBLPROPERTIES ('team' = 'x')"
+    spark.sql(f"CREATE TABLE of_both USING kraft OPTIONS ({words}) {more}")
+    spark.sql(f"CREATE TABLE of_one USING kraft LOCATION '{one.root}'")
+    try:
+        table = spark.table("of_both")
+        assert table.columns == ["offset", "topic_record"]
+        assert table.count() == 42
+        assert table.where("topic_record is not null").count() == 6
+        late = spark.sql("SELECT * FROM of_both WITH (startingOffsets = '20')")
+        assert late.count() == 2
+        stream = spark.readStream.table("of_one").writeStream.format("memory").queryName("rows")
+        stream.trigger(availableNow=True).start().awaitTermination()
+        assert spark.table("of_one").columns == list(COLUMNS)
+        assert spark.table("rows").count() == 21
+    finally:
+        for name in ("of_both", "of_one"):
+            spark.sql(f"DROP TABLE {name}")
+    with pytest.raises(PySparkException, match=r"OptionError: colums: .*; columns is meant\?"):
+        spark.sql(f"CREATE TABLE of_c USING kraft OPTIONS (path '{one.root}', colums 'offset')")

@@ -110,7 +110,29 @@ def test_the_directories_are_looked_at_once_for_each_question(
     start = reader.initialOffset()
     assert len(looks) == 1
     reader.latestOffset(start, ReadAllAvailable())
+    # The progress of the query has what was seen then.
+    assert reader.reportLatestOffset() == {"offset": 21}
     assert len(looks) == 2
+
+
+def test_a_poll_reads_the_end_of_the_log_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogWriter(tmp_path / "c")
+    for _ in range(300):
+        log.write([partition(0)] * 100)
+    sizes: list[int] = []
+    reads = OsFile.read_at
+
+    def read_at(file: OsFile, position: int, size: int) -> bytes:
+        sizes.append(len(found := reads(file, position, size)))
+        return found
+
+    reader = reader_of(log)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    monkeypatch.setattr(OsFile, "read_at", read_at)
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    assert sum(sizes) < log.file.stat().st_size / 20
 
 
 def test_a_stream_begins_with_no_older_snapshot(tmp_path: Path) -> None:

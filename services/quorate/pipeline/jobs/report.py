@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         log = seen.watched(read_log(spark, options))
         every = None
         if len(paths) > 1:
-            log = furthest_log(log)
+            log = furthest_log(log, "report")
             every = read_log(spark, options | UNCOMMITTED)
         text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
         seen.warn("report")

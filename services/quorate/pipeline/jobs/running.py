@@ -1,7 +1,8 @@
 """One job from its flags to its output: open Spark, read the log, make the tables, show them.
 
-Of several directories a job reads one log, the one that reaches furthest: the last epoch first,
-then the last offset, as voters judge each other (Raft). Jobs that compare logs get all of them.
+Of several directories a job reads one log, that of the directory that reaches furthest: the last
+epoch first, then the last offset, as voters judge each other (Raft). What others have in front of
+it is read from them. Jobs that compare logs get all of them.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.damage import DamageSeen
+from quorate.pipeline.jobs.log_rows import is_snapshot
 from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.raised import what_was_said
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.session import session
+from quorate.pipeline.source.coverage import Span, cover, covered_from
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from quorate.pipeline.jobs.registry import Job
 
@@ -64,7 +67,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
             log = seen.watched(read_log(spark, options))
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
-                log = furthest_log(log)
+                log = furthest_log(log, job.name)
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
@@ -145,20 +148,49 @@ def damage_options(options: Mapping[str, str]) -> dict[str, str]:
     return {name: said for name, said in options.items() if name != "recordTypes"} | _DAMAGE_ONLY
 
 
-def furthest_log(log: DataFrame) -> DataFrame:
-    """The rows of the one directory whose log reaches furthest."""
-    reach = F.max(F.struct("leader_epoch", "offset")).alias("reach")
-    known = log.where("crc_valid").groupBy("source_node").agg(reach)
-    # Two that reach equally far hold the same: the one with the lower id is taken.
-    furthest = known.select(
-        F.max(F.struct("reach", (-F.col("source_node")).alias("minus_node"))).alias("best")
-    ).first()
-    if furthest is None or furthest.best is None:
+def furthest_log(log: DataFrame, job: str) -> DataFrame:
+    """The rows of the directory whose log reaches furthest, behind those that others have before.
+
+    A line on stderr says which directory that is. What it has of the log is what counts.
+    """
+    begin = F.col("offset") + F.when(is_snapshot(), 1).otherwise(0)
+    reach = F.max(F.struct("leader_epoch", "offset"))
+    held = log.where("crc_valid").groupBy("source_node")
+    found = held.agg(F.min(begin).alias("begin"), reach.alias("reach")).collect()
+    if not found:
         return log
-    minus_node = furthest.best.minus_node
-    # One of them may be nobody's, where its meta.properties cannot be read.
-    node = None if minus_node is None else -minus_node
-    return log.where(F.col("source_node").eqNullSafe(F.lit(node)))
+    # Two that reach equally far hold the same from where both have begun.
+    found.sort(key=lambda row: (*row.reach, -row.begin, -(row.source_node or 0)), reverse=True)
+    spans = [Span(number, row.begin, row.reach.offset + 1) for number, row in enumerate(found)]
+    furthest = spans[0]
+    before = cover(spans, covered_from(spans, furthest.begin), furthest.begin, furthest)
+    told = []
+    wanted = of_node(found[0].source_node)
+    if before:
+        wanted &= ~F.col("crc_valid") | (F.col("offset") >= furthest.begin)
+    for number, part in enumerate(before):
+        node = found[part.voter].source_node
+        rows = of_node(node) & F.col("crc_valid") & (F.col("offset") < part.end)
+        # The first of them has the snapshot with which the log begins.
+        wanted |= rows if number == 0 else rows & (F.col("offset") >= part.begin)
+        told.append(f", behind offsets {part.begin} to {part.end - 1} of {node_words(node)}")
+    if len(found) > 1:
+        sys.stderr.write(
+            f"quorate pipeline {job}: of {len(found)} logs that of"
+            f" {node_words(found[0].source_node)} is read, which reaches furthest: up to offset"
+            f" {furthest.end - 1}{''.join(told)}\n"
+        )
+    return log.where(wanted)
+
+
+def of_node(node: int | None) -> Column:
+    """True for the rows of a directory, which is without a node if its meta.properties is."""
+    return F.col("source_node").eqNullSafe(F.lit(node))
+
+
+def node_words(node: int | None) -> str:
+    """Whose directory it is, as messages say it."""
+    return "the directory without a node.id" if node is None else f"node {node}"
 
 
 def _fail(job: Job, message: str) -> int:

@@ -8,10 +8,12 @@ disk counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from quorate.pipeline.source.coverage import Span, covered_from
 from quorate.pipeline.source.damage import Damage, words_of
-from quorate.pipeline.source.seeking import log_end
+from quorate.pipeline.source.directories import log_start
 from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import read_epochs
@@ -19,52 +21,79 @@ from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from quorate.pipeline.source.directories import Directory
+    from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.seeking import EndSeeker
+    from quorate.pipeline.source.splits import Split
     from quorate.raft.messages import EpochStart
 
 
-def committed_end(directories: Sequence[Directory]) -> int:
-    """The highest offset below which a majority of these directories hold the same records."""
-    return committed_log(directories).end
-
-
 @value
-class CommittedLog:
-    """A directory that holds all that is committed, and up to where that is.
+class SharedLog:
+    """One log up to `end`, and the offsets of it that each directory holds, by its number.
 
-    `others` are the paths of the other directories, with the offset up to which each of them holds
-    the same records; those whose epochs are not known are left out.
-    `epochs` has each epoch of the log and where it begins, as far as they are known.
+    `epochs` has each epoch and where it begins, if there are several directories and it is known.
     """
 
-    directory: Directory
+    directories: tuple[Directory, ...]
+    spans: tuple[Span, ...]
     end: int
-    others: tuple[tuple[str, int], ...] = ()
     epochs: tuple[tuple[int, int], ...] = ()
 
-    def holding(self, end: int) -> tuple[str, ...]:
-        """The other directories that hold the same records below `end`."""
-        return tuple(path for path, agreed in self.others if agreed >= end)
+    @property
+    def place(self) -> str:
+        """Where it lies, as messages say it."""
+        return ", ".join(directory.path for directory in self.directories)
+
+    def start(self) -> tuple[SnapshotFile | None, int]:
+        """The snapshot that stands for what was deleted everywhere, and the offset behind it."""
+        begin = covered_from(self.spans, self.end)
+        starts = map(log_start, self.directories)
+        return next((start for start in starts if start[1] == begin), (None, begin))
+
+    def mendable(self, voter: int, splits: Iterable[Split]) -> list[Split]:
+        """Parts of a directory's log that know who else may hold the same records.
+
+        Those are told by their epochs.
+        """
+        others = tuple(
+            directory.path
+            for number, directory in enumerate(self.directories)
+            if number != voter and self.epochs
+        )
+        return [replace(each, elsewhere=others, epochs=self.epochs) for each in splits]
 
 
-def committed_log(directories: Sequence[Directory]) -> CommittedLog:
-    """One of the directories that hold all that is committed."""
-    logs = [(log_end(directory), _epochs(directory)) for directory in directories]
-    majority = len(logs) // 2 + 1
-    ends = [
-        sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
-        for log in logs
-    ]
-    chosen = ends.index(max(ends))
-    others = tuple(
-        (directory.path, _agreed_end(logs[chosen], log))
-        for directory, log in zip(directories, logs, strict=True)
-        if directory is not directories[chosen] and log[1] and logs[chosen][1]
+def shared_log(
+    directories: Sequence[Directory], seeker: EndSeeker, *, is_committed_only: bool = True
+) -> SharedLog:
+    """The log of these directories: up to where a majority agree, or the furthest one's."""
+    # In whichever order they are named.
+    directories = sorted(directories, key=lambda each: (each.node_id is None, each.node_id or 0))
+    if len(directories) == 1:
+        (only,) = directories
+        end = seeker.log_end(only)
+        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end)
+    logs = [(seeker.log_end(directory), _epochs(directory)) for directory in directories]
+    if is_committed_only:
+        majority = len(logs) // 2 + 1
+        ends = [
+            sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
+            for log in logs
+        ]
+        end = max(ends)
+        followed = logs[ends.index(end)]
+    else:
+        # As voters judge each other.
+        followed = max(logs, key=lambda log: (max((e.epoch for e in log[1]), default=-1), log[0]))
+        end = followed[0]
+    spans = (
+        Span(number, log_start(directory)[1], min(end, _agreed_end(followed, log)))
+        for number, (directory, log) in enumerate(zip(directories, logs, strict=True))
     )
-    epochs = tuple((start.epoch, start.start_offset) for start in logs[chosen][1])
-    return CommittedLog(directories[chosen], max(ends), others, epochs)
+    epochs = tuple((start.epoch, start.start_offset) for start in followed[1])
+    return SharedLog(tuple(directories), tuple(spans), end, epochs)
 
 
 def _agreed_end(

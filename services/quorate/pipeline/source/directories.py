@@ -7,6 +7,7 @@ others. Only a path that is no directory of the metadata log at all is refused.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, OffsetAndEpoch
     from quorate.storage.files import File
 
-_FILE_URL: Final = "file://"
 # A footer's batch takes 61 bytes and one small record.
 _FOOTER_BYTES_MAX: Final = 256
+_PATTERN: Final = re.compile(r"[*?\[{]")
+_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 @value
@@ -103,14 +105,15 @@ def find_directory(path: str) -> Directory:
     Raises OptionError where there is no metadata log.
     """
     fs = OsFileSystem()
-    path = path.removeprefix(_FILE_URL).rstrip("/") or "/"
+    path = path.rstrip("/") or "/"
     try:
         names = fs.list_dir(path)
         if layout.LOG_DIR in names:
             path = f"{path}/{layout.LOG_DIR}"
             names = fs.list_dir(path)
     except (OSError, StorageError) as error:
-        raise OptionError(f"path: {path} cannot be listed: {words_of(error)}") from error
+        said = f"{words_of(error)}{_pattern_hint(path)}"
+        raise OptionError(f"path: {path} cannot be listed: {said}") from error
     _refuse_other_partition(fs, path, names)
     found = Directory(path, node_id=None)
     _take_node_id(fs, found)
@@ -122,6 +125,25 @@ def find_directory(path: str) -> Directory:
             f"{layout.LOG_DIR} of a controller, or the metadata.log.dir that it is in"
         )
     return found
+
+
+def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:
+    """The newest snapshot that ends at or below `high`, or how the log begins where none does."""
+    for snapshot in reversed(directory.snapshots):
+        if snapshot.snapshot_id.offset <= high:
+            return snapshot, snapshot.snapshot_id.offset
+    return log_start(directory)
+
+
+def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
+    """The snapshot that stands for what was deleted, and the first offset behind it."""
+    first = directory.segments[0].base_offset if directory.segments else None
+    for snapshot in directory.snapshots:
+        end = snapshot.snapshot_id.offset
+        if first is None or end >= first:
+            # Offset 0 has the bootstrap checkpoint, which holds the first voters, or nothing.
+            return (snapshot, end) if end == 0 or first != 0 else (None, 0)
+    return None, first or 0
 
 
 def covered_until_ms(snapshot: SnapshotFile) -> int | None:
@@ -152,6 +174,15 @@ def header_at(file: File, position: int) -> BatchHeader:
         return read_header(file.read_at(position, HEADER_BYTES))
     except CorruptBatchError as error:
         raise CorruptBatchError(position, error.reason) from error
+
+
+def _pattern_hint(path: str) -> str:
+    """What to write for a path that other sources would have filled in."""
+    if _PATTERN.search(path):
+        return "; no pattern is filled in: name each directory, separated by commas"
+    if _ESCAPE.search(path):
+        return "; a path is taken as it is written: write the character itself for %.."
+    return ""
 
 
 def _take(fs: OsFileSystem, found: Directory, name: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from quorate.pipeline.source.committed import CommittedLog, committed_log
+from quorate.pipeline.source.committed import SharedLog, shared_log
+from quorate.pipeline.source.coverage import Span, cover, covered_from, longest
 from quorate.pipeline.source.damage import UnreadError, check_read
-from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.directories import find_directories, newest_snapshot
 from quorate.pipeline.source.epochs import RecordEpochs
-from quorate.pipeline.source.live import LiveLog, snapshot_of
+from quorate.pipeline.source.live import LiveLog, snapshot_of, snapshot_words
 from quorate.pipeline.source.live_plan import (
     LiveRange,
     beginning,
@@ -17,14 +19,9 @@ from quorate.pipeline.source.live_plan import (
     of_cluster,
     snapshot_range,
 )
-from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
-from quorate.pipeline.source.planning import (
-    log_splits,
-    log_start,
-    newest_snapshot,
-    snapshot_splits,
-)
-from quorate.pipeline.source.seeking import log_end, offset_at
+from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, check_reached
+from quorate.pipeline.source.planning import log_splits, snapshot_splits
+from quorate.pipeline.source.seeking import EndSeeker, offset_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +30,9 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.live import LogEnds
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.records.ids import ClusterId, Epoch
+    from quorate.records.ids import ClusterId, Epoch, OffsetAndEpoch
+
+_log: Final = logging.getLogger(__name__)
 
 
 class FollowedLog(Protocol):
@@ -45,6 +44,10 @@ class FollowedLog(Protocol):
 
     def log_start(self) -> int:
         """The first offset that is there, as it was when the log was last looked at."""
+        ...
+
+    def log_end(self) -> int:
+        """The offset behind the last that may be given, when the log was last looked at."""
         ...
 
     def epoch_before(self, offset: int) -> Epoch | None:
@@ -73,102 +76,150 @@ class FollowedLog(Protocol):
 
 
 class DirectoryLog:
-    """Directories, looked at anew each time. Of several one is read, up to where most agree."""
+    """Directories, looked at again each time. Of several each record is read from one of them.
+
+    The directory that was chosen is kept until another one has the next record, and it has not.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._seen: Directory | None = None
+        self._seen: SharedLog | None = None
+        self._chosen: str | None = None
+        self._seeker = EndSeeker()
         self._epochs = RecordEpochs()
 
     def cluster_id(self) -> ClusterId | None:
-        return self._last_seen().cluster_id
+        directories = self._last_seen().directories
+        return next((each.cluster_id for each in directories if each.cluster_id), None)
 
     def log_start(self) -> int:
-        return log_start(self._last_seen())[1]
+        return self._last_seen().start()[1]
+
+    def log_end(self) -> int:
+        return self._last_seen().end
 
     def epoch_before(self, offset: int) -> Epoch | None:
-        return self._epochs.before(self._last_seen(), offset)
+        log = self._last_seen()
+        holding = [span for span in _readable(log) if span.begin <= offset <= span.end]
+        holding.sort(key=lambda span: span.voter != self._preferred(log).voter)
+        epochs = (self._epochs.before(log.directories[span.voter], offset) for span in holding)
+        return next((epoch for epoch in epochs if epoch is not None), None)
 
     def beginning(self) -> tuple[str | None, int]:
         log = self._look()
-        directory, end = log.directory, log.end
         match self._options.start:
             case AtOffset(offset=offset):
+                check_reached(self._options, f"the log in {log.place}", log.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms):
-                offset = offset_at(directory, timestamp_ms)
-                self._check_read(directory)
-                # As a live quorum has it: there was no stream yet that could have lost the rest.
-                return None, max(offset, log_start(directory)[1])
+                offset = self._offset_at(log, timestamp_ms)
+                self._check_read(*log.directories)
+                return None, offset
             case "latest":
-                return None, end
+                return None, log.end
             case "snapshot":
-                return _named(newest_snapshot(directory, end))
+                found = [newest_snapshot(each, log.end) for each in log.directories]
+                newest = max(found, key=lambda each: each[1])
+                return _named_file(newest if newest[1] <= log.end else log.start())
             case _:
-                return _named(log_start(directory))
+                return _named_file(log.start())
 
     def ends(self) -> tuple[int, int]:
         log = self._look()
-        return log_start(log.directory)[1], log.end
+        return log.start()[1], log.end
 
     def snapshot_for_lost(self) -> tuple[str | None, int]:
-        return _named(log_start(self._look().directory))
+        return _named_file(self._look().start())
 
     def parts(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         log = self._look()
-        directory = log.directory
+        split_bytes = self._options.split_bytes
         splits: list[Split] = []
         if snapshot is not None:
-            wanted = snapshot_of(snapshot)
-            files = [one for one in directory.snapshots if one.snapshot_id == wanted]
-            if not files:
-                raise OptionError(
-                    f"path: snapshot {snapshot} is gone from {directory.path}, and the stream was "
-                    "to begin with it; give the query a new checkpoint"
-                )
-            splits += snapshot_splits(directory, files[0], self._options.split_bytes)
-        first = directory.segments[0].base_offset if directory.segments else high
+            splits += self._snapshot(log, snapshot_of(snapshot))
+        spans = _readable(log)
+        has_segments = any(directory.segments for directory in log.directories)
+        first = covered_from(spans, log.end) if has_segments else high
         if low < first:
-            stand_in, low = self._past_deleted(directory, low, first)
+            stand_in, low = self._past_deleted(log, low, first)
             if stand_in is not None and low <= high:
-                splits += snapshot_splits(directory, stand_in, self._options.split_bytes)
-        found = log_splits(directory, low, high, self._options.split_bytes)
-        others = log.holding(high)
-        if others:
-            found = [replace(each, elsewhere=others, epochs=log.epochs) for each in found]
-        found[-1:] = [replace(split, reach=high) for split in found[-1:]]
-        return [*splits, *found], ()
+                splits += self._snapshot(log, stand_in.snapshot_id)
+        chosen = spans[self._preferred(log).voter]
+        parts = cover(spans, low, high, chosen) or [Span(chosen.voter, low, high)]
+        if parts[0].voter != chosen.voter:
+            self._choose(log, parts[0], f"it has the next record, {low}")
+        # What no directory has by now is missed behind the last part.
+        parts[-1] = replace(parts[-1], end=max(high, parts[-1].end))
+        for part in parts:
+            directory = log.directories[part.voter]
+            found = log_splits(directory, part.begin, part.end, split_bytes)
+            found[-1:] = [replace(split, reach=part.end) for split in found[-1:]]
+            splits += log.mendable(part.voter, found)
+        return splits, ()
+
+    def _snapshot(self, log: SharedLog, wanted: OffsetAndEpoch) -> list[Split]:
+        chosen = self._preferred(log).voter
+        for directory in (log.directories[chosen], *log.directories):
+            for snapshot in directory.snapshots:
+                if snapshot.snapshot_id == wanted:
+                    return snapshot_splits(directory, snapshot, self._options.split_bytes)
+        raise OptionError(
+            f"path: snapshot {snapshot_words(wanted)} is gone from {log.place},"
+            " and the stream was to begin with it; give the query a new checkpoint"
+        )
 
     def _past_deleted(
-        self, directory: Directory, low: int, first: int
+        self, log: SharedLog, low: int, first: int
     ) -> tuple[SnapshotFile | None, int]:
         """The snapshot to go on with where records went between two looks, and its end."""
         if self._options.fails_on_data_loss:
             raise UnreadError(
-                f"offsets {low} to {first - 1} are gone from {directory.path} since this batch was "
-                "planned; bring them back, set failOnDataLoss to false to go on from the snapshot "
-                "that stands for them, or give the query a new checkpoint"
+                f"offsets {low} to {first - 1} are gone from {log.place} since this batch "
+                "was planned; bring them back, set failOnDataLoss to false to go on from the "
+                "snapshot that stands for them, or give the query a new checkpoint"
             )
-        return log_start(directory)
+        return log.start()
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _last_seen(self) -> Directory:
-        # A look reads the ends of all directories, which is too much for each of a batch's facts.
-        return self._seen or self._look().directory
+    def _offset_at(self, log: SharedLog, timestamp_ms: int) -> int:
+        # As a live quorum has it: there was no stream yet that could have lost what is gone.
+        for part in cover(log.spans, log.start()[1], log.end, self._preferred(log)):
+            offset = offset_at(log.directories[part.voter], timestamp_ms)
+            if offset < part.end:
+                return max(offset, part.begin)
+        return log.end
 
-    def _look(self) -> CommittedLog:
+    def _last_seen(self) -> SharedLog:
+        # A look reads the ends of all directories, which is too much for each of a batch's facts.
+        return self._seen or self._look()
+
+    def _look(self) -> SharedLog:
         directories = find_directories(self._options.paths)
-        if len(directories) == 1 or not self._options.is_committed_only:
-            found = CommittedLog(directories[0], log_end(directories[0]))
-        else:
-            found = committed_log(directories)
+        is_committed_only = self._options.is_committed_only
+        log = shared_log(directories, self._seeker, is_committed_only=is_committed_only)
         self._check_read(*directories)
-        self._seen = found.directory
-        return found
+        self._seen = log
+        self._choose(log, self._preferred(log), "it holds the most")
+        return log
+
+    def _preferred(self, log: SharedLog) -> Span:
+        """What the chosen directory holds, or else the one that holds the most."""
+        kept = (span for span in log.spans if log.directories[span.voter].path == self._chosen)
+        return next(kept, None) or longest(log.spans)
+
+    def _choose(self, log: SharedLog, span: Span, why: str) -> None:
+        path = log.directories[span.voter].path
+        if path != self._chosen and len(log.directories) > 1:
+            held = log.spans[span.voter]
+            _log.warning(
+                "path: of %d directories %s is read: %s; it has the offsets from %d up to %d",
+                *(len(log.directories), path, why, held.begin, held.end),
+            )
+        self._chosen = path
 
     def _check_read(self, *directories: Directory) -> None:
         """Raises UnreadError where more may be there than could be read, if that is to end it."""
@@ -195,6 +246,9 @@ class QuorumLog:
     def log_start(self) -> int:
         return (self._seen or self._look()).start
 
+    def log_end(self) -> int:
+        return (self._seen or self._look()).end
+
     def epoch_before(self, offset: int) -> Epoch | None:
         return self._live.epoch_before(offset)
 
@@ -202,14 +256,12 @@ class QuorumLog:
         ends = self._look()
         match self._options.start:
             case AtOffset(offset=offset):
+                check_reached(self._options, "the quorum's log", ends.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms):
                 return None, self._live.offset_at(timestamp_ms, ends)
             case _:
-                snapshot_id, offset = beginning(self._options, ends)
-                if snapshot_id is None:
-                    return None, offset
-                return f"{snapshot_id.offset}-{snapshot_id.epoch}", offset
+                return _named(*beginning(self._options, ends))
 
     def ends(self) -> tuple[int, int]:
         ends = self._look()
@@ -217,15 +269,14 @@ class QuorumLog:
 
     def snapshot_for_lost(self) -> tuple[str | None, int]:
         snapshot_id = self._look().snapshot_id
-        if snapshot_id is None:
-            return None, 0
-        return f"{snapshot_id.offset}-{snapshot_id.epoch}", snapshot_id.offset
+        return _named(snapshot_id, 0 if snapshot_id is None else snapshot_id.offset)
 
     def parts(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         ranges = [] if snapshot is None else [snapshot_range(snapshot_of(snapshot))]
-        return (), of_cluster(self.cluster_id(), [*ranges, *log_ranges(low, high)])
+        ranges += log_ranges(low, high, self._options.tasks_max)
+        return (), of_cluster(self.cluster_id(), ranges)
 
     def close(self) -> None:
         self._live.close()
@@ -235,8 +286,19 @@ class QuorumLog:
         return self._seen
 
 
-def _named(found: tuple[SnapshotFile | None, int]) -> tuple[str | None, int]:
+def _readable(log: SharedLog) -> list[Span]:
+    """What each directory holds, with records that are in its segments and in a snapshot."""
+    return [
+        replace(span, begin=segments[0].base_offset if segments else span.end)
+        for span in log.spans
+        for segments in [log.directories[span.voter].segments]
+    ]
+
+
+def _named_file(found: tuple[SnapshotFile | None, int]) -> tuple[str | None, int]:
     snapshot, offset = found
-    if snapshot is None:
-        return None, offset
-    return f"{snapshot.snapshot_id.offset}-{snapshot.snapshot_id.epoch}", offset
+    return _named(None if snapshot is None else snapshot.snapshot_id, offset)
+
+
+def _named(snapshot_id: OffsetAndEpoch | None, offset: int) -> tuple[str | None, int]:
+    return None if snapshot_id is None else snapshot_words(snapshot_id), offset

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
     "offset": ("bigint", pa.int64()),
     "leader_epoch": ("int", pa.int32()),
-    "timestamp": ("timestamp", pa.timestamp("us", "UTC")),
+    # In a session whose spark.sql.timestampType is TIMESTAMP_NTZ the plain word means that.
+    "timestamp": ("timestamp_ltz", pa.timestamp("us", "UTC")),
     "is_control": ("boolean", pa.bool_()),
     "record_type": ("string", pa.string()),
     "record_version": ("smallint", pa.int16()),

@@ -171,8 +171,13 @@ def live_log(options: Options) -> Iterator[LiveLog]:
         log.close()
 
 
+def snapshot_words(snapshot_id: OffsetAndEpoch) -> str:
+    """A snapshot's id as a stream's offset has it: `516-1`, end offset and epoch."""
+    return f"{snapshot_id.offset}-{snapshot_id.epoch}"
+
+
 def snapshot_of(text: str) -> OffsetAndEpoch:
-    """A snapshot's id from `516-1`, as a stream's offset has it."""
+    """The id that `snapshot_words` says."""
     offset, _, epoch = text.partition("-")
     return OffsetAndEpoch(epoch=Epoch(int(epoch)), offset=Offset(int(offset)))
 

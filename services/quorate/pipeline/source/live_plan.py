@@ -13,6 +13,7 @@ from quorate.pipeline.source.options import (
     AtTime,
     OptionError,
     SnapshotAt,
+    check_reached,
     gone_error,
 )
 from quorate.pipeline.source.splits import Split
@@ -53,6 +54,7 @@ def plan_live(options: Options) -> list[LiveRange]:
         )
     with live_log(options) as log:
         ends = log.ends()
+        check_reached(options, "the quorum's log", ends.end)
         high = min(_place(log, options.end, ends, ends.end), ends.end)
         if isinstance(options.start, str | SnapshotAt):
             snapshot_id, low = beginning(options, ends)
@@ -67,7 +69,7 @@ def plan_live(options: Options) -> list[LiveRange]:
                 raise gone_error(START, low, "the quorum's log", ends.start)
         cluster_id = log.cluster_id()
     ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
-    return of_cluster(cluster_id, [*ranges, *log_ranges(low, high)])
+    return of_cluster(cluster_id, [*ranges, *log_ranges(low, high, options.tasks_max)])
 
 
 def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, int]:
@@ -82,10 +84,10 @@ def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, i
     return None, 0
 
 
-def log_ranges(low: int, high: int) -> list[LiveRange]:
-    """The offsets from `low` up to `high` in parts."""
-    starts = range(low, high, RANGE_OFFSETS)
-    return [LiveRange(start, min(high, start + RANGE_OFFSETS)) for start in starts]
+def log_ranges(low: int, high: int, tasks_max: int | None = None) -> list[LiveRange]:
+    """The offsets from `low` up to `high` in parts, of which there are at most `tasks_max`."""
+    size = RANGE_OFFSETS if tasks_max is None else max(RANGE_OFFSETS, -(-(high - low) // tasks_max))
+    return [LiveRange(start, min(high, start + size)) for start in range(low, high, size)]
 
 
 def snapshot_range(snapshot_id: OffsetAndEpoch) -> LiveRange:

@@ -6,10 +6,12 @@ too: a misspelt one would otherwise be a filter that silently does nothing.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.frame import COLUMNS, TYPED
+from quorate.pipeline.source.frame import COLUMNS, TIME_MAX_MS, TYPED
 from quorate.records.value import value
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _NAMES: Final = (
     START,
     END,
     "maxOffsetsPerTrigger",
+    "maxTasks",
     "failOnDataLoss",
     "includeControlRecords",
     "isolation",
@@ -42,9 +45,29 @@ _NAMES: Final = (
     "commandConfig",
     "pushdown",
 )
+# Spark's catalog says these of a table that is made, and has its options once more with a prefix.
+_OF_A_TABLE: Final = frozenset({"owner", "provider"})
+_TABLE_OPTION: Final = "option."
 _STARTS: Final = ("earliest", "latest", "snapshot")
 _ENDS: Final = ("latest",)
 _PLACES: Final = "an offset from 0 on or a time such as 2026-11-20T08:00:00Z"
+_TIMES: Final = "{} takes a time, too, such as 2026-11-20T08:00:00Z"
+# Names that Spark's other sources have, by what is here for them.
+_HINTS: Final = {
+    "kafka.bootstrap.servers": "it is bootstrap.servers here",
+    "startingtimestamp": _TIMES.format(START),
+    "startingoffsetsbytimestamp": _TIMES.format(START),
+    "endingtimestamp": _TIMES.format(END),
+    "endingoffsetsbytimestamp": _TIMES.format(END),
+    "minpartitions": "splitBytes says how much one task reads of a path",
+    "maxrecordsperpartition": "splitBytes says how much one task reads of a path",
+    "subscribe": "the metadata log is read, and no other topic; leave it out",
+    "paths": "path takes several directories, separated by commas: load('/a,/b')",
+}
+_FILE_URL: Final = re.compile(r"file:(//(localhost)?)?(?=/(?!/))", re.IGNORECASE)
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+# An offset like that is a time of this century in milliseconds.
+_MILLISECONDS_MIN: Final = 946_684_800_000
 
 
 class OptionError(ValueError):
@@ -97,6 +120,7 @@ class Options:
     start: str | AtOffset | AtTime | SnapshotAt
     end: str | AtOffset | AtTime
     offsets_per_trigger_max: int | None
+    tasks_max: int | None
     fails_on_data_loss: bool
     has_controls: bool
     is_committed_only: bool
@@ -116,10 +140,36 @@ def parse_options(options: Mapping[str, str]) -> Options:
     return _Parser(options).parse()
 
 
+def table_options(options: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of a table that is being made, without what Spark's catalog says beside them.
+
+    None for those of a frame.
+    """
+    if not {name.lower() for name in options} >= _OF_A_TABLE:
+        return None
+    prefixed = {name: name.lower().removeprefix(_TABLE_OPTION) for name in options}
+    own = {new: options[name] for name, new in prefixed.items() if new != name.lower()}
+    # The path is the location of the table, and has no prefix.
+    return own | {name: given for name, given in options.items() if name.lower() == "path"}
+
+
 def gone_error(option: str, place: object, log: str, begin: int, more: str = "") -> OptionError:
     """The refusal of a place whose records were deleted, for a log that begins at `begin`."""
     remedy = "begin there, or with earliest" if option == START else "end there or later"
     return OptionError(f"{option}: {place} is gone, {log} begins at offset {begin}; {remedy}{more}")
+
+
+def check_reached(options: Options, log: str, end: int) -> None:
+    """Raises OptionError for an offset that lies behind the end of a log."""
+    for name, place in ((START, options.start), (END, options.end)):
+        if isinstance(place, AtOffset) and place.offset > end:
+            more = ""
+            if _MILLISECONDS_MIN <= place.offset <= TIME_MAX_MS:
+                more = f"; if that is a time in milliseconds, write {AtTime(place.offset)}"
+            raise OptionError(
+                f"{name}: {place} lies behind the end of {log}, which is at offset {end}; give "
+                f"that or a lower one, or latest{more}"
+            )
 
 
 class _Parser:
@@ -128,13 +178,12 @@ class _Parser:
         self.given: dict[str, str] = {}
         for name, given in options.items():
             if name.lower() not in known:
-                raise OptionError(f"{name}: there is no such option; there are {', '.join(_NAMES)}")
+                raise OptionError(f"{name}: there is no such option; {_hint(name, known)}")
             self.given[known[name.lower()]] = given.strip()
 
     def parse(self) -> Options:
-        paths = tuple(
-            part.strip() for part in self.given.get("path", "").split(",") if part.strip()
-        )
+        parts = (part.strip() for part in self.given.get("path", "").split(","))
+        paths = tuple(_local_path(part) for part in parts if part)
         servers = self.given.get("bootstrap.servers") or None
         if bool(paths) == bool(servers):
             raise OptionError(
@@ -152,12 +201,12 @@ class _Parser:
             start=start,
             end=end,
             offsets_per_trigger_max=self.count("maxOffsetsPerTrigger", 1),
+            tasks_max=self.tasks(servers),
             fails_on_data_loss=self.flag("failOnDataLoss", default=True),
             has_controls=self.flag("includeControlRecords", default=True),
-            is_committed_only=self.choice("isolation", ("committed", "read_uncommitted"))
-            == "committed",
+            is_committed_only=self.is_committed_only(),
             record_types=types,
-            is_typed_only=self.flag("recordTypesOnly", default=False),
+            is_typed_only=self.is_typed_only(types),
             columns=columns,
             payload_types=payload_types,
             has_control_payload="payload" in columns
@@ -196,6 +245,29 @@ class _Parser:
                 f"{END}: {self.given[END]} comes before {START}, "
                 f"{self.given[START]}; it may be the same or later"
             )
+
+    def tasks(self, servers: str | None) -> int | None:
+        most = self.count("maxTasks", 1)
+        if most is not None and servers is None:
+            raise OptionError(
+                "maxTasks: it spares a live quorum; splitBytes says how much one task reads of a "
+                "path"
+            )
+        return most
+
+    def is_committed_only(self) -> bool:
+        words = ("committed", "read_uncommitted")
+        if self.given.get("isolation", "").lower() == "read_committed":
+            raise OptionError("isolation: write committed for read_committed, or leave it out")
+        return self.choice("isolation", words) == words[0]
+
+    def is_typed_only(self, types: tuple[str, ...]) -> bool:
+        is_only = self.flag("recordTypesOnly", default=False)
+        if is_only and not types:
+            raise OptionError(
+                "recordTypesOnly: no row would be left; name the types to keep in recordTypes"
+            )
+        return is_only
 
     def offset_or_time(self, name: str, text: str, words: tuple[str, ...]) -> AtOffset | AtTime:
         # Python reads no number of thousands of digits, and says so in words of its own.
@@ -267,3 +339,21 @@ class _Parser:
     def names(self, name: str) -> tuple[str, ...]:
         parts = [part.strip() for part in self.given.get(name, "").split(",")]
         return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _hint(name: str, known: Mapping[str, str]) -> str:
+    if name.lower() in _HINTS:
+        return _HINTS[name.lower()]
+    close = get_close_matches(name.lower(), known, n=1)
+    return f"{known[close[0]]} is meant?" if close else f"there are {', '.join(known.values())}"
+
+
+def _local_path(path: str) -> str:
+    """The path that a URL of a file has, and others as they are."""
+    local = _FILE_URL.match(path)
+    if local is None and _URL.match(path):
+        raise OptionError(
+            f"path: {path} is in no directory of this machine: only those are read; mount it, or "
+            "name a copy"
+        )
+    return path if local is None else path[local.end() :]

@@ -10,10 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.committed import committed_end
-from quorate.pipeline.source.directories import covered_until_ms, find_directories
-from quorate.pipeline.source.options import END, START, AtOffset, AtTime, SnapshotAt, gone_error
-from quorate.pipeline.source.seeking import log_end, offset_at
+from quorate.pipeline.source.committed import shared_log
+from quorate.pipeline.source.directories import (
+    covered_until_ms,
+    find_directories,
+    log_start,
+    newest_snapshot,
+)
+from quorate.pipeline.source.options import (
+    END,
+    START,
+    AtOffset,
+    AtTime,
+    SnapshotAt,
+    check_reached,
+    gone_error,
+)
+from quorate.pipeline.source.seeking import EndSeeker, log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
 from quorate.records.value import value
 
@@ -36,16 +49,29 @@ class ReadingPlan:
 def plan_batch(options: Options) -> ReadingPlan:
     """All that the options ask for, of every directory. Raises OptionError."""
     directories = find_directories(options.paths)
-    high = NO_END
+    highs = [NO_END] * len(directories)
     if options.is_committed_only and len(directories) > 1:
-        high = committed_end(directories)
+        log = shared_log(directories, EndSeeker())
+        directories, highs = list(log.directories), [span.end for span in log.spans]
+    _check_reached(options, directories)
     splits: list[Split] = []
     damages: list[tuple[Damage, int | None]] = []
-    for directory in directories:
+    for directory, high in zip(directories, highs, strict=True):
         planner = _Planner(directory, options)
         splits += planner.plan(high)
         damages += [(damage, directory.node_id) for damage in directory.damages]
     return ReadingPlan(tuple(splits), tuple(damages))
+
+
+def _check_reached(options: Options, directories: list[Directory]) -> None:
+    """Raises OptionError for an offset that lies behind the end of each of the logs."""
+    if not any(isinstance(place, AtOffset) for place in (options.start, options.end)):
+        return
+    end = max(map(log_end, directories))
+    # What cannot be read may reach further.
+    if not any(damage.is_unread for directory in directories for damage in directory.damages):
+        where = ", ".join(directory.path for directory in directories)
+        check_reached(options, f"the log in {where}", end)
 
 
 def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
@@ -177,22 +203,3 @@ class _Planner:
         older = " or ".join(str(end) for end in ends if 0 < end < self.begin)
         more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
         return gone_error(option, place, f"the log in {self.directory.path}", self.begin, more)
-
-
-def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:
-    """The newest snapshot that ends at or below `high`, or how the log begins where none does."""
-    for snapshot in reversed(directory.snapshots):
-        if snapshot.snapshot_id.offset <= high:
-            return snapshot, snapshot.snapshot_id.offset
-    return log_start(directory)
-
-
-def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
-    """The snapshot that stands for what was deleted, and the first offset behind it."""
-    first = directory.segments[0].base_offset if directory.segments else None
-    for snapshot in directory.snapshots:
-        end = snapshot.snapshot_id.offset
-        if first is None or end >= first:
-            # Offset 0 has the bootstrap checkpoint, which holds the first voters, or nothing.
-            return (snapshot, end) if end == 0 or first != 0 else (None, 0)
-    return None, first or 0

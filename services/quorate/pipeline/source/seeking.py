@@ -6,11 +6,13 @@ does not check is passed over, and a file that cannot be read is noted as damage
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+import os
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.splits import boundaries, whole_batch_at
+from quorate.records.value import value
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.scan import salvage_batches
@@ -24,15 +26,87 @@ if TYPE_CHECKING:
 _STEP_BYTES: Final = 1024 * 1024
 
 
-def log_end(directory: Directory) -> int:
-    """The offset behind the last batch that checks, as far as the last segment tells.
+@value
+class _Place:
+    """A whole batch in the last segment of a log, and the file as it was seen then."""
 
-    What does not check behind that one may be on its way to the disk.
-    """
-    end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
-    for segment in directory.segments[-1:]:
-        end = max(end, _segment_end(directory, segment))
-    return end
+    path: str
+    inode: tuple[int, int]
+    size_bytes: int
+    position: int
+    offset: int
+
+    def is_in(self, segment: LogFile, status: os.stat_result | None) -> bool:
+        """True if the segment is still that file, which has only grown since."""
+        return (
+            status is not None
+            and self.path == segment.path
+            and self.inode == (status.st_dev, status.st_ino)
+            and self.size_bytes <= status.st_size
+        )
+
+
+class EndSeeker:
+    """Finds where logs end, and remembers a batch close to each end: the next look begins there."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, _Place] = {}
+
+    def log_end(self, directory: Directory) -> int:
+        """The offset behind the last batch that checks, as far as the last segment tells.
+
+        What does not check behind that one may be on its way to the disk.
+        """
+        end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
+        for segment in directory.segments[-1:]:
+            end = max(end, self._segment_end(directory, segment))
+        return end
+
+    def _segment_end(self, directory: Directory, segment: LogFile) -> int:
+        status = _status(segment)
+        (position, end), found = self._last_batches(directory, segment, status)
+        place = None
+        for index, (at, header) in enumerate(found):
+            if header.base_offset == end:
+                place = at, end
+            behind = found[index + 1][1].base_offset if index + 1 < len(found) else None
+            if behind == end + header.record_count:
+                # Also where its own offset is flipped.
+                end = behind
+            # Bytes that do not check hold as many records at most. Any other offset counts as soon
+            # as the batch behind it bears it out.
+            elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
+                end = max(end, header.last_offset + 1)
+            position = at + header.size_bytes
+        if status is not None and place is not None:
+            inode = status.st_dev, status.st_ino
+            self._places[directory.path] = _Place(segment.path, inode, status.st_size, *place)
+        return end
+
+    def _last_batches(
+        self, directory: Directory, segment: LogFile, status: os.stat_result | None
+    ) -> tuple[tuple[int, int], list[tuple[int, BatchHeader]]]:
+        """A place in the segment with its offset, and the batches from there on."""
+        known = self._places.get(directory.path)
+        if known is not None and known.is_in(segment, status):
+            start = known.position, known.offset
+            found = list(_batches_from(directory, segment, known.position))
+            # A log that was truncated and written again may have another batch there.
+            if [(at, header.base_offset) for at, header in found[:1]] == [start]:
+                return start, found
+        start = _places(segment)[-1]
+        return start, list(_batches_from(directory, segment, start[0]))
+
+
+def log_end(directory: Directory) -> int:
+    """The end of a log that is looked at once."""
+    return EndSeeker().log_end(directory)
+
+
+def _status(segment: LogFile) -> os.stat_result | None:
+    with suppress(OSError):
+        return os.stat(segment.path)
+    return None
 
 
 def offset_at(directory: Directory, timestamp_ms: int) -> int:
@@ -54,22 +128,6 @@ def _places(segment: LogFile) -> list[tuple[int, int]]:
     return boundaries(
         segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
     )
-
-
-def _segment_end(directory: Directory, segment: LogFile) -> int:
-    position, end = _places(segment)[-1]
-    found = list(_batches_from(directory, segment, position))
-    for index, (at, header) in enumerate(found):
-        behind = found[index + 1][1].base_offset if index + 1 < len(found) else None
-        if behind == end + header.record_count:
-            # Also where its own offset is flipped.
-            end = behind
-        # Bytes that do not check hold as many records at most. Any other offset counts as soon as
-        # the batch behind it bears it out.
-        elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
-            end = max(end, header.last_offset + 1)
-        position = at + header.size_bytes
-    return end
 
 
 def _place_before(directory: Directory, segment: LogFile, timestamp_ms: int) -> int:

@@ -10,20 +10,25 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorate.pipeline.source.frame import spark_schema
-from quorate.pipeline.source.options import parse_options
+from quorate.pipeline.source.frame import arrow_schema, spark_schema
+from quorate.pipeline.source.options import parse_options, table_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from quorate.pipeline.source.batch_reader import KraftReader
+    from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.stream_reader import KraftStreamReader
 
 
 # The worker in which Spark asks a reader for the filters that it takes, and which runs only where
 # spark.sql.python.filterPushdown.enabled is set. The setting itself is nowhere to be seen here.
 _PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+# Where the schema of a table has the table's options: Spark 4.3 keeps both, and hands over the
+# schema alone when the table is read.
+_OPTIONS: Final = "kraft"
 
 
 class KraftDataSource(DataSource):
@@ -34,16 +39,22 @@ class KraftDataSource(DataSource):
         """What `format` takes."""
         return "kraft"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """The columns. Raises OptionError for options that cannot be."""
-        options = parse_options(self.options)
-        return spark_schema(options.columns, options.record_types)
+        of_table = table_options(self.options)
+        if of_table is None:
+            options = parse_options(self.options)
+            return spark_schema(options.columns, options.record_types)
+        options = parse_options(of_table)
+        schema = from_arrow_schema(arrow_schema(options.columns, options.record_types))
+        schema[0].metadata = {_OPTIONS: of_table}
+        return schema
 
     def reader(self, schema: StructType) -> KraftReader:
         """The reader of a batch: it takes filters where it is to, and Spark hands them over."""
         from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 
-        options = parse_options(self.options)
+        options = self._read_options(schema)
         takes_filters = options.takes_filters and _PUSHDOWN in sys.modules
         return PushingReader(options) if takes_filters else KraftReader(options)
 
@@ -51,4 +62,8 @@ class KraftDataSource(DataSource):
         """The reader that follows the log."""
         from quorate.pipeline.source.stream_reader import KraftStreamReader
 
-        return KraftStreamReader(parse_options(self.options))
+        return KraftStreamReader(self._read_options(schema))
+
+    def _read_options(self, schema: StructType) -> Options:
+        of_table = schema[0].metadata.get(_OPTIONS, {}) if schema.fields else {}
+        return parse_options({**of_table, **self.options})

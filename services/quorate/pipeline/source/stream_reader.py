@@ -140,7 +140,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Json | None:
         """The log's end, for the progress of the query."""
-        return {"offset": self.log.ends()[1]}
+        return {"offset": self.log.log_end()}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is the end of this run."""
