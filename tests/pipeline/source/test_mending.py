@@ -13,7 +13,7 @@ from quorate.pipeline.source.decoding import FrameBuilder
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.mending import read_mended
 from quorate.pipeline.source.options import parse_options
-from quorate.pipeline.source.planning import log_splits
+from quorate.pipeline.source.splits import log_splits
 from tests.pipeline.log_frames import clock_seed
 from tests.pipeline.source.logs import LogWriter, damaged, flip, offsets, partition
 

@@ -23,8 +23,8 @@ from pyspark.sql.datasource import (
 from quorate.pipeline.source.damage import Damage, check_read
 from quorate.pipeline.source.decoding import FrameBuilder
 from quorate.pipeline.source.mending import read_mended
-from quorate.pipeline.source.planning import NO_END, plan_batch
-from quorate.pipeline.source.splits import packed
+from quorate.pipeline.source.planning import plan_batch
+from quorate.pipeline.source.splits import NO_END, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.pipeline.source.committed import SharedLog, shared_log
-from quorate.pipeline.source.coverage import Span, cover, covered_from, longest
+from quorate.pipeline.source.coverage import covered_from
 from quorate.pipeline.source.damage import UnreadError, check_read
-from quorate.pipeline.source.directories import find_directories, newest_snapshot
+from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.epochs import RecordEpochs
 from quorate.pipeline.source.live import LiveLog, snapshot_of, snapshot_words
 from quorate.pipeline.source.live_plan import (
@@ -19,13 +18,22 @@ from quorate.pipeline.source.live_plan import (
     of_cluster,
     snapshot_range,
 )
+from quorate.pipeline.source.merged import (
+    merged_parts,
+    merged_splits,
+    newest_of_all,
+    place_of_time,
+    preferred,
+    readable,
+    snapshot_of_any,
+)
 from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, check_reached
-from quorate.pipeline.source.planning import log_splits, snapshot_splits
-from quorate.pipeline.source.seeking import EndSeeker, offset_at
+from quorate.pipeline.source.seeking import EndSeeker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.pipeline.source.coverage import Span
     from quorate.pipeline.source.directories import Directory, SnapshotFile
     from quorate.pipeline.source.live import LogEnds
     from quorate.pipeline.source.options import Options
@@ -100,7 +108,7 @@ class DirectoryLog:
 
     def epoch_before(self, offset: int) -> Epoch | None:
         log = self._last_seen()
-        holding = [span for span in _readable(log) if span.begin <= offset <= span.end]
+        holding = [span for span in readable(log) if span.begin <= offset <= span.end]
         holding.sort(key=lambda span: span.voter != self._preferred(log).voter)
         epochs = (self._epochs.before(log.directories[span.voter], offset) for span in holding)
         return next((epoch for epoch in epochs if epoch is not None), None)
@@ -112,15 +120,14 @@ class DirectoryLog:
                 check_reached(self._options, f"the log in {log.place}", log.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms):
-                offset = self._offset_at(log, timestamp_ms)
+                # As a live quorum has it: there was no stream yet that could have lost the rest.
+                offset = place_of_time(log, timestamp_ms, self._preferred(log))
                 self._check_read(*log.directories)
                 return None, offset
             case "latest":
                 return None, log.end
             case "snapshot":
-                found = [newest_snapshot(each, log.end) for each in log.directories]
-                newest = max(found, key=lambda each: each[1])
-                return _named_file(newest if newest[1] <= log.end else log.start())
+                return _named_file(newest_of_all(log, log.end))
             case _:
                 return _named_file(log.start())
 
@@ -135,11 +142,10 @@ class DirectoryLog:
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         log = self._look()
-        split_bytes = self._options.split_bytes
         splits: list[Split] = []
         if snapshot is not None:
             splits += self._snapshot(log, snapshot_of(snapshot))
-        spans = _readable(log)
+        spans = readable(log)
         has_segments = any(directory.segments for directory in log.directories)
         first = covered_from(spans, log.end) if has_segments else high
         if low < first:
@@ -147,24 +153,17 @@ class DirectoryLog:
             if stand_in is not None and low <= high:
                 splits += self._snapshot(log, stand_in.snapshot_id)
         chosen = spans[self._preferred(log).voter]
-        parts = cover(spans, low, high, chosen) or [Span(chosen.voter, low, high)]
+        parts = merged_parts(log, low, high, chosen)
         if parts[0].voter != chosen.voter:
             self._choose(log, parts[0], f"it has the next record, {low}")
-        # What no directory has by now is missed behind the last part.
-        parts[-1] = replace(parts[-1], end=max(high, parts[-1].end))
-        for part in parts:
-            directory = log.directories[part.voter]
-            found = log_splits(directory, part.begin, part.end, split_bytes)
-            found[-1:] = [replace(split, reach=part.end) for split in found[-1:]]
-            splits += log.mendable(part.voter, found)
+        splits += merged_splits(log, parts, self._options.split_bytes)
         return splits, ()
 
     def _snapshot(self, log: SharedLog, wanted: OffsetAndEpoch) -> list[Split]:
-        chosen = self._preferred(log).voter
-        for directory in (log.directories[chosen], *log.directories):
-            for snapshot in directory.snapshots:
-                if snapshot.snapshot_id == wanted:
-                    return snapshot_splits(directory, snapshot, self._options.split_bytes)
+        size_bytes = self._options.split_bytes
+        splits = snapshot_of_any(log, wanted, self._preferred(log), size_bytes)
+        if splits is not None:
+            return splits
         raise OptionError(
             f"path: snapshot {snapshot_words(wanted)} is gone from {log.place},"
             " and the stream was to begin with it; give the query a new checkpoint"
@@ -185,14 +184,6 @@ class DirectoryLog:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _offset_at(self, log: SharedLog, timestamp_ms: int) -> int:
-        # As a live quorum has it: there was no stream yet that could have lost what is gone.
-        for part in cover(log.spans, log.start()[1], log.end, self._preferred(log)):
-            offset = offset_at(log.directories[part.voter], timestamp_ms)
-            if offset < part.end:
-                return max(offset, part.begin)
-        return log.end
-
     def _last_seen(self) -> SharedLog:
         # A look reads the ends of all directories, which is too much for each of a batch's facts.
         return self._seen or self._look()
@@ -208,8 +199,7 @@ class DirectoryLog:
 
     def _preferred(self, log: SharedLog) -> Span:
         """What the chosen directory holds, or else the one that holds the most."""
-        kept = (span for span in log.spans if log.directories[span.voter].path == self._chosen)
-        return next(kept, None) or longest(log.spans)
+        return preferred(log, self._chosen)
 
     def _choose(self, log: SharedLog, span: Span, why: str) -> None:
         path = log.directories[span.voter].path
@@ -284,15 +274,6 @@ class QuorumLog:
     def _look(self) -> LogEnds:
         self._seen = self._live.ends()
         return self._seen
-
-
-def _readable(log: SharedLog) -> list[Span]:
-    """What each directory holds, with records that are in its segments and in a snapshot."""
-    return [
-        replace(span, begin=segments[0].base_offset if segments else span.end)
-        for span in log.spans
-        for segments in [log.directories[span.voter].segments]
-    ]
 
 
 def _named_file(found: tuple[SnapshotFile | None, int]) -> tuple[str | None, int]:

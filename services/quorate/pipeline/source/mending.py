@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from quorate.pipeline.source.damage import Damage
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.options import OptionError
-from quorate.pipeline.source.planning import NO_END, log_splits
 from quorate.pipeline.source.reading import read_split
+from quorate.pipeline.source.splits import NO_END, log_splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -44,6 +44,7 @@ _NAMES: Final = (
     "splitBytes",
     "commandConfig",
     "pushdown",
+    "mergeDirectories",
 )
 # Spark's catalog says these of a table that is made, and has its options once more with a prefix.
 _OF_A_TABLE: Final = frozenset({"owner", "provider"})
@@ -133,6 +134,7 @@ class Options:
     split_bytes: int
     command_config: str | None
     takes_filters: bool
+    merges_directories: bool
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
@@ -216,6 +218,7 @@ class _Parser:
             or (_SPLIT_BYTES if payload_types == () else _SPLIT_BYTES_WITH_PAYLOAD),
             command_config=self.given.get("commandConfig") or None,
             takes_filters=self.flag("pushdown", default=False),
+            merges_directories=self.flag("mergeDirectories", default=False),
         )
 
     def start(self) -> str | AtOffset | AtTime | SnapshotAt:

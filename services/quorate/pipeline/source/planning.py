@@ -8,14 +8,18 @@ records were deleted are refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.committed import shared_log
-from quorate.pipeline.source.directories import (
-    covered_until_ms,
-    find_directories,
-    log_start,
-    newest_snapshot,
+from quorate.pipeline.source.directories import covered_until_ms, find_directories
+from quorate.pipeline.source.merged import (
+    merged_parts,
+    merged_splits,
+    newest_of_all,
+    place_of_time,
+    preferred,
+    readable,
+    snapshot_of_any,
 )
 from quorate.pipeline.source.options import (
     END,
@@ -26,122 +30,75 @@ from quorate.pipeline.source.options import (
     check_reached,
     gone_error,
 )
-from quorate.pipeline.source.seeking import EndSeeker, log_end, offset_at
-from quorate.pipeline.source.splits import Split, boundaries
+from quorate.pipeline.source.seeking import EndSeeker
+from quorate.pipeline.source.splits import NO_END, log_splits
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from quorate.pipeline.source.damage import Damage
-    from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
-    from quorate.pipeline.source.options import OptionError, Options
+    from collections.abc import Sequence
 
-NO_END: Final = 2**63 - 1
+    from quorate.pipeline.source.committed import SharedLog
+    from quorate.pipeline.source.damage import Damage
+    from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.options import OptionError, Options
+    from quorate.pipeline.source.splits import Split
 
 
 @value
 class ReadingPlan:
-    """What is to be read of one directory, and what was found that cannot be."""
+    """What is to be read, and what was found that cannot be, with whose directory it is in."""
 
     splits: tuple[Split, ...]
     damages: tuple[tuple[Damage, int | None], ...]
 
 
 def plan_batch(options: Options) -> ReadingPlan:
-    """All that the options ask for, of every directory. Raises OptionError."""
+    """All that the options ask for, of every directory or of all as one. Raises OptionError."""
+    seeker = EndSeeker()
     directories = find_directories(options.paths)
-    highs = [NO_END] * len(directories)
-    if options.is_committed_only and len(directories) > 1:
-        log = shared_log(directories, EndSeeker())
-        directories, highs = list(log.directories), [span.end for span in log.spans]
-    _check_reached(options, directories)
-    splits: list[Split] = []
-    damages: list[tuple[Damage, int | None]] = []
-    for directory, high in zip(directories, highs, strict=True):
-        planner = _Planner(directory, options)
-        splits += planner.plan(high)
-        damages += [(damage, directory.node_id) for damage in directory.damages]
-    return ReadingPlan(tuple(splits), tuple(damages))
+    logs = [shared_log([directory], seeker) for directory in directories]
+    highs = [NO_END] * len(logs)
+    if len(directories) > 1:
+        is_committed_only = options.is_committed_only
+        log = shared_log(directories, seeker, is_committed_only=is_committed_only)
+        if options.merges_directories:
+            logs, highs = [log], [log.end]
+        elif is_committed_only:
+            logs = [shared_log([directory], seeker) for directory in log.directories]
+            # One that only lacks the last records is told where it does.
+            highs = [
+                log.end if span.end == own.end else span.end
+                for own, span in zip(logs, log.spans, strict=True)
+            ]
+    _check_reached(options, directories, max(log.end for log in logs))
+    splits = [
+        split
+        for log, high in zip(logs, highs, strict=True)
+        for split in _Planner(log, options).plan(high)
+    ]
+    found = [
+        (damage, each.node_id)
+        for log in logs
+        for each in log.directories
+        for damage in each.damages
+    ]
+    return ReadingPlan(tuple(splits), tuple(found))
 
 
-def _check_reached(options: Options, directories: list[Directory]) -> None:
+def _check_reached(options: Options, directories: Sequence[Directory], end: int) -> None:
     """Raises OptionError for an offset that lies behind the end of each of the logs."""
-    if not any(isinstance(place, AtOffset) for place in (options.start, options.end)):
-        return
-    end = max(map(log_end, directories))
     # What cannot be read may reach further.
     if not any(damage.is_unread for directory in directories for damage in directory.damages):
         where = ", ".join(directory.path for directory in directories)
         check_reached(options, f"the log in {where}", end)
 
 
-def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
-    """The segments' records from `low` up to `high`, exclusive."""
-    splits = []
-    segments = directory.segments
-    for index, segment in enumerate(segments):
-        following = segments[index + 1].base_offset if index + 1 < len(segments) else None
-        if segment.base_offset >= high or (following is not None and following <= low):
-            continue
-        splits += [
-            split
-            for split in _segment_splits(directory, segment, following, low, high, split_bytes)
-            if split.low < split.high
-        ]
-    return splits
-
-
-def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
-    """A whole snapshot."""
-    places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
-    ends = [*places[1:], (snapshot.size_bytes, None)]
-    return [
-        Split(
-            path=snapshot.path,
-            source_node=directory.node_id,
-            start=start,
-            end=end,
-            first_offset=first,
-            next_offset=following,
-            low=-1,
-            high=NO_END,
-            snapshot_offset=snapshot.snapshot_id.offset - 1,
-        )
-        for (start, first), (end, following) in zip(places, ends, strict=True)
-    ]
-
-
-def _segment_splits(
-    directory: Directory,
-    segment: LogFile,
-    following: int | None,
-    low: int,
-    high: int,
-    split_bytes: int,
-) -> list[Split]:
-    first = segment.base_offset
-    places = boundaries(segment.path, segment.size_bytes, split_bytes, first=first, last=following)
-    ends = [*places[1:], (segment.size_bytes, following)]
-    return [
-        Split(
-            path=segment.path,
-            source_node=directory.node_id,
-            start=start,
-            end=end,
-            first_offset=begin,
-            next_offset=behind,
-            low=low,
-            high=high,
-        )
-        for (start, begin), (end, behind) in zip(places, ends, strict=True)
-        if begin < high and (behind is None or behind > low)
-    ]
-
-
 class _Planner:
-    def __init__(self, directory: Directory, options: Options) -> None:
-        self.directory = directory
+    def __init__(self, log: SharedLog, options: Options) -> None:
+        self.log = log
         self.options = options
-        self.first_snapshot, self.begin = log_start(directory)
+        self.chosen = preferred(log)
+        self.first_snapshot, self.begin = log.start()
         self.end = self.offset_of(options.end)
 
     def plan(self, high: int) -> list[Split]:
@@ -150,10 +107,17 @@ class _Planner:
         snapshot, low = self.beginning(high)
         if low < min(self.begin, high):
             raise self.gone(low)
-        splits = []
+        splits: list[Split] = []
+        size_bytes = self.options.split_bytes
         if snapshot is not None:
-            splits += snapshot_splits(self.directory, snapshot, self.options.split_bytes)
-        return [*splits, *log_splits(self.directory, low, high, self.options.split_bytes)]
+            wanted = snapshot.snapshot_id
+            splits += snapshot_of_any(self.log, wanted, self.chosen, size_bytes) or ()
+        if len(self.log.directories) == 1:
+            return [*splits, *log_splits(self.log.directories[0], low, high, size_bytes)]
+        if low < high:
+            parts = merged_parts(self.log, low, high, readable(self.log)[self.chosen.voter])
+            splits += merged_splits(self.log, parts, size_bytes)
+        return splits
 
     def beginning(self, high: int) -> tuple[SnapshotFile | None, int]:
         """The snapshot to read first, and from which offset on the log is read."""
@@ -161,12 +125,12 @@ class _Planner:
             case AtOffset() | AtTime() as place:
                 return None, self.offset_of(place)
             case "latest":
-                return None, log_end(self.directory)
+                return None, self.log.end
             case "snapshot":
-                asked, found = self.end, newest_snapshot(self.directory, high)
+                asked, found = self.end, newest_of_all(self.log, high)
             case SnapshotAt(place=place):
                 asked = min(self.end, self.offset_of(place))
-                found = newest_snapshot(self.directory, min(high, asked))
+                found = newest_of_all(self.log, min(high, asked))
             case _:
                 asked, found = self.end, (self.first_snapshot, self.begin)
         if found[1] > asked:
@@ -179,7 +143,7 @@ class _Planner:
             case AtOffset(offset=offset):
                 return offset
             case AtTime(timestamp_ms=timestamp_ms):
-                offset = offset_at(self.directory, timestamp_ms)
+                offset = place_of_time(self.log, timestamp_ms, self.chosen)
                 is_first = self.begin > 0 and offset <= self.begin
                 return self.begin - 1 if is_first and self.is_covered(timestamp_ms) else offset
             case _:
@@ -199,7 +163,9 @@ class _Planner:
             option, place = END, self.options.end
         elif isinstance(place, str):
             place = f"what follows snapshot {low}"
-        ends = [snapshot.snapshot_id.offset for snapshot in self.directory.snapshots]
+        ends = sorted(
+            {each.snapshot_id.offset for log in self.log.directories for each in log.snapshots}
+        )
         older = " or ".join(str(end) for end in ends if 0 < end < self.begin)
         more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
-        return gone_error(option, place, f"the log in {self.directory.path}", self.begin, more)
+        return gone_error(option, place, f"the log in {self.log.place}", self.begin, more)

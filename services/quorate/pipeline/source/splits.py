@@ -22,9 +22,11 @@ from quorate.storage.files import OsFileSystem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
     from quorate.records.batch import BatchHeader
     from quorate.storage.files import File
 
+NO_END: Final = 2**63 - 1
 _WINDOW_BYTES: Final = 256 * 1024
 _MAGIC: Final = b"\x02"
 _MAGIC_AT: Final = 16
@@ -101,6 +103,69 @@ def _batch_from(
         if behind == header.last_offset + 1 and (last is None or behind <= last):
             return at, header.base_offset
     return None
+
+
+def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
+    """The segments' records from `low` up to `high`, exclusive."""
+    splits = []
+    segments = directory.segments
+    for index, segment in enumerate(segments):
+        following = segments[index + 1].base_offset if index + 1 < len(segments) else None
+        if segment.base_offset >= high or (following is not None and following <= low):
+            continue
+        splits += [
+            split
+            for split in _segment_splits(directory, segment, following, low, high, split_bytes)
+            if split.low < split.high
+        ]
+    return splits
+
+
+def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
+    """A whole snapshot."""
+    places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
+    ends = [*places[1:], (snapshot.size_bytes, None)]
+    return [
+        Split(
+            path=snapshot.path,
+            source_node=directory.node_id,
+            start=start,
+            end=end,
+            first_offset=first,
+            next_offset=following,
+            low=-1,
+            high=NO_END,
+            snapshot_offset=snapshot.snapshot_id.offset - 1,
+        )
+        for (start, first), (end, following) in zip(places, ends, strict=True)
+    ]
+
+
+def _segment_splits(
+    directory: Directory,
+    segment: LogFile,
+    following: int | None,
+    low: int,
+    high: int,
+    split_bytes: int,
+) -> list[Split]:
+    first = segment.base_offset
+    places = boundaries(segment.path, segment.size_bytes, split_bytes, first=first, last=following)
+    ends = [*places[1:], (segment.size_bytes, following)]
+    return [
+        Split(
+            path=segment.path,
+            source_node=directory.node_id,
+            start=start,
+            end=end,
+            first_offset=begin,
+            next_offset=behind,
+            low=low,
+            high=high,
+        )
+        for (start, begin), (end, behind) in zip(places, ends, strict=True)
+        if begin < high and (behind is None or behind > low)
+    ]
 
 
 def offset_behind(file: File, position: int, end: int, next_offset: int | None) -> int | None:
