@@ -14,7 +14,7 @@ from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
-from tests.pipeline.source.logs import LogWriter, partition, topic
+from tests.pipeline.source.logs import LogWriter, partition, small_log, topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,7 @@ def read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
 
     monkeypatch.setattr(running, "session", shared)
     monkeypatch.setattr(running, "read_log", read_log)
+    monkeypatch.setattr(running, "check_paths", lambda _: None)
     return asked
 
 
@@ -174,7 +175,7 @@ def test_an_error_is_read_before_the_session_ends(
 
     monkeypatch.setattr(running, "session", shared)
     monkeypatch.setattr(PySparkException, "__str__", words)
-    with pytest.raises(PipelineError, match=r"^path: no such place$"), running.opened(None):
+    with pytest.raises(PipelineError, match=r"^--path: no such place$"), running.opened(None):
         raise PySparkException("?")
 
 
@@ -201,16 +202,26 @@ def test_every_job_answers_over_the_source(
         assert list(row) == ["table", *schemas[row["table"]].names]
 
 
-def test_a_path_without_a_log_is_told_by_name(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session ends the test."""
+
+    def refuse(master: str | None) -> None:
+        raise AssertionError(master)
+
+    monkeypatch.setattr(running, "session", refuse)
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("job", ["elections", "report"])
+def test_a_path_without_a_log_is_told_by_name_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, job: str
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert main([job, "--path", str(tmp_path / "nope")]) == 1
+    assert f"{job}: --path: {tmp_path / 'nope'} cannot be listed: " in capsys.readouterr().err
     assert main(["elections", "--path", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"quorate pipeline elections: path: {tmp_path} holds no segment")
+    assert said.startswith(f"quorate pipeline elections: --path: {tmp_path} holds no segment")
     assert said.count("\n") == 1
 
 
@@ -228,6 +239,30 @@ def test_a_job_does_not_answer_for_what_was_deleted(
     log.snapshot(52, [topic(1)])
     assert main(["partitions", "--path", str(log.root), f"--{option}-offsets", "7"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"quorate pipeline partitions: {option}Offsets: 7 is gone, the log in ")
+    assert said.startswith(
+        f"quorate pipeline partitions: --{option}-offsets: 7 is gone, the log in "
+    )
     assert " begins at offset 52; " in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_segment_is_no_directory_and_stays_where_it_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = small_log(tmp_path / "c").file
+    assert main(["elections", "--path", str(file)]) == 1
+    assert capsys.readouterr().err == (
+        f"quorate pipeline elections: --path: {file} is a file; give the directory that holds it\n"
+    )
+
+
+def test_ctrl_c_ends_a_job_with_its_status_and_without_a_word(
+    read: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "write_tables", interrupted)
+    assert main(["elections", "--path", "a"]) == running.INTERRUPTED == 130
+    assert capsys.readouterr().err == ""

@@ -11,27 +11,32 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.damage import DamageSeen
-from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
+from quorate.pipeline.jobs.flag_names import in_flags
+from quorate.pipeline.jobs.narrowing import check_condition, narrowed, narrowing_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.raised import what_was_said
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.pipeline.session import session
+from quorate.pipeline.session import java_fault, session
+from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.options import OptionError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from quorate.pipeline.jobs.registry import Job
 
 FORMAT: Final = "kraft"
+# The exit status of what Ctrl-C ended, as shells have it.
+INTERRUPTED: Final = 130
 # Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
@@ -52,15 +57,19 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
     """Run a job and return the exit status; what the user can mend is one line on stderr."""
     try:
         module = import_module(job.module)
+        # What is wrong is told of before Spark takes its seconds to start.
+        options = source_options(job, arguments)
         if not job.tables:
+            check_paths(arguments.path or ())
             status: int = module.run(arguments)
             return status
-        # Wrong flags are told of before Spark takes its seconds to start.
-        options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
-        narrowing = narrowing_of(arguments, {name: module.SCHEMAS[name] for name in names})
-        with opened(arguments.master) as spark, progress(spark):
+        schemas = {name: module.SCHEMAS[name] for name in names}
+        narrowing = narrowing_of(arguments, schemas)
+        check_paths(arguments.path or ())
+        with opened(arguments.master, arguments.output) as spark, progress(spark) as shown:
+            check_condition(spark, narrowing, schemas[names[0]])
             seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
             log = seen.watched(read_log(spark, options))
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
@@ -68,27 +77,42 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
-            write_tables(chosen, arguments.format, arguments.output, arguments.rows)
+            write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
             # Those that are about the logs themselves have it in their first table.
             is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
             if not is_told:
                 seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 
 @contextmanager
-def opened(master: str | None) -> Iterator[SparkSession]:
-    """A session in which what Spark raises becomes a sentence: PipelineError."""
+def opened(master: str | None, output: str | None = None) -> Iterator[SparkSession]:
+    """A session in which what Spark raises becomes a sentence: PipelineError.
+
+    `output` is where the job writes, for a sentence about a full disk.
+    """
     with session(master) as spark:
         try:
             yield spark
-        except (PySparkException, Py4JJavaError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
             # Java has to be there still when it is asked what the error says. What fails below a
             # join comes as Java's own, with the same text in it.
-            python = spark.sparkContext.pythonExec
-            raise PipelineError(what_was_said(error, python)) from error
+            fault = java_fault(spark, error)
+            if fault is None:
+                fault = what_was_said(error, spark.sparkContext.pythonExec, output)
+            raise PipelineError(in_flags(fault)) from error
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Raises PipelineError for paths that the source will refuse, in its words."""
+    try:
+        find_directories(paths)
+    except OptionError as error:
+        raise PipelineError(in_flags(str(error))) from error
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
