@@ -61,10 +61,13 @@ def pytest_pycollect_makemodule(
 @pytest.fixture(scope="session", autouse=True)
 def short_lived_java() -> Iterator[None]:
     """Java starts sooner in every session, those of commands in processes of their own included."""
+    from quorate.pipeline.jobs import progress
     from tests.pipeline.log_frames import SHORT_LIVED
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+        # However slow the machine is, stderr has only what a test is about.
+        patched.setattr(progress, "_KEPT_EVERY_S", 3600)
         yield
 
 

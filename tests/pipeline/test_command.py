@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from importlib import import_module
+
+import pytest
 
 from quorate.pipeline.command import main, overview
 from quorate.pipeline.jobs.registry import JOBS
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_the_list_has_every_job_and_its_summary() -> None:
@@ -24,3 +24,26 @@ def test_words_without_a_log_are_refused_before_spark_starts(
             words += [option.flag, "1"] if option.is_required else []
         assert main(words) == 1
         assert "--path: name the directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])
+def test_the_help_of_a_job_lists_the_columns_of_its_tables(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert not ended.value.code
+    told = " ".join(capsys.readouterr().out.split())
+    for table, schema in import_module(JOBS[name].module).SCHEMAS.items():
+        assert f"columns of {table}: {', '.join(schema.names)}" in told
+
+
+def test_help_goes_without_spark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, JOBS["elections"].module, None)
+    with pytest.raises(SystemExit):
+        main(["elections", "--help"])
+    told = capsys.readouterr().out
+    assert "--order-by" in told
+    assert "columns of" not in told

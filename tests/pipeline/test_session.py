@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 from py4j.protocol import REFLECTION_COMMAND_NAME
 from pyspark.sql import SparkSession
@@ -42,6 +43,21 @@ with session("local[1]") as spark:
     print(forks, bool(ignored >> (signal.SIGINT - 1) & 1), os.getpgid(java.pid) == os.getpgid(0))
 """
 
+JOB_WITH_A_FATE = """
+import signal, sys
+from quorate.pipeline.command import main
+from quorate.pipeline.jobs import running
+read = running.read_log
+def reads(spark, options):
+    if sys.argv[1] == "killed":
+        spark.sparkContext._gateway.proc.kill()
+    else:
+        signal.raise_signal(signal.SIGINT)
+    return read(spark, options)
+running.read_log = reads
+sys.exit(main(["elections", "--master", "local[1]", "--path", sys.argv[2]]))
+"""
+
 
 def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """A process of its own that opens a session and closes it."""
@@ -70,6 +86,34 @@ def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
     assert "Spark does not start with --master local[*]" in last
     assert "JAVA_HOME" in last
     assert "no-java" in last
+    assert "bad array subscript" not in last
+
+
+def test_java_that_was_killed_is_told_with_the_likely_cause(tmp_path: Path) -> None:
+    path = str(small_log(tmp_path / "c").root)
+    done = run_script(JOB_WITH_A_FATE, "killed", path, TMPDIR=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "quorate pipeline elections: Spark's Java process was killed, most likely because the"
+        " machine or the container ran out of memory"
+    )
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("quorate-pipeline-*"))
+
+
+def test_ctrl_c_ends_java_too_and_says_nothing(tmp_path: Path) -> None:
+    path = str(small_log(tmp_path / "c").root)
+    done = run_script(JOB_WITH_A_FATE, "interrupted", path, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert not list(tmp_path.glob("quorate-pipeline-*"))
+
+
+def test_spark_of_another_release_is_named(tmp_path: Path) -> None:
+    done = run(SPARK_HOME=str(tmp_path))
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert f"SPARK_HOME: {tmp_path} is not Spark {pyspark.__version__}" in last
+    assert "Java" not in last
 
 
 def test_no_handler_of_another_library_takes_part_in_the_start() -> None:

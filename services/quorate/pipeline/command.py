@@ -1,14 +1,16 @@
 """The flags of `quorate pipeline` and of the same jobs under spark-submit.
 
-Spark is imported once a job runs, so that help needs none.
+Spark is imported once a job runs or shows its help, which goes without it where it is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.pipeline.jobs.registry import JOBS, number
 
@@ -30,6 +32,23 @@ class JobParser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: {message}\nsee `{self.prog} --help`\n")
 
 
+class JobHelp(argparse.Action):
+    """Shows the help of a job with the columns of its tables, which Spark is imported for."""
+
+    const: Job
+
+    def __init__(self, **words: Any) -> None:  # noqa: ANN401 - as argparse has them
+        super().__init__(**words, nargs=0)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        with suppress(ModuleNotFoundError):
+            schemas = import_module(self.const.module).SCHEMAS if self.const.tables else {}
+            for table, schema in schemas.items():
+                parser.add_argument_group(f"columns of {table}", ", ".join(schema.names))
+        parser.print_help()
+        parser.exit()
+
+
 def overview() -> str:
     """The jobs, a line each."""
     width = max(map(len, JOBS)) + 2
@@ -46,6 +65,15 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(
             job.name,
             description=f"{job.summary[0].upper()}{job.summary[1:]}. {job.description}".strip(),
+            add_help=False,
+        )
+        action.add_argument(
+            "-h",
+            "--help",
+            action=JobHelp,
+            const=job,
+            default=argparse.SUPPRESS,
+            help="show this help and exit",
         )
         _add_place(action)
         if job.tables:

@@ -8,17 +8,24 @@ when they fail.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Any, Final
 
+import pyspark
 from py4j.java_gateway import JavaClass, JavaMember
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from quorate.pipeline.jobs.registry import PipelineError
@@ -32,11 +39,15 @@ _MIB: Final = 1 << 20
 _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
 _LAST_WORDS: Final = 5
+_END_S_MAX: Final = 5
+# What the script of Spark says behind the line that tells why Java does not start.
+_SHELL_NOISE: Final = "bad array subscript"
 _DEAF_TO_CTRL_C: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 # All jobs label their times as UTC, and `ingest` sorts by the days of UTC.
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _UTC: Final = "UTC"
+_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Names that PySpark asks Java for anew with each column and each list of columns.
 _ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
 
@@ -62,13 +73,19 @@ def session(master: str | None = None, *, memory_mib: int | None = None) -> Iter
         try:
             yield opened
         finally:
-            opened.stop()
+            # Nothing is left to end where Java has gone.
+            with suppress(Py4JError, ConnectionError):
+                opened.stop()
         return
     scratch = tempfile.mkdtemp(prefix="quorate-pipeline-")
     try:
         opened = _local(scratch, master or LOCAL, memory_mib or memory_share_mib())
         try:
             yield opened
+        except KeyboardInterrupt:
+            # An answer of Java may be under way, and its work would be done before the next call.
+            _kill_java(opened)
+            raise
         finally:
             with _stderr_in(f"{scratch}/spark.log"):
                 _stop(opened)
@@ -122,6 +139,7 @@ def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
 
 
 def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
+    _check_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
     for key, value in (settings() | local_settings(scratch, memory_mib)).items():
@@ -129,18 +147,30 @@ def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
             conf.set(key, value)
     said = f"{scratch}/spark.log"
     try:
-        with _stderr_in(said), _java_by_shell():
+        with _stderr_in(said), _java_by_shell(), _ctrl_c_kept():
             opened = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         words = Path(said).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        words = [line for line in words if _SHELL_NOISE not in line]
         told = "; ".join(words[-_LAST_WORDS:]) or str(error)
         raise PipelineError(
             f"Spark does not start with --master {master}: {told}; it needs Java 17 or newer,"
             " found by JAVA_HOME or PATH"
         ) from error
     opened.sparkContext.setLogLevel("OFF")
+    _quiet_python()
     _remember_names(opened)
     return opened
+
+
+def _check_home() -> None:
+    """Raises PipelineError for a SPARK_HOME of another release, whose Java classes differ."""
+    home = os.environ.get("SPARK_HOME")
+    if home and not any(Path(home).glob(f"jars/spark-core_*-{pyspark.__version__}*.jar")):
+        raise PipelineError(
+            f"SPARK_HOME: {home} is not Spark {pyspark.__version__}, as the installed PySpark is:"
+            " unset it, or name that release"
+        )
 
 
 @contextmanager
@@ -162,16 +192,44 @@ def _java_by_shell() -> Iterator[None]:
         java_gateway.Popen = theirs
 
 
+@contextmanager
+def _ctrl_c_kept() -> Iterator[None]:
+    """Restore the handler of Ctrl-C at the end of the block.
+
+    That of PySpark calls Java while another call may be under way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _submitted() -> SparkSession:
-    SparkContext._ensure_initialized()
+    with _ctrl_c_kept():
+        SparkContext._ensure_initialized()
+        opened = _submitted_session()
+    _quiet_python()
+    _remember_names(opened)
+    return opened
+
+
+def _submitted_session() -> SparkSession:
     conf = SparkConf()
     for key, value in settings().items():
         conf.setIfMissing(key, value)
     # A site's defaults often name another zone.
     conf.set(_TIME_ZONE, _UTC)
-    opened = SparkSession.builder.config(conf=conf).getOrCreate()
-    _remember_names(opened)
-    return opened
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _quiet_python() -> None:
+    """Keep PySpark from logging what it raises: as JSON, with the whole plan of the query."""
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _remember_names(opened: SparkSession) -> None:
@@ -187,14 +245,55 @@ def _remember_names(opened: SparkSession) -> None:
             setattr(jvm, name, _Remembered(found._fqn, found._gateway_client))
 
 
+def java_fault(opened: SparkSession, error: Exception) -> str | None:
+    """The sentence for a call that Java did not answer; None for one that it did."""
+    if isinstance(error, Py4JJavaError | PySparkException):
+        return None
+    java = _java_of(opened)
+    if java is None:
+        is_cut_off = isinstance(error, ConnectionError | Py4JNetworkError)
+        return f"Spark's Java process does not answer: {error}" if is_cut_off else None
+    with suppress(TimeoutExpired):
+        # A connection ends a moment before its process.
+        java.wait(_END_S_MAX)
+    match java.returncode:
+        case None:
+            return None
+        case status if status == -signal.SIGKILL:
+            return (
+                "Spark's Java process was killed, most likely because the machine or the container"
+                " ran out of memory (then `dmesg` or the status of the pod names it): give it more,"
+                " stop other programs, or read less, as with --starting-offsets snapshot"
+            )
+        case status:
+            return f"Spark's Java process ended with status {status}; run the command again"
+
+
+def _java_of(opened: SparkSession) -> Popen[bytes] | None:
+    """The Java process, where this one started it."""
+    java: Popen[bytes] | None = getattr(opened.sparkContext._gateway, "proc", None)
+    return java
+
+
+def _kill_java(opened: SparkSession) -> None:
+    java = _java_of(opened)
+    if java is not None:
+        java.kill()
+        java.wait()
+
+
 def _stop(opened: SparkSession) -> None:
     """End the session and the Java process, which would else say that Python went first."""
-    gateway = opened.sparkContext._gateway
-    opened.stop()
-    if gateway is not None and hasattr(gateway, "proc"):
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
+    gateway, java = opened.sparkContext._gateway, _java_of(opened)
+    # Nothing is left to end where Java has gone.
+    with suppress(Py4JError, ConnectionError):
+        opened.stop()
+    if gateway is not None and java is not None:
+        with suppress(Py4JError, ConnectionError):
+            gateway.shutdown()
+        if java.stdin is not None:
+            java.stdin.close()
+        java.wait()
         SparkContext._gateway = SparkContext._jvm = None
 
 

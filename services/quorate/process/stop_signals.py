@@ -14,11 +14,12 @@ A process that was started with SIGHUP ignored, as `nohup` does, goes on when it
 from __future__ import annotations
 
 import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _ALWAYS: Final = (signal.SIGTERM, signal.SIGINT)
 _MEANINGLESS: Final = (signal.SIGUSR1, signal.SIGUSR2)
@@ -67,6 +68,23 @@ class StopSignals:
             raise KeyboardInterrupt
         if number not in self._received:
             self._received.append(number)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record stop signals while the block runs, without a loop. On the main thread."""
+        before = {number: signal.getsignal(number) for number in stop_signals()}
+        self._numbers = tuple(before)
+        self._record()
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @property
+    def received(self) -> int | None:
+        """The first stop signal that came, if any."""
+        return self._received[0] if self._received else None
 
     def on_stop(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
         """Call `stop` on the loop for each stop signal, and now if one came before."""

@@ -19,10 +19,14 @@ _PID_BYTES_MAX = 32
 
 
 class DirectoryLock:
-    """The lock on a metadata log directory; the kernel gives it back when the process ends."""
+    """The lock on a directory; the kernel gives it back when the process ends.
 
-    def __init__(self, metadata_log_dir: str) -> None:
-        self.path = f"{metadata_log_dir}/{LOCK}"
+    `named_by` is the setting or option that names the directory, for what `acquire` raises.
+    """
+
+    def __init__(self, directory: str, named_by: str = "metadata.log.dir") -> None:
+        self.path = f"{directory}/{LOCK}"
+        self._named_by = named_by
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
@@ -62,7 +66,7 @@ class DirectoryLock:
             os.close(descriptor)
             raise DirectoryInUseError(
                 f"{self.path} is held by {f'process {owner}' if owner else 'another program'}: a "
-                "directory belongs to one process. Stop that one, or use another metadata.log.dir"
+                f"directory belongs to one process. Stop that one, or use another {self._named_by}"
             ) from None
         except OSError as error:
             os.close(descriptor)

@@ -45,8 +45,8 @@ def expected(rows: list[Row]) -> list[dict[str, Any]]:
                 "leader_id": row.data["leaderId"],
                 "start_offset": row.offset,
                 "start": at_ms,
-                "voters": [voter["voterId"] for voter in row.data["voters"]],
-                "granting_voters": [voter["voterId"] for voter in row.data["grantingVoters"]],
+                "voters": sorted(voter["voterId"] for voter in row.data["voters"]),
+                "granting_voters": sorted(voter["voterId"] for voter in row.data["grantingVoters"]),
             }
             if len(found) > 1:
                 found[-1]["leaderless_ms"] = at_ms - found[-2]["end"]

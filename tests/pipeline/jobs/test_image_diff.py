@@ -6,16 +6,21 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.pipeline.jobs import image, image_diff, image_tables
-from quorate.records.metadata import ConfigRecord
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.records.metadata import ConfigRecord, NoOpRecord
 from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
 from tests.pipeline.jobs.images import image_of, tables_of
+from tests.pipeline.jobs.rows import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
+    from quorate.pipeline.jobs.moments import Moment
     from tests.pipeline.jobs.images import Rows
 
 # How many columns of a table identify its rows.
@@ -72,3 +77,12 @@ def test_another_password_is_a_difference_that_tells_neither(spark: SparkSession
     assert [(row.key, row.change, row.before, row.after) for row in found] == [
         ("BROKER 1 ssl.key.password", "changed", '{"value":"(withheld)"}', '{"value":"(withheld)"}')
     ]
+
+
+@pytest.mark.parametrize(("begin", "end"), [(4000, 100), (moment(START_MS + 1), moment(START_MS))])
+def test_a_difference_does_not_run_backwards(
+    spark: SparkSession, begin: Moment, end: Moment
+) -> None:
+    log = frame_of(spark, [Entry(0, START_MS, NoOpRecord())])
+    with pytest.raises(PipelineError, match=r"^--to: .* comes before --from, .*; exchange the two"):
+        image_diff.tables(log, {"from": begin, "to": end})

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.pipeline.jobs import image, image_tables
-from tests.pipeline.jobs.histories import History, frame_of
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.jobs.running import read_log
+from quorate.records.metadata import NoOpRecord
+from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
 from tests.pipeline.jobs.images import image_of, tables_of
-from tests.pipeline.jobs.rows import rows_of
+from tests.pipeline.jobs.rows import moment, rows_of
+from tests.pipeline.source.logs import small_log
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 SCHEMAS = {
@@ -39,3 +45,24 @@ def test_the_tables_are_those_of_the_controllers_image(spark: SparkSession, part
         assert found.schema.simpleString() == schema.simpleString()
         assert rows_of(found) == expected[name], f"seed {history.seed}, {name} at {last}"
     entries.unpersist()
+
+
+def test_an_offset_behind_the_end_is_refused_with_where_that_is(spark: SparkSession) -> None:
+    # Nothing that an image is made of stands at the end.
+    log = frame_of(spark, [Entry(offset, START_MS, NoOpRecord()) for offset in range(9)])
+    for at in (8, 9, moment(START_MS + 60_000)):
+        assert not image_tables.tables(log, {"at": at})["topics"].collect()
+    words = "^--at: the log ends at offset 9, before offset 10; name that or an earlier one$"
+    with pytest.raises(PipelineError, match=words):
+        image_tables.tables(log, {"at": 10})
+
+
+def test_the_end_is_that_of_the_whole_log(spark: SparkSession, tmp_path: Path) -> None:
+    """The command reads with all but the rows of an image's own types slim."""
+    log = small_log(tmp_path / "c")
+    log.lead(3)
+    options = {"path": str(log.root), "recordTypes": "TopicRecord", "payload": "control"}
+    frame = read_log(spark, options)
+    assert image_tables.tables(frame, {"at": log.offset})["topics"].count() == 3
+    with pytest.raises(PipelineError, match=f"ends at offset {log.offset}, before"):
+        image_tables.tables(frame, {"at": log.offset + 1})

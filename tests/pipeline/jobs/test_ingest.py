@@ -1,20 +1,26 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, ingested, start_ingest
+from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, follow, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
-from tests.pipeline.log_frames import Log, frame, has_schema
+from quorate.storage.lock import DirectoryLock
+from tests.pipeline.log_frames import START_MS, Log, frame, has_schema
 from tests.pipeline.source.logs import small_log, topic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from tests.pipeline.source.logs import LogWriter
 
@@ -129,11 +135,137 @@ def test_the_flags_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_file_in_the_place_of_a_directory_is_refused_before_spark_starts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, flag: str
 ) -> None:
+    path = str(small_log(tmp_path / "log").root)
     (tmp_path / "file").touch()
     flags = {"--output": str(tmp_path / "new")} | {flag: str(tmp_path / "file")}
     words = [word for pair in flags.items() for word in pair]
-    assert main(["ingest", "--path", "a", *words]) == 1
+    assert main(["ingest", "--path", path, *words]) == 1
     said = capsys.readouterr().err
     assert said == (
         f"quorate pipeline ingest: {flag}: {tmp_path / 'file'} is no directory; name a new one\n"
     )
+
+
+def test_a_batch_writes_one_file_for_each_day_and_type(spark: SparkSession, tmp_path: Path) -> None:
+    log, source, output = Log(), tmp_path / "source", tmp_path / "out"
+    for _ in range(4):
+        log.at_ms = START_MS
+        days_of(log, 12)
+        stream = streamed(spark, source, log)
+    start_ingest(stream, str(output), None, every_s=None).awaitTermination()
+    parts = [part.name for part in output.glob("day=*/record_type=*")]
+    files = list(output.glob("day=*/record_type=*/*.parquet"))
+    assert len(files) == len(parts) > 6
+    assert spark.read.parquet(str(output)).count() == 48
+
+
+def test_a_second_ingest_into_an_output_is_refused_before_it_does_anything(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, output = str(small_log(tmp_path / "log").root), tmp_path / "out"
+    output.mkdir()
+    with DirectoryLock(str(output)):
+        # No session is there, and none is made.
+        assert main(["ingest", "--path", path, "--output", str(output), "--master", "none"]) == 1
+    assert capsys.readouterr().err == (
+        f"quorate pipeline ingest: --output: {output}/.lock is held by process {os.getpid()}: a"
+        " directory belongs to one process. Stop that one, or use another --output\n"
+    )
+    assert [path.name for path in output.iterdir()] == [".lock"]
+
+
+def test_places_that_do_not_belong_together_are_refused_before_anything_is_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, output = str(small_log(tmp_path / "log").root), tmp_path / "out"
+    commits = tmp_path / "checkpoint/commits"
+    commits.mkdir(parents=True)
+    (commits / "0").touch()
+    words = ["--output", str(output), "--checkpoint", str(commits.parent), "--master", "none"]
+    assert main(["ingest", "--path", path, *words]) == 1
+    assert "ingest: --output: " in capsys.readouterr().err
+    assert not output.exists()
+
+
+class Batches:
+    """A query of batches: each wait is a step, which may end a batch or send a signal."""
+
+    def __init__(self, *steps: str) -> None:
+        self._steps = list(steps)
+        self._batch = 0
+        self.is_stopped = False
+        self.status = {"isTriggerActive": True}
+        self.recentProgress: list[object] = []
+
+    @property
+    def lastProgress(self) -> dict[str, int]:
+        """The last batch that has ended."""
+        return {"batchId": self._batch, "numInputRows": 9}
+
+    def awaitTermination(self, timeout: int) -> bool:
+        """The next step; True where the query ends with it."""
+        assert timeout
+        match self._steps.pop(0):
+            case "batch ends":
+                self._batch += 1
+            case "pause":
+                self.status["isTriggerActive"] = False
+            case "end":
+                return True
+            case "Ctrl-C":
+                signal.raise_signal(signal.SIGINT)
+            case "SIGTERM":
+                signal.raise_signal(signal.SIGTERM)
+        return False
+
+    def stop(self) -> None:
+        """End it."""
+        self.is_stopped = True
+
+
+@pytest.mark.parametrize(
+    ("steps", "status"),
+    [
+        (["batch ends", "end"], 0),
+        (["Ctrl-C", "wait", "batch ends"], 130),
+        (["pause", "Ctrl-C"], 130),
+        (["SIGTERM", "wait", "pause"], 143),
+        (["Ctrl-C", "wait", "end"], 0),
+    ],
+)
+def test_a_signal_ends_it_between_batches(
+    capsys: pytest.CaptureFixture[str], steps: list[str], status: int
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    query = Batches(*steps)
+    assert follow(cast("StreamingQuery", query)) == status
+    assert query.is_stopped == bool(status)
+    said = capsys.readouterr().err
+    has_signal = {"Ctrl-C", "SIGTERM"} & set(steps)
+    assert said.count("\n") == bool(has_signal)
+    assert ("ingest: ends after the batch that is under way" in said) == bool(has_signal)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_ends_it_in_the_middle_of_a_batch() -> None:
+    query = Batches("Ctrl-C", "wait", "Ctrl-C")
+    with pytest.raises(KeyboardInterrupt):
+        follow(cast("StreamingQuery", query))
+
+
+def test_a_loss_is_told_with_the_options_of_the_command(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log, output = small_log(tmp_path / "log"), tmp_path / "out"
+    words = ["ingest", "--path", str(log.root), "--output", str(output)]
+    assert main(words) == 0
+    log.file.write_bytes(log.file.read_bytes()[:200])
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "--go-on-after-loss yes" in said
+    assert "failOnDataLoss" not in said
+    assert said.count("\n") == 1

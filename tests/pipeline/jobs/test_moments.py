@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quorate.pipeline.jobs.moments import moment, worded
+from quorate.pipeline.jobs.moments import comes_before, moment, worded
 
 
 def test_an_offset_or_a_time() -> None:
@@ -26,3 +26,13 @@ def test_an_offset_or_a_time() -> None:
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="give an offset, or a time as 2026"):
         moment(text)
+
+
+def test_an_offset_and_a_time_are_not_compared() -> None:
+    early, late = moment("2026-01-31T12:00"), moment("2026-01-31T12:00:01")
+    assert comes_before(early, late)
+    assert not comes_before(late, early)
+    assert comes_before(3, 4)
+    assert not comes_before(4, 4)
+    assert not comes_before(3, early)
+    assert not comes_before(early, 3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
 
-from quorate.pipeline.jobs.narrowing import Narrowing, narrowed, narrowing_of
+from quorate.pipeline.jobs.narrowing import Narrowing, check_condition, narrowed, narrowing_of
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 
 if TYPE_CHECKING:
@@ -77,13 +77,26 @@ def test_of_several_tables_one_has_to_be_named() -> None:
         narrowing_of(flags(where="epoch = 1"), {"one": SCHEMA, "two": SCHEMA})
 
 
-@pytest.mark.parametrize("where", ["nobody = 1", "epoch =", "epoch"])
+@pytest.mark.parametrize("where", ["epoch =", "epoch", "nosuch(epoch)"])
 def test_a_condition_that_spark_does_not_understand_is_one_line(
     table: DataFrame, where: str
 ) -> None:
     with pytest.raises(PipelineError, match=r"^--where: .*; the table has epoch, end$") as caught:
         narrowed(table, Narrowing(where=where))
     assert "\n" not in str(caught.value)
+    assert "line 1" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["nope", "the.end"])
+def test_a_column_that_a_condition_misspells_is_named_before_a_row_is_read(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = f"--where: there is no column '{name}': the table has epoch, end"
+    with pytest.raises(PipelineError, match=f"^{words}$"):
+        check_condition(spark, Narrowing(where=f"{name} > 3"), SCHEMA)
+    # PySpark would log the error by itself, with the plan.
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])

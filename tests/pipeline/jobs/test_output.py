@@ -114,3 +114,11 @@ def test_cells_as_text() -> None:
 
 def test_a_table_without_rows_is_its_header() -> None:
     assert aligned(["a", "bb"], [], [True, False]) == "a  bb\n"
+
+
+def test_a_file_of_json_has_what_is_not_there_as_null(table: DataFrame, tmp_path: Path) -> None:
+    write_tables({"one": table.coalesce(1)}, "json", str(tmp_path), 200)
+    (file,) = (tmp_path / "one").glob("part-*.json")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [list(row) for row in rows] == [["id", "start", "voters", "name"]] * 2
+    assert rows[0]["name"] is None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,18 +34,26 @@ NO_SOURCE = (
         (
             f"{CALLING}\n: org.apache.spark.SparkException: Job aborted: Lost task 0.0 in stage"
             " 14.0: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache.spark.util.X",
-            "Java heap space",
+            "Spark's Java process ran out of memory (Java heap space): give it more, by"
+            " spark-submit --driver-memory, or read less, as with --starting-offsets snapshot",
         ),
         (
-            f"{CALLING}\n: org.apache.spark.SparkException: it failed\n\tat org.apache.spark.X\n"
-            "Caused by: java.io.IOException: No space left on device\n\tat java.base/x",
-            "No space left on device",
+            f"{CALLING}\n: org.apache.spark.SparkException: Job aborted: Python worker exited"
+            " unexpectedly (crashed)\n\tat org.apache.spark.X\nCaused by: java.io.EOFException\n",
+            "a Python process of Spark was killed or crashed, most likely for lack of memory: give"
+            " it more, or read less, as with --starting-offsets snapshot",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception:"
+            " [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. SQLSTATE: 40000",
+            "another process writes to /the/lake or its checkpoint: wait for its end, or name"
+            " another place",
         ),
         ("one thing\nand more", "one thing"),
     ],
 )
 def test_the_sentence_is_found_in_a_traceback(said: str, sentence: str) -> None:
-    assert what_was_said(ValueError(said), sys.executable) == sentence
+    assert what_was_said(ValueError(said), sys.executable, "/the/lake") == sentence
 
 
 @pytest.mark.parametrize(
@@ -78,3 +89,34 @@ def test_a_python_without_the_package_says_so(tmp_path: Path) -> None:
 def test_a_python_that_has_the_package_is_not_blamed_for_lacking_it() -> None:
     told = what_was_said(ValueError(NO_SOURCE), sys.executable)
     assert f"{sys.executable}: it has the package here, but not for Spark; " in told
+
+
+FULL = (
+    "[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted\n"
+    "Caused by: java.io.IOException: No space left on device\n\tat java.base/x"
+)
+
+
+@pytest.mark.parametrize(
+    ("full", "named"),
+    [("lake", "lake"), ("tmp", "tmp"), ("", "lake or {place}/tmp")],
+)
+def test_a_full_disk_is_named_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, named: str
+) -> None:
+    def usage(place: str) -> SimpleNamespace:
+        return SimpleNamespace(free=0 if full and place.endswith(full) else 1 << 40)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    told = what_was_said(ValueError(FULL), "python", str(tmp_path / "lake"))
+    where = f"{tmp_path}/{named.format(place=tmp_path)}"
+    assert told.startswith(f"no space is left on the disk of {where}: free some, ")
+    assert "TMPDIR" in told
+
+
+def test_a_job_that_writes_nothing_has_filled_its_scratch(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", str(tmp_path))
+        told = what_was_said(ValueError(FULL), "python")
+    assert told.startswith(f"no space is left on the disk of {tmp_path}: ")

@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from quorate.pipeline.command import add_jobs, main
 from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
+from quorate.pipeline.jobs.running import read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
-from tests.pipeline.source.logs import LogWriter, partition, paths_of, topic, voters
+from tests.pipeline.source.logs import LogWriter, partition, small_log, topic, voters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,16 +50,14 @@ def read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
 
     monkeypatch.setattr(running, "session", shared)
     monkeypatch.setattr(running, "read_log", read_log)
+    monkeypatch.setattr(running, "check_log", lambda *_: None)
     return asked
 
 
-def test_a_job_reads_the_log_that_reaches_furthest(
-    read: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_reads_the_log_of_several_directories_once(read: dict[str, str]) -> None:
     assert main(["elections", "--path", "a", "--path", "b", "--format", "csv"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[:2] for line in lines[1:]] == [["1", "2"], ["2", "2"], ["3", "2"]]
     assert read["path"] == "a,b"
+    assert read["mergeDirectories"] == "true"
     assert read["isolation"] == "committed"
     assert read["includeControlRecords"] == "true"
 
@@ -134,54 +132,46 @@ def test_what_a_job_does_not_read_is_of_no_consequence(
         assert sorted(rows, key=repr) == sorted(others, key=repr), table
 
 
-def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:
-    rows = [*log_of(3, 1, 1).rows, *log_of(2, 1, 1).rows]
-    assert {row.source_node for row in furthest_log(frame(spark, rows), "elections").collect()} == {
-        2
-    }
-
-
-def test_a_log_that_nobody_owns_is_taken_alone_where_it_reaches_furthest(
+def test_of_several_directories_the_log_is_read_once_and_the_choice_is_told(
     spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    longer = [row._replace(source_node=None) for row in log_of(3, 2, 1).rows]
-    rows = [*longer, *log_of(2, 1, 1).rows]
-    assert {row.source_node for row in furthest_log(frame(spark, rows), "elections").collect()} == {
-        None
-    }
-
-
-def test_logs_that_nobody_owns_are_one(spark: SparkSession) -> None:
-    rows = [row._replace(source_node=None) for row in log_of(1, 1, 1).rows]
-    assert furthest_log(frame(spark, rows), "elections").count() == len(rows)
-
-
-def test_what_others_have_in_front_of_the_furthest_log_is_read_from_them(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
     short, long = voters(tmp_path)
+    answers = set()
+    for logs in ((short, long), (long, short)):
+        words = [word for log in logs for word in ("--path", str(log.root))]
+        assert main(["elections", *words, "--format", "json"]) == 0
+        answers.add(tuple(capsys.readouterr()))
+    # Whichever is named first.
+    ((rows, told),) = answers
+    assert [json.loads(line)["record_count"] for line in rows.splitlines()] == [21]
+    assert told == (
+        f"quorate pipeline elections: of 2 directories {long.directory} is read, which holds the"
+        " most: offsets 0 to 20\n"
+    )
 
-    def found(isolation: str, ending: str) -> list[tuple[int, int]]:
-        kinds = {}
-        for paths in (paths_of(short, long), paths_of(long, short)):
-            log = read_log(spark, {"path": paths, "isolation": isolation})
-            rows = furthest_log(log, "elections").collect()
-            told = capsys.readouterr().err
-            kinds[told] = sorted((row.offset, row.source_node) for row in rows)
-        # Whichever is named first.
-        ((told, rows),) = kinds.items()
-        assert told.startswith("quorate pipeline elections: of 2 logs that of node ")
-        assert told.endswith(ending)
-        return rows
 
-    ending = "node 2 is read, which reaches furthest: up to offset 20\n"
-    assert found("committed", ending) == [(offset, 2) for offset in range(21)]
+def test_what_the_chosen_directory_lacks_is_told_with_whose_it_is(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    short, long = voters(tmp_path)
     _, position, _ = long.positions[15]
     long.file.write_bytes(long.file.read_bytes()[:position])
-    ending = "node 1 is read, which reaches furthest: up to offset 20, behind offsets 0 to 11 of "
-    ending += "node 2\n"
-    expected = [(offset, 2 if offset < 12 else 1) for offset in range(21)]
-    assert found("read_uncommitted", ending) == expected
+    words = ["--path", str(short.root), "--path", str(long.root), "--format", "json"]
+    assert main(["elections", *words, "--isolation", "read_uncommitted"]) == 0
+    rows, told = capsys.readouterr()
+    assert [json.loads(line)["record_count"] for line in rows.splitlines()] == [21]
+    assert told == (
+        f"quorate pipeline elections: of 2 directories {long.directory} is read, which holds the"
+        f" most: offsets 0 to 14, and offsets 15 to 20 of {short.directory}\n"
+    )
 
 
 def test_an_error_is_read_before_the_session_ends(
@@ -206,7 +196,7 @@ def test_an_error_is_read_before_the_session_ends(
 
     monkeypatch.setattr(running, "session", shared)
     monkeypatch.setattr(PySparkException, "__str__", words)
-    with pytest.raises(PipelineError, match=r"^path: no such place$"), running.opened(None):
+    with pytest.raises(PipelineError, match=r"^--path: no such place$"), running.opened(None):
         raise PySparkException("?")
 
 
@@ -233,16 +223,26 @@ def test_every_job_answers_over_the_source(
         assert list(row) == ["table", *schemas[row["table"]].names]
 
 
-def test_a_path_without_a_log_is_told_by_name(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session ends the test."""
+
+    def refuse(master: str | None) -> None:
+        raise AssertionError(master)
+
+    monkeypatch.setattr(running, "session", refuse)
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("job", ["elections", "report"])
+def test_a_path_without_a_log_is_told_by_name_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, job: str
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert main([job, "--path", str(tmp_path / "nope")]) == 1
+    assert f"{job}: --path: {tmp_path / 'nope'} cannot be listed: " in capsys.readouterr().err
     assert main(["elections", "--path", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"quorate pipeline elections: path: {tmp_path} holds no segment")
+    assert said.startswith(f"quorate pipeline elections: --path: {tmp_path} holds no segment")
     assert said.count("\n") == 1
 
 
@@ -260,6 +260,30 @@ def test_a_job_does_not_answer_for_what_was_deleted(
     log.snapshot(52, [topic(1)])
     assert main(["partitions", "--path", str(log.root), f"--{option}-offsets", "7"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"quorate pipeline partitions: {option}Offsets: 7 is gone, the log in ")
+    assert said.startswith(
+        f"quorate pipeline partitions: --{option}-offsets: 7 is gone, the log in "
+    )
     assert " begins at offset 52; " in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_segment_is_no_directory_and_stays_where_it_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = small_log(tmp_path / "c").file
+    assert main(["elections", "--path", str(file)]) == 1
+    assert capsys.readouterr().err == (
+        f"quorate pipeline elections: --path: {file} is a file; give the directory that holds it\n"
+    )
+
+
+def test_ctrl_c_ends_a_job_with_its_status_and_without_a_word(
+    read: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "write_tables", interrupted)
+    assert main(["elections", "--path", "a"]) == running.INTERRUPTED == 130
+    assert capsys.readouterr().err == ""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs.running import furthest_log
 from tests.pipeline.kafka_bytes import Definitions, read_log, records_of
 from tests.pipeline.log_frames import Row, to_ms
 from tests.pipeline.walks import tables
@@ -77,10 +76,16 @@ def definitions(kafka_fixtures: Path) -> Definitions:
     return Definitions(kafka_fixtures / "schemas.json")
 
 
-def opened(spark: SparkSession, *directories: Path, isolation: str = "committed") -> DataFrame:
+def opened(
+    spark: SparkSession,
+    *directories: Path,
+    isolation: str = "committed",
+    is_merged: str = "false",
+) -> DataFrame:
     """The frame of a log, with the typed columns that any of the jobs asks for."""
     reader = spark.read.format("kraft").option("path", ",".join(map(str, directories)))
-    return reader.option("recordTypes", tables.RECORD_TYPES).option("isolation", isolation).load()
+    reader = reader.option("isolation", isolation).option("mergeDirectories", is_merged)
+    return reader.option("recordTypes", tables.RECORD_TYPES).load()
 
 
 def frame_rows(log: DataFrame) -> list[Cells]:
@@ -182,7 +187,7 @@ def test_what_one_voter_alone_has_never_happened(
     """Node 4 led an epoch that nobody followed; the others' log is what counts."""
     directories = [kafka_fixtures / name for name in QUORUMS[0]]
     rows = read_log(kafka_fixtures / "dynamic/node-3", definitions)
-    log = furthest_log(opened(spark, *directories), "elections").persist()
+    log = opened(spark, *directories, is_merged="true").persist()
     same_tables(("elections", "sizes"), log, rows)
     log.unpersist()
 

@@ -59,6 +59,9 @@ def test_no_log_and_no_directory_are_refused(tmp_path: Path) -> None:
         find_directory(str(tmp_path))
     with pytest.raises(OptionError, match=r"^path: .* cannot be listed"):
         find_directory(str(tmp_path / "absent"))
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match=r"^path: .*/file is a file; give the directory that"):
+        find_directory(str(tmp_path / "file"))
 
 
 def test_a_file_that_cannot_be_opened_is_damage_beside_the_others(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def elections(past: Past) -> list[Cells]:
 
 
 def _voter_ids(won: Event | None, name: str) -> tuple[int, ...] | None:
-    return None if won is None else tuple(voter["voterId"] for voter in won.data[name])
+    return None if won is None else tuple(sorted(voter["voterId"] for voter in won.data[name]))
 
 
 def voters(event: Event) -> tuple[Voter, ...]:

@@ -126,6 +126,8 @@ def sizes(past: Past) -> dict[str, list[Cells]]:
     of_row = {id(row): size for row, size in sized}
     for row in alive(past).values():
         live.setdefault(str(row.record_type), Count()).add(of_row[id(row)])
+    for kind in live:
+        by_type.setdefault(kind, Count())
     whole = sum(count.size_bytes for count in by_type.values())
     of_topics = sum(count.size_bytes for count in by_topic.values())
     return {

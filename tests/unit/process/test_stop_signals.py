@@ -110,3 +110,23 @@ def test_a_signal_with_a_handler_keeps_it() -> None:
     StopSignals().keep()
     send(signal.SIGUSR1)
     assert received == [signal.SIGUSR1]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_loop_of_another_kind_asks_which_signal_came_first(number: signal.Signals) -> None:
+    signals = StopSignals()
+    before = signal.getsignal(number)
+    with signals.recording():
+        assert signals.received is None
+        send(number)
+        send(signal.SIGTERM)
+        assert signals.received == number
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_ctrl_c_ends_what_records_the_first() -> None:
+    signals = StopSignals()
+    with signals.recording():
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)

@@ -93,8 +93,8 @@ def elections(log: DataFrame) -> DataFrame:
         duration_ms(F.col("change.timestamp"), F.col("end")).alias("duration_ms"),
         (millis("change.timestamp") - millis("previous_end")).alias("leaderless_ms"),
         F.col("record_count"),
-        F.col("said.voters.voterId").alias("voters"),
-        F.col("said.grantingVoters.voterId").alias("granting_voters"),
+        F.sort_array("said.voters.voterId").alias("voters"),
+        F.sort_array("said.grantingVoters.voterId").alias("granting_voters"),
     )
 
 

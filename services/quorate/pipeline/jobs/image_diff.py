@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -9,6 +10,8 @@ from pyspark.sql import types as T
 
 from quorate.pipeline.jobs import image_tables
 from quorate.pipeline.jobs.configs import withheld
+from quorate.pipeline.jobs.moments import comes_before, worded
+from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -125,8 +128,14 @@ SCHEMAS: Final = {"diff": DIFF_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job; `from` and `to` among the values are Moments, None is the log's end.
 
-    Raises PipelineError where the log begins after one of them.
+    Raises PipelineError as `entries_at` does, and where the second comes before the first.
     """
-    before = image_tables.entries_at(log, values["from"], "--from")
-    after = image_tables.entries_at(log, values["to"], "--to")
+    begin, end = values["from"], values["to"]
+    assert isinstance(begin, int | datetime)
+    if isinstance(end, int | datetime) and comes_before(end, begin):
+        raise PipelineError(
+            f"--to: {worded(end)} comes before --from, {worded(begin)}; exchange the two"
+        )
+    before = image_tables.entries_at(log, begin, "--from")
+    after = image_tables.entries_at(log, end, "--to")
     return {"diff": diff(before, after).orderBy("subject", "key", "change")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,6 +29,7 @@ from quorate.pipeline.jobs.image import (
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.moments import worded
 from quorate.pipeline.jobs.names import named
+from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ SCHEMAS: Final = {
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The tables of the job; `at` among the values is a Moment, or None for the end of the log.
 
-    Raises PipelineError where the log begins after it.
+    Raises PipelineError as `entries_at` does.
     """
     entries = entries_at(log, values["at"], "--at")
     return {
@@ -287,13 +288,26 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
 
 
 def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
-    """The entries at a moment, kept, so that the log is read once for all tables."""
+    """The entries at a moment, kept, so that the log is read once for all tables.
+
+    Raises PipelineError where the log begins after it, or ends before that offset. A time may lie
+    behind the log: nothing has changed since.
+    """
     assert at is None or isinstance(at, int | datetime)
     rows = valid(log)
     if isinstance(at, datetime):
         # A snapshot tells of the time that it covers, not of the time when it was written.
         rows = in_log_time(rows, log)
-    entries = kept_entries(up_to(rows, at))
+    seen = Observation()
+    counted = rows.observe(seen, F.max("offset").alias("last")) if isinstance(at, int) else rows
+    entries = kept_entries(up_to(counted, at))
+    if isinstance(at, int):
+        last = figures_of(seen).get("last")
+        if last is not None and at > last + 1:
+            raise PipelineError(
+                f"{flag}: the log ends at offset {last + 1}, before {worded(at)}; name that or an"
+                " earlier one"
+            )
     if at is not None and entries.isEmpty():
         first = rows.agg(F.min("offset").alias("offset")).first()
         begin = None if first is None else first["offset"]

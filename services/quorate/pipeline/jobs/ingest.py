@@ -8,6 +8,7 @@ the attempt before are in no batch's note: Spark, when it reads the directory, s
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -27,8 +28,12 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.damage import DamagedBatches, observed
+from quorate.pipeline.jobs.progress import say, show
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, opened, source_options
+from quorate.process.stop_signals import StopSignals
+from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
+from quorate.storage.lock import DirectoryLock
 
 if TYPE_CHECKING:
     import argparse
@@ -62,12 +67,14 @@ _CHECKPOINT: Final = "_checkpoint"
 # Spark gathers every tenth note and those before it in one file.
 _COMPACT: Final = ".compact"
 _POLL_S: Final = 1
-# What the source advises, in its own words, and the command's for the same.
-_WORDS: Final = {
-    "set failOnDataLoss to false": "say --go-on-after-loss yes",
-    "give the query a new checkpoint and another output": "name another --checkpoint and --output",
-    "give the query a new checkpoint": "name another --checkpoint and --output",
-}
+# The path of a file system that Spark is told of by its name, such as s3a://bucket/lake.
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]+:")
+_ENDING: Final = (
+    "ends after the batch that is under way, and goes on from there when it is run again; Ctrl-C"
+    " once more ends it at once"
+)
+# The exit status of what a signal ended is so much more than its number, as in shells.
+_BY_SIGNAL: Final = 128
 
 
 def ingested(log: DataFrame) -> DataFrame:
@@ -95,23 +102,14 @@ def start_ingest(
 ) -> StreamingQuery:
     """Begin, or go on where the checkpoint says; without `every_s` up to what there is now.
 
-    Raises PipelineError where the output has batches of another checkpoint: they would count as
-    this one's, and what it reads would be passed over. The same where the checkpoint has batches of
-    another output: what they hold would be missing here.
+    Raises PipelineError as `check_places` does.
     """
-    place = checkpoint or f"{output}/{_CHECKPOINT}"
-    if _last_batch(f"{place}/commits") > _last_batch(f"{output}/{_NOTES}"):
-        raise PipelineError(
-            f"--output: {output} lacks what {place} says has been written: name the output that"
-            " goes with that checkpoint, or another --checkpoint"
-        )
-    if os.path.exists(f"{output}/{_NOTES}") and not os.path.exists(f"{place}/offsets"):
-        raise PipelineError(
-            f"--checkpoint: {place} is not that of {output}, which has been written to before:"
-            " name the checkpoint that goes with it, or another --output"
-        )
+    place = checkpoint or _checkpoint_in(output)
+    check_places(output, place)
     writer = (
         ingested(log)
+        # Each task writes a file for each day and type that it meets.
+        .repartition(*PARTITIONS)
         .writeStream.format("parquet")
         .queryName("ingest")
         .partitionBy(*PARTITIONS)
@@ -122,7 +120,30 @@ def start_ingest(
     return writer.trigger(processingTime=f"{every_s} seconds").start(output)
 
 
-def _last_batch(folder: str) -> int:
+def check_places(output: str, checkpoint: str) -> None:
+    """Raises PipelineError for an output and a checkpoint that do not belong together.
+
+    Where the output has batches of another checkpoint, they would count as this one's, and what it
+    reads would be passed over. Where the checkpoint has batches of another output, what they hold
+    would be missing here.
+    """
+    if _last_noted(f"{checkpoint}/commits") > _last_noted(f"{output}/{_NOTES}"):
+        raise PipelineError(
+            f"--output: {output} lacks what {checkpoint} says has been written: name the output"
+            " that goes with that checkpoint, or another --checkpoint"
+        )
+    if os.path.exists(f"{output}/{_NOTES}") and not os.path.exists(f"{checkpoint}/offsets"):
+        raise PipelineError(
+            f"--checkpoint: {checkpoint} is not that of {output}, which has been written to before:"
+            " name the checkpoint that goes with it, or another --output"
+        )
+
+
+def _checkpoint_in(output: str) -> str:
+    return f"{output}/{_CHECKPOINT}"
+
+
+def _last_noted(folder: str) -> int:
     """The number of the newest batch that is noted in a folder; -1 for none."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     numbers = [name.removesuffix(_COMPACT) for name in names]
@@ -130,51 +151,79 @@ def _last_batch(folder: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest until all that is there is written, or without end; Ctrl-C ends it between batches."""
+    """Ingest until all that is there is written, or without end; returns the exit status.
+
+    A stop signal ends it between batches, a second Ctrl-C at once.
+    """
     options = source_options(INGEST, arguments)
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
-    for flag, place in (("--output", arguments.output), ("--checkpoint", arguments.checkpoint)):
-        if place is not None and os.path.lexists(place) and not os.path.isdir(place):
+    output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
+    for flag, place in (("--output", output), ("--checkpoint", checkpoint)):
+        if os.path.lexists(place) and not os.path.isdir(place):
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
-    with _in_own_words(), opened(arguments.master) as spark:
+    check_places(output, checkpoint)
+    with _locked(output), opened(arguments.master, output) as spark:
         reader = spark.readStream.format(FORMAT)
         for name, value in options.items():
             reader = reader.option(name, value)
-        query = start_ingest(
-            observed(reader.load()),
-            arguments.output,
-            arguments.checkpoint,
-            every_s=arguments.every_s,
-        )
-        damaged = DamagedBatches(INGEST.name)
-        try:
-            while not query.awaitTermination(_POLL_S):
-                _tell(query)
-                damaged.look(query)
-        finally:
-            query.stop()
-        _tell(query)
-        damaged.look(query)
-    return 0
+        log = observed(reader.load())
+        return follow(start_ingest(log, output, checkpoint, every_s=arguments.every_s))
 
 
 @contextmanager
-def _in_own_words() -> Iterator[None]:
-    """Let the source's advice name the command's options."""
+def _locked(output: str) -> Iterator[None]:
+    """Keep other processes from writing to the output. Raises PipelineError if one does.
+
+    On other file systems than the machine's Spark tells of a second one when their batches meet.
+    """
+    lock = DirectoryLock(output, "--output")
+    try:
+        if not _SCHEME.match(output):
+            os.makedirs(output, exist_ok=True)
+            lock.acquire()
+    except StorageError as error:
+        raise PipelineError(f"--output: {error}") from error
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise PipelineError(f"--output: {problem_of(error, output)}") from error
     try:
         yield
-    except PipelineError as error:
-        said = str(error)
-        for of_source, of_command in _WORDS.items():
-            said = said.replace(of_source, of_command)
-        raise PipelineError(said) from error
+    finally:
+        lock.release()
 
 
-def _tell(query: StreamingQuery) -> None:
-    """The last batch, on a terminal's stderr."""
+def follow(query: StreamingQuery) -> int:
+    """Tell of batches until the query ends, or a signal ends it; returns the exit status."""
+    damaged = DamagedBatches(INGEST.name)
+    signals = StopSignals()
+    status, last, is_told = 0, None, False
+    with signals.recording():
+        while not query.awaitTermination(_POLL_S):
+            show(_batch_line(query))
+            damaged.look(query)
+            if signals.received is None:
+                continue
+            if not is_told:
+                is_told, last = True, _last_batch_of(query)
+                say(f"quorate pipeline {INGEST.name}: {_ENDING}")
+            if not query.status["isTriggerActive"] or _last_batch_of(query) != last:
+                query.stop()
+                status = _BY_SIGNAL + signals.received
+                break
+    if sys.stderr.isatty():
+        say(_batch_line(query))
+    damaged.look(query)
+    return status
+
+
+def _last_batch_of(query: StreamingQuery) -> int | None:
+    """The number of the last batch that has ended."""
     told = query.lastProgress
-    if told is not None and sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[Kbatch {told['batchId']}: {told['numInputRows']} rows")
-        sys.stderr.flush()
+    return None if told is None else int(told["batchId"])
+
+
+def _batch_line(query: StreamingQuery) -> str:
+    told = query.lastProgress
+    return "" if told is None else f"batch {told['batchId']}: {told['numInputRows']} rows"

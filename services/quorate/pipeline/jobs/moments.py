@@ -29,3 +29,10 @@ def moment(text: str) -> Moment:
 def worded(at: Moment) -> str:
     """A moment as people write it."""
     return f"offset {at}" if isinstance(at, int) else at.isoformat()
+
+
+def comes_before(one: Moment, other: Moment) -> bool:
+    """True if the first is the earlier. Only a log can compare an offset with a time."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one < other
+    return isinstance(one, datetime) and isinstance(other, datetime) and one < other

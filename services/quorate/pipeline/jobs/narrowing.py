@@ -5,9 +5,10 @@ A condition is SQL as Spark has it, over all columns of the table, also those th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+_NO_COLUMN: Final = "UNRESOLVED_COLUMN"
+_PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$")
 
 
 @value
@@ -53,6 +57,12 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
     return Narrowing(columns, arguments.where, order)
 
 
+def check_condition(spark: SparkSession, narrowing: Narrowing, schema: StructType) -> None:
+    """Raises PipelineError as `narrowed` does, for no row of the table is needed to tell."""
+    if narrowing.where is not None:
+        narrowed(spark.createDataFrame([], schema), narrowing)
+
+
 def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
     """Those rows and columns; rows that are equal in what they are sorted by go by all columns.
 
@@ -63,10 +73,7 @@ def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
         try:
             shown = shown.where(narrowing.where)
         except (AnalysisException, ParseException) as error:
-            said = " ".join(str(error).strip().split("\n\n")[0].split())
-            raise PipelineError(
-                f"--where: {said}; the table has {', '.join(table.columns)}"
-            ) from error
+            raise PipelineError(_misunderstood(error, table.columns)) from error
     if narrowing.order:
         asked = [
             F.col(name).desc_nulls_last() if is_down else F.col(name).asc_nulls_last()
@@ -74,6 +81,20 @@ def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
         ]
         shown = shown.orderBy(*asked, *table.columns)
     return shown.select(*(narrowing.columns or table.columns))
+
+
+def _misunderstood(error: PySparkException, columns: Iterable[str]) -> str:
+    """The sentence for a condition that Spark refuses, without the plan that it quotes."""
+    if (error.getCondition() or "").startswith(_NO_COLUMN):
+        name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+        return _no_column("--where", name, columns)
+    # Spark ends its first line with the place, and goes on with all that it has planned.
+    said = _PLACE.sub("", str(error).strip().splitlines()[0])
+    return f"--where: {said.rstrip(';. ')}; the table has {', '.join(columns)}"
+
+
+def _no_column(flag: str, name: str, columns: Iterable[str]) -> str:
+    return f"{flag}: there is no column {name!r}: the table has {', '.join(columns)}"
 
 
 def _names(text: str | None) -> list[str]:
@@ -90,6 +111,4 @@ def _direction(words: str) -> tuple[str, bool]:
 def _check_known(flag: str, names: Iterable[str], schema: StructType) -> None:
     for name in names:
         if name not in schema.names:
-            raise PipelineError(
-                f"{flag}: there is no column {name!r}: the table has {', '.join(schema.names)}"
-            )
+            raise PipelineError(_no_column(flag, name, schema.names))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
+from quorate.pipeline.jobs.progress import Progress, show
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.records.legible import written_out
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _NESTED: Final = (ArrayType, MapType, StructType)
 TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 NOTHING: Final = "-"
+# A row has the same columns in JSON whatever is not there, as on stdout.
+_WRITTEN: Final = {"header": "true", "timestampFormat": TIMES, "ignoreNullFields": "false"}
 
 
 def check_output(names: Sequence[str], form: str, directory: str | None) -> None:
@@ -48,37 +51,41 @@ def check_output(names: Sequence[str], form: str, directory: str | None) -> None
 
 
 def write_tables(
-    tables: Mapping[str, DataFrame], form: str, directory: str | None, rows_max: int
+    tables: Mapping[str, DataFrame],
+    form: str,
+    directory: str | None,
+    rows_max: int,
+    shown: Progress | None = None,
 ) -> None:
     """Show or write the tables in `form`, at most `rows_max` rows of each as text.
 
     The flags have been checked.
     """
+    parts = (shown or Progress()).each(tables)
     if directory is not None:
-        for name, table in tables.items():
-            shaped = flat(table) if form == "csv" else table
-            writer = shaped.write.option("header", "true").option("timestampFormat", TIMES)
+        for name, table in parts:
+            writer = (flat(table) if form == "csv" else table).write.options(**_WRITTEN)
             writer.format(form).save(f"{directory}/{name}")
         return
     match form:
         case "table":
-            _print_text(tables, rows_max)
+            _print_text(parts, rows_max, is_titled=len(tables) > 1)
         case "json":
-            _print_json(tables)
+            _print_json(parts)
         case _:
-            _print_csv(tables)
+            _print_csv(parts)
 
 
-def _print_json(tables: Mapping[str, DataFrame]) -> None:
-    for name, table in tables.items():
+def _print_json(tables: Iterable[tuple[str, DataFrame]]) -> None:
+    for name, table in tables:
         for row in table.toLocalIterator():
             told = {"table": name} | _plain(row.asDict(recursive=True))
             sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
 
 
-def _print_csv(tables: Mapping[str, DataFrame]) -> None:
+def _print_csv(tables: Iterable[tuple[str, DataFrame]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    for table in tables.values():
+    for _, table in tables:
         writer.writerow(table.columns)
         for row in table.toLocalIterator():
             writer.writerow("" if cell is None else text_of(cell) for cell in row)
@@ -99,13 +106,14 @@ def flat(table: DataFrame) -> DataFrame:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _print_text(tables: Mapping[str, DataFrame], rows_max: int) -> None:
-    for at, (name, table) in enumerate(tables.items()):
+def _print_text(tables: Iterable[tuple[str, DataFrame]], rows_max: int, *, is_titled: bool) -> None:
+    for at, (name, table) in enumerate(tables):
         # What a log says may not move the cursor, nor begin a line of its own.
         rows = [[written_out(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)]
         gap = "\n" if at else ""
-        title = f"{gap}{name}\n" if len(tables) > 1 else ""
+        title = f"{gap}{name}\n" if is_titled else ""
         right = [isinstance(field.dataType, NumericType) for field in table.schema.fields]
+        show("")
         sys.stdout.write(title + aligned(table.columns, rows[:rows_max], right))
         if len(rows) > rows_max:
             sys.stdout.write(

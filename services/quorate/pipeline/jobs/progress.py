@@ -1,56 +1,103 @@
-"""How far a long job is, on stderr where somebody looks at it."""
+"""How far a long job is, on stderr: one line of a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 _EVERY_S: Final = 0.5
+# Where it is kept, in a file or by a cluster, lines are few.
+_KEPT_EVERY_S: Final = 30
+_COLUMNS: Final = 80
 _CLEAR: Final = "\r\x1b[K"
 
 
+class Progress:
+    """The part of its answer that a job is making, as far as its parts are known."""
+
+    def __init__(self) -> None:
+        self.part = ""
+
+    def each(self, parts: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+        """The parts by name; each is the one under way until the next is asked for."""
+        for number, (name, part) in enumerate(parts.items(), 1):
+            self.part = f"part {number} of {len(parts)}, {name}"
+            yield name, part
+
+
 @contextmanager
-def progress(spark: SparkSession) -> Iterator[None]:
-    """While the block runs, the tasks that are done of the stage under way; gone at its end."""
-    if not sys.stderr.isatty():
-        yield
-        return
+def progress(spark: SparkSession) -> Iterator[Progress]:
+    """While the block runs, the tasks that are done of the stages under way; gone at its end."""
+    shown = Progress()
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, ended), name="progress", daemon=True)
+    watcher = threading.Thread(
+        target=_watch, args=(spark, shown, ended), name="progress", daemon=True
+    )
     watcher.start()
     try:
-        yield
+        yield shown
     finally:
         ended.set()
         watcher.join()
-        sys.stderr.write(_CLEAR)
-        sys.stderr.flush()
+        show("")
 
 
 def stage_line(spark: SparkSession) -> str:
-    """`stage 3: 12 of 40 tasks, 2 under way`, or an empty string between stages."""
+    """`12 of 40 tasks, 2 under way (stage 3)`, or an empty string between stages."""
     tracker = spark.sparkContext.statusTracker()
-    parts = []
-    for stage_id in sorted(tracker.getActiveStageIds()):
-        stage = tracker.getStageInfo(stage_id)
-        if stage is not None:
-            parts.append(
-                f"stage {stage_id}: {stage.numCompletedTasks} of {stage.numTasks} tasks,"
-                f" {stage.numActiveTasks} under way"
-            )
-    return "; ".join(parts)
+    found = (tracker.getStageInfo(stage_id) for stage_id in sorted(tracker.getActiveStageIds()))
+    stages = [stage for stage in found if stage is not None]
+    if not stages:
+        return ""
+    done = sum(stage.numCompletedTasks for stage in stages)
+    count = sum(stage.numTasks for stage in stages)
+    active = sum(stage.numActiveTasks for stage in stages)
+    numbers = ", ".join(str(stage.stageId) for stage in stages)
+    word = "stage" if len(stages) == 1 else "stages"
+    return f"{done} of {count} tasks, {active} under way ({word} {numbers})"
 
 
-def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    while not ended.wait(_EVERY_S):
-        line = stage_line(spark)
-        if not ended.is_set():
-            sys.stderr.write(_CLEAR + line)
-            sys.stderr.flush()
+def show(line: str) -> None:
+    """Have the line stand on the terminal until the next; nothing elsewhere."""
+    if sys.stderr.isatty():
+        sys.stderr.write(_CLEAR + line[: _columns() - 1])
+        sys.stderr.flush()
+
+
+def say(line: str) -> None:
+    """Have the line stay, on a terminal in the place of the one that stands there."""
+    sys.stderr.write(f"{_CLEAR if sys.stderr.isatty() else ''}{line}\n")
+    sys.stderr.flush()
+
+
+def _columns() -> int:
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+    return _COLUMNS
+
+
+def _watch(spark: SparkSession, shown: Progress, ended: threading.Event) -> None:
+    is_terminal = sys.stderr.isatty()
+    while not ended.wait(_EVERY_S if is_terminal else _KEPT_EVERY_S):
+        try:
+            line = ": ".join(filter(None, (shown.part, stage_line(spark))))
+        except (Py4JError, ConnectionError):
+            # Java has gone, which the job itself tells.
+            return
+        if ended.is_set():
+            return
+        if is_terminal:
+            show(line)
+        elif line:
+            say(f"quorate pipeline: {line}")

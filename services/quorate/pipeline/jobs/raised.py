@@ -7,7 +7,9 @@ be mended is somewhere in the middle of it.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+import tempfile
 from typing import Final
 
 # What Python said last in the traceback of a worker: the error's class and its sentence.
@@ -17,14 +19,35 @@ _OF_JAVA: Final = re.compile(r"^(?:: |Caused by: )(.+)$", re.MULTILINE)
 _CLASS_OF_JAVA: Final = re.compile(r"(?:[a-z]\w*\.)+\w*(?:Error|Exception): ")
 _UNMADE: Final = re.compile(r"[Mm]kdirs? (?:of|failed to create) (?:file:)?(/\S+)")
 _NO_SOURCE: Final = "[DATA_SOURCE_NOT_FOUND]"
+_FULL: Final = "No space left on device"
+_TWO_WRITERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+_WORKER_GONE: Final = "Python worker exited unexpectedly"
+_NO_MEMORY: Final = "java.lang.OutOfMemoryError"
+# Java fails before the last byte is taken.
+_FREE_BYTES_MIN: Final = 1 << 20
 _IMPORT_S_MAX: Final = 60
 
 
-def what_was_said(error: Exception, python: str) -> str:
-    """The sentence in an error of Spark, whose workers run in `python`."""
+def what_was_said(error: Exception, python: str, output: str | None = None) -> str:
+    """The sentence in an error of Spark, whose workers run in `python`.
+
+    `output` is the directory that was written to, if any.
+    """
     text = str(error)
     if _NO_SOURCE in text:
         return _why_no_source(python)
+    if _FULL in text:
+        return _where_full(output)
+    if _TWO_WRITERS in text:
+        return (
+            f"another process writes to {output} or its checkpoint: wait for its end, or name"
+            " another place"
+        )
+    if _WORKER_GONE in text:
+        return (
+            "a Python process of Spark was killed or crashed, most likely for lack of memory: give"
+            " it more, or read less, as with --starting-offsets snapshot"
+        )
     of_python = _OF_PYTHON.findall(text)
     if of_python:
         return str(of_python[-1])
@@ -37,7 +60,31 @@ def what_was_said(error: Exception, python: str) -> str:
             f"{unmade[1]} cannot be made: let the user that runs Spark write there, or name another"
             " place"
         )
-    return _CLASS_OF_JAVA.split(of_java[-1])[-1]
+    said = _CLASS_OF_JAVA.split(of_java[-1])[-1]
+    if _NO_MEMORY in text:
+        return (
+            f"Spark's Java process ran out of memory ({said}): give it more, by spark-submit"
+            " --driver-memory, or read less, as with --starting-offsets snapshot"
+        )
+    return said
+
+
+def _where_full(output: str | None) -> str:
+    """A full disk by its path: Java names none. Both places may be on one disk."""
+    places = [tempfile.gettempdir() if output is None else output, tempfile.gettempdir()]
+    full = next((place for place in places if _free_bytes(place) < _FREE_BYTES_MIN), None)
+    where = full or " or ".join(dict.fromkeys(places))
+    return (
+        f"no space is left on the disk of {where}: free some, or name another disk, of the output"
+        " or by TMPDIR, where Spark has its own files; then run the command again"
+    )
+
+
+def _free_bytes(place: str) -> int:
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return _FREE_BYTES_MIN
 
 
 def _why_no_source(python: str) -> str:

@@ -17,7 +17,6 @@ from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
     UNCOMMITTED,
     damage_options,
-    furthest_log,
     opened,
     read_log,
     source_options,
@@ -57,7 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
         log = seen.watched(read_log(spark, options))
         every = None
         if len(paths) > 1:
-            log = furthest_log(log, "report")
             every = read_log(spark, options | UNCOMMITTED)
         text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
         seen.warn("report")

@@ -1,8 +1,7 @@
 """One job from its flags to its output: open Spark, read the log, make the tables, show them.
 
-Of several directories a job reads one log, that of the directory that reaches furthest: the last
-epoch first, then the last offset, as voters judge each other (Raft). What others have in front of
-it is read from them. Jobs that compare logs get all of them.
+Of several directories a job reads one log: each record from a directory that holds it. Jobs that
+compare logs get all of them.
 """
 
 from __future__ import annotations
@@ -12,29 +11,34 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.damage import DamageSeen
-from quorate.pipeline.jobs.log_rows import is_snapshot
-from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
+from quorate.pipeline.jobs.flag_names import in_flags
+from quorate.pipeline.jobs.narrowing import check_condition, narrowed, narrowing_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.raised import what_was_said
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.pipeline.session import session
-from quorate.pipeline.source.coverage import Span, cover, covered_from
+from quorate.pipeline.session import java_fault, session
+from quorate.pipeline.source.committed import shared_log
+from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.merged import choice_words
+from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.seeking import EndSeeker
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from quorate.pipeline.jobs.registry import Job
 
 FORMAT: Final = "kraft"
+# The exit status of what Ctrl-C ended, as shells have it.
+INTERRUPTED: Final = 130
 # Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
@@ -42,7 +46,7 @@ _TYPED_OPTIONS: Final = {
     "source_node",
 }
 # A comparison of directories wants all that they hold. A live quorum gives what is committed only.
-UNCOMMITTED: Final = {"isolation": "read_uncommitted"}
+UNCOMMITTED: Final = {"isolation": "read_uncommitted", "mergeDirectories": "false"}
 # What it takes to tell of damage: such rows are read with everything that they say.
 _DAMAGE_ONLY: Final = {
     "payload": "control",
@@ -55,43 +59,70 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
     """Run a job and return the exit status; what the user can mend is one line on stderr."""
     try:
         module = import_module(job.module)
+        # What is wrong is told of before Spark takes its seconds to start.
+        options = source_options(job, arguments)
         if not job.tables:
+            check_log(job, options)
             status: int = module.run(arguments)
             return status
-        # Wrong flags are told of before Spark takes its seconds to start.
-        options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
-        narrowing = narrowing_of(arguments, {name: module.SCHEMAS[name] for name in names})
-        with opened(arguments.master) as spark, progress(spark):
+        schemas = {name: module.SCHEMAS[name] for name in names}
+        narrowing = narrowing_of(arguments, schemas)
+        check_log(job, options)
+        with opened(arguments.master, arguments.output) as spark, progress(spark) as shown:
+            check_condition(spark, narrowing, schemas[names[0]])
             seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
             log = seen.watched(read_log(spark, options))
-            if not job.reads_all_logs and len(arguments.path or ()) > 1:
-                log = furthest_log(log, job.name)
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
-            write_tables(chosen, arguments.format, arguments.output, arguments.rows)
+            write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
             # Those that are about the logs themselves have it in their first table.
             is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
             if not is_told:
                 seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 
 @contextmanager
-def opened(master: str | None) -> Iterator[SparkSession]:
-    """A session in which what Spark raises becomes a sentence: PipelineError."""
+def opened(master: str | None, output: str | None = None) -> Iterator[SparkSession]:
+    """A session in which what Spark raises becomes a sentence: PipelineError.
+
+    `output` is where the job writes, for a sentence about a full disk.
+    """
     with session(master) as spark:
         try:
             yield spark
-        except (PySparkException, Py4JJavaError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
             # Java has to be there still when it is asked what the error says. What fails below a
             # join comes as Java's own, with the same text in it.
-            python = spark.sparkContext.pythonExec
-            raise PipelineError(what_was_said(error, python)) from error
+            fault = java_fault(spark, error)
+            if fault is None:
+                fault = what_was_said(error, spark.sparkContext.pythonExec, output)
+            raise PipelineError(in_flags(fault)) from error
+
+
+def check_log(job: Job, options: Mapping[str, str]) -> None:
+    """Look at the directories of a log, and say of several which one is read.
+
+    Raises PipelineError for what the source will refuse, in its words.
+    """
+    try:
+        asked = parse_options(options)
+        if not asked.paths:
+            return
+        directories = find_directories(asked.paths)
+        if asked.merges_directories:
+            is_committed_only = asked.is_committed_only
+            log = shared_log(directories, EndSeeker(), is_committed_only=is_committed_only)
+            sys.stderr.write(f"quorate pipeline {job.name}: {choice_words(log)}\n")
+    except OptionError as error:
+        raise PipelineError(in_flags(str(error))) from error
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -133,6 +164,8 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
         "onDamage": arguments.on_damage,
     }
     options |= {"path": ",".join(paths)} if paths else {"bootstrap.servers": str(servers)}
+    if len(paths) > 1:
+        options["mergeDirectories"] = "true"
     if job.reads_all_logs and paths:
         options |= UNCOMMITTED
     if config:
@@ -146,51 +179,6 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
 def damage_options(options: Mapping[str, str]) -> dict[str, str]:
     """The source's options for the damage alone in what others read."""
     return {name: said for name, said in options.items() if name != "recordTypes"} | _DAMAGE_ONLY
-
-
-def furthest_log(log: DataFrame, job: str) -> DataFrame:
-    """The rows of the directory whose log reaches furthest, behind those that others have before.
-
-    A line on stderr says which directory that is. What it has of the log is what counts.
-    """
-    begin = F.col("offset") + F.when(is_snapshot(), 1).otherwise(0)
-    reach = F.max(F.struct("leader_epoch", "offset"))
-    held = log.where("crc_valid").groupBy("source_node")
-    found = held.agg(F.min(begin).alias("begin"), reach.alias("reach")).collect()
-    if not found:
-        return log
-    # Two that reach equally far hold the same from where both have begun.
-    found.sort(key=lambda row: (*row.reach, -row.begin, -(row.source_node or 0)), reverse=True)
-    spans = [Span(number, row.begin, row.reach.offset + 1) for number, row in enumerate(found)]
-    furthest = spans[0]
-    before = cover(spans, covered_from(spans, furthest.begin), furthest.begin, furthest)
-    told = []
-    wanted = of_node(found[0].source_node)
-    if before:
-        wanted &= ~F.col("crc_valid") | (F.col("offset") >= furthest.begin)
-    for number, part in enumerate(before):
-        node = found[part.voter].source_node
-        rows = of_node(node) & F.col("crc_valid") & (F.col("offset") < part.end)
-        # The first of them has the snapshot with which the log begins.
-        wanted |= rows if number == 0 else rows & (F.col("offset") >= part.begin)
-        told.append(f", behind offsets {part.begin} to {part.end - 1} of {node_words(node)}")
-    if len(found) > 1:
-        sys.stderr.write(
-            f"quorate pipeline {job}: of {len(found)} logs that of"
-            f" {node_words(found[0].source_node)} is read, which reaches furthest: up to offset"
-            f" {furthest.end - 1}{''.join(told)}\n"
-        )
-    return log.where(wanted)
-
-
-def of_node(node: int | None) -> Column:
-    """True for the rows of a directory, which is without a node if its meta.properties is."""
-    return F.col("source_node").eqNullSafe(F.lit(node))
-
-
-def node_words(node: int | None) -> str:
-    """Whose directory it is, as messages say it."""
-    return "the directory without a node.id" if node is None else f"node {node}"
 
 
 def _fail(job: Job, message: str) -> int:

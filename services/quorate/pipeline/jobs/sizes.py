@@ -84,7 +84,7 @@ _TOPIC_TYPES: Final = (
 
 
 def sizes_by_type(log: DataFrame) -> DataFrame:
-    """One row a record type, and one for the headers of batches.
+    """One row a record type of the log or of its snapshot, and one for the headers of batches.
 
     `share` is of all the bytes, and null where the log has none. `live_*` is what
     a snapshot at the end would keep of the type, about: partitions as they were created, and
@@ -108,19 +108,20 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
     whole = types.agg(F.sum("bytes").alias("whole")).crossJoin(
         batches.select(F.col("bytes").alias("headers"))
     )
-    live_bytes = F.coalesce("live_bytes", F.lit(0))
+    none = F.lit(0).cast("bigint")
+    in_log, live_bytes = F.coalesce("bytes", none), F.coalesce("live_bytes", none)
     return (
         types.unionByName(batches)
-        .join(F.broadcast(alive), "record_type", "left")
+        .join(alive, "record_type", "full")
         .crossJoin(F.broadcast(whole))
         .select(
             "record_type",
-            "record_count",
-            "bytes",
-            F.try_divide("bytes", F.coalesce("whole", F.lit(0)) + F.col("headers")).alias("share"),
-            F.coalesce("live_count", F.lit(0)).alias("live_count"),
+            F.coalesce("record_count", none).alias("record_count"),
+            in_log.alias("bytes"),
+            F.try_divide(in_log, F.coalesce("whole", F.lit(0)) + F.col("headers")).alias("share"),
+            F.coalesce("live_count", none).alias("live_count"),
             live_bytes.alias("live_bytes"),
-            F.greatest(F.lit(0), F.col("bytes") - live_bytes).alias("saved_bytes"),
+            F.greatest(none, in_log - live_bytes).alias("saved_bytes"),
         )
     )
 

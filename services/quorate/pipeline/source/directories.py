@@ -106,6 +106,8 @@ def find_directory(path: str) -> Directory:
     """
     fs = OsFileSystem()
     path = path.rstrip("/") or "/"
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise OptionError(f"path: {path} is a file; give the directory that holds it")
     try:
         names = fs.list_dir(path)
         if layout.LOG_DIR in names:

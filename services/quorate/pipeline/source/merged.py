@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.source.coverage import Span, cover, longest
+from quorate.pipeline.source.coverage import Span, cover, covered_from, longest
 from quorate.pipeline.source.directories import newest_snapshot
 from quorate.pipeline.source.seeking import offset_at
 from quorate.pipeline.source.splits import log_splits, snapshot_splits
@@ -23,6 +23,22 @@ def preferred(log: SharedLog, path: str | None = None) -> Span:
     """What the directory of this path holds, or else the one that holds the most."""
     kept = (span for span in log.spans if log.directories[span.voter].path == path)
     return next(kept, None) or longest(log.spans)
+
+
+def choice_words(log: SharedLog) -> str:
+    """Which of the directories is read, with what it holds, and what comes from others."""
+    spans = readable(log)
+    chosen = spans[preferred(log).voter]
+    path = log.directories[chosen.voter].path
+    words = f"of {len(spans)} directories {path} is read, which holds the most: {_offsets(chosen)}"
+    for part in cover(spans, covered_from(spans, log.end), log.end, chosen):
+        if part.voter != chosen.voter:
+            words += f", and {_offsets(part)} of {log.directories[part.voter].path}"
+    return words
+
+
+def _offsets(span: Span) -> str:
+    return f"offsets {span.begin} to {span.end - 1}"
 
 
 def readable(log: SharedLog) -> list[Span]:
