@@ -22,6 +22,7 @@ from quorate.pipeline.source.options import (
     START,
     AtOffset,
     AtTime,
+    OptionError,
     SnapshotAt,
     check_reached,
     gone_error,
@@ -33,7 +34,7 @@ from quorate.records.value import value
 if TYPE_CHECKING:
     from quorate.pipeline.source.damage import Damage
     from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
-    from quorate.pipeline.source.options import OptionError, Options
+    from quorate.pipeline.source.options import Options
 
 NO_END: Final = 2**63 - 1
 
@@ -47,7 +48,11 @@ class ReadingPlan:
 
 
 def plan_batch(options: Options) -> ReadingPlan:
-    """All that the options ask for, of every directory. Raises OptionError."""
+    """All that the options ask for, of every directory.
+
+    Raises OptionError where it was deleted. Of a log that several directories share, one may have
+    deleted what another still holds.
+    """
     directories = find_directories(options.paths)
     highs = [NO_END] * len(directories)
     if options.is_committed_only and len(directories) > 1:
@@ -56,10 +61,18 @@ def plan_batch(options: Options) -> ReadingPlan:
     _check_reached(options, directories)
     splits: list[Split] = []
     damages: list[tuple[Damage, int | None]] = []
+    refusals: list[tuple[int, OptionError]] = []
     for directory, high in zip(directories, highs, strict=True):
         planner = _Planner(directory, options)
-        splits += planner.plan(high)
+        try:
+            splits += planner.plan(high)
+        except OptionError as error:
+            refusals.append((planner.begin, error))
+            splits += planner.plan_rest(high)
         damages += [(damage, directory.node_id) for damage in directory.damages]
+    if refusals and (len(refusals) == len(directories) or not options.is_committed_only):
+        _, earliest = min(refusals, key=lambda refusal: refusal[0])
+        raise earliest
     return ReadingPlan(tuple(splits), tuple(damages))
 
 
@@ -154,6 +167,11 @@ class _Planner:
         if snapshot is not None:
             splits += snapshot_splits(self.directory, snapshot, self.options.split_bytes)
         return [*splits, *log_splits(self.directory, low, high, self.options.split_bytes)]
+
+    def plan_rest(self, high: int) -> list[Split]:
+        """What is there behind records that were deleted."""
+        high = min(high, self.end)
+        return log_splits(self.directory, self.begin, high, self.options.split_bytes)
 
     def beginning(self, high: int) -> tuple[SnapshotFile | None, int]:
         """The snapshot to read first, and from which offset on the log is read."""
