@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -205,3 +206,73 @@ def test_a_path_that_is_filled_in_elsewhere_has_a_hint(
     assert str(caught.value) == said
     small_log(tmp_path / path)
     assert find_directory(f"{tmp_path}/{path}").segments
+
+
+def settle(log: LogWriter) -> None:
+    """Have the names in a directory be the same for a while."""
+    os.utime(log.directory, (1, 1))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are opened."""
+    names: list[str] = []
+    opens = OsFileSystem.open
+
+    def noting(fs: OsFileSystem, path: str) -> object:
+        names.append(path.rpartition("/")[2])
+        return opens(fs, path)
+
+    monkeypatch.setattr(OsFileSystem, "open", noting)
+    return names
+
+
+def test_a_second_look_opens_the_file_that_grows(tmp_path: Path, opened: list[str]) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(10, [topic(1)])
+    settle(log)
+    found = find_directories([str(log.root)])
+    assert len(opened) == 3
+    log.write([topic(2)])
+    again = find_directories([str(log.root)], found)
+    assert opened[3:] == [log.file.name]
+    assert again == find_directories([str(log.root)]) != found
+    assert find_directories([str(log.directory)], found) == again
+
+
+def test_a_second_look_finds_what_came_and_went(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    settle(log)
+    found = find_directories([str(log.root)])
+    first = log.directory / f"{0:020}.log"
+    for change in (lambda: log.snapshot(10, [topic(1)]), first.unlink, log.file.unlink):
+        change()
+        again = find_directories([str(log.root)], found)
+        assert again == find_directories([str(log.root)]) != found
+        settle(log)
+        found = find_directories([str(log.root)])
+
+
+def test_a_second_look_tells_whose_directory_it_is_by_now(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    settle(log)
+    found = find_directories([str(log.root)])
+    (log.root / "meta.properties").unlink()
+    (again,) = find_directories([str(log.root)], found)
+    assert (found[0].node_id, again.node_id) == (1, None)
+
+
+def test_a_directory_that_has_just_changed_or_has_damage_is_looked_at_as_a_whole(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    log = small_log(tmp_path / "c")
+    found = find_directories([str(log.root)])
+    assert found[0].listing is None
+    find_directories([str(log.root)], found)
+    assert len(opened) == 4
+    log.snapshot(10, [topic(1)]).write_bytes(b"")
+    settle(log)
+    found = find_directories([str(log.root)])
+    assert found[0].damages
+    assert find_directories([str(log.root)], found) == found
+    assert len(opened) == 10

@@ -15,9 +15,12 @@ from tests.pipeline.source.logs import (
     damaged,
     offsets,
     partition,
+    paths_of,
     rows,
+    shortened,
     small_log,
     topic,
+    voters,
 )
 
 if TYPE_CHECKING:
@@ -225,3 +228,25 @@ def test_a_voter_gives_what_it_has_of_the_committed_log(tmp_path: Path) -> None:
     found = rows(",".join(str(tmp_path / str(node)) for node in (1, 2, 3)))
     ends = {node: [row["offset"] for row in found if row["source_node"] == node] for node in (1, 2)}
     assert ends == {1: list(range(4)), 2: list(range(8))}
+
+
+@pytest.mark.parametrize("place", ["5", "2026-01-05T00:00:05Z", "snapshot@5"])
+def test_what_one_voter_has_deleted_and_another_holds_is_not_refused(
+    tmp_path: Path, place: str
+) -> None:
+    short, long = voters(tmp_path)
+    with pytest.raises(OptionError, match=r"^startingOffsets: .* begins at offset 12; "):
+        rows(short.root, startingOffsets=place)
+    both, merged = paths_of(short, long), {"mergeDirectories": "true"}
+    found = rows(both, startingOffsets=place, **merged)
+    assert offsets(found) == list(range(0 if "@" in place else 5, 21))
+    assert {row["source_node"] for row in found} == {2}
+    # Where each directory's rows are asked for, none is to be left out.
+    with pytest.raises(OptionError, match=r"begins at offset 12; .*; mergeDirectories=true reads"):
+        rows(both, startingOffsets=place)
+    assert offsets(rows(both, endingOffsets="7", **merged)) == list(range(7))
+    later = shortened(long, tmp_path / "later", node_id=3)
+    later.snapshot(15, [topic(1)])
+    (later.directory / "00000000000000000012-0000000001.checkpoint").unlink()
+    with pytest.raises(OptionError, match=r"^startingOffsets: .* begins at offset 12; "):
+        rows(paths_of(later, short), startingOffsets=place, **merged)

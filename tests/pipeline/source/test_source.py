@@ -170,5 +170,5 @@ def test_a_table_may_be_made_of_it(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         for name in ("of_both", "of_one"):
             spark.sql(f"DROP TABLE {name}")
-    with pytest.raises(PySparkException, match=r"OptionError: colums: .*; columns is meant\?"):
-        spark.sql(f"CREATE TABLE of_c USING kraft OPTIONS (path '{one.root}', colums 'offset')")
+    with pytest.raises(PySparkException, match=r"OptionError: column: .*; columns is meant\?"):
+        spark.sql(f"CREATE TABLE of_c USING kraft OPTIONS (path '{one.root}', column 'offset')")

@@ -101,9 +101,9 @@ def test_the_directories_are_looked_at_once_for_each_question(
 ) -> None:
     looks: list[Sequence[str]] = []
 
-    def look(paths: Sequence[str]) -> list[Directory]:
+    def look(paths: Sequence[str], before: Sequence[Directory]) -> list[Directory]:
         looks.append(paths)
-        return find_directories(paths)
+        return find_directories(paths, before)
 
     monkeypatch.setattr("quorate.pipeline.source.following.find_directories", look)
     reader = reader_of(small_log(tmp_path / "log"))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -24,7 +26,7 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import is_metadata_partition, read_meta
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.records.batch import BatchHeader
     from quorate.records.ids import ClusterId, OffsetAndEpoch
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 # A footer's batch takes 61 bytes and one small record.
 _FOOTER_BYTES_MAX: Final = 256
+_SETTLED_NS: Final = 2_000_000_000
 _PATTERN: Final = re.compile(r"[*?\[{]")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
@@ -58,7 +61,8 @@ class SnapshotFile:
 class Directory:
     """`segments` and `snapshots` in order of their offsets; `damages` is what cannot be read.
 
-    `node_id` and `cluster_id` are None where no meta.properties tells them.
+    `node_id` and `cluster_id` are None where no meta.properties tells them. `listing` tells whether
+    names have changed since: device, inode and time; None where that would tell too little.
     """
 
     path: str
@@ -67,15 +71,18 @@ class Directory:
     segments: list[LogFile] = field(default_factory=list)
     snapshots: list[SnapshotFile] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
+    listing: tuple[int, int, int] | None = None
 
 
-def find_directories(paths: Sequence[str]) -> list[Directory]:
+def find_directories(paths: Sequence[str], before: Iterable[Directory] = ()) -> list[Directory]:
     """What is in each of `paths`, which are those of different voters of one cluster.
 
     Rows are told apart by their node alone, so two directories of one node would be counted as one
-    log that has each record twice. Raises OptionError.
+    log that has each record twice. What was found `before` spares opening files that stay as they
+    are. Raises OptionError.
     """
-    found = [find_directory(path) for path in paths]
+    known = {directory.path: directory for directory in before}
+    found = [find_directory(path, known) for path in paths]
     for one, other in combinations(found, 2):
         both = f"path: {one.path} and {other.path} are"
         if os.path.realpath(one.path) == os.path.realpath(other.path):
@@ -99,7 +106,7 @@ def find_directories(paths: Sequence[str]) -> list[Directory]:
     return found
 
 
-def find_directory(path: str) -> Directory:
+def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> Directory:
     """What is in `path`: `__cluster_metadata-0`, or the metadata.log.dir that holds it.
 
     Raises OptionError where there is no metadata log.
@@ -108,16 +115,20 @@ def find_directory(path: str) -> Directory:
     path = path.rstrip("/") or "/"
     if os.path.exists(path) and not os.path.isdir(path):
         raise OptionError(f"path: {path} is a file; give the directory that holds it")
+    for known in (path, f"{path}/{layout.LOG_DIR}"):
+        found = _found_again(fs, before[known]) if before and known in before else None
+        if found is not None:
+            return found
     try:
-        names = fs.list_dir(path)
+        listing, names = _listing(path), fs.list_dir(path)
         if layout.LOG_DIR in names:
             path = f"{path}/{layout.LOG_DIR}"
-            names = fs.list_dir(path)
+            listing, names = _listing(path), fs.list_dir(path)
     except (OSError, StorageError) as error:
         said = f"{words_of(error)}{_pattern_hint(path)}"
         raise OptionError(f"path: {path} cannot be listed: {said}") from error
     _refuse_other_partition(fs, path, names)
-    found = Directory(path, node_id=None)
+    found = Directory(path, node_id=None, listing=listing)
     _take_node_id(fs, found)
     for name in names:
         _take(fs, found, name)
@@ -176,6 +187,31 @@ def header_at(file: File, position: int) -> BatchHeader:
         return read_header(file.read_at(position, HEADER_BYTES))
     except CorruptBatchError as error:
         raise CorruptBatchError(position, error.reason) from error
+
+
+def _found_again(fs: OsFileSystem, before: Directory) -> Directory | None:
+    """The same directory, if its names are the same and all could be read: the last file grows."""
+    if before.listing is None or before.damages or _listing(before.path) != before.listing:
+        return None
+    found = Directory(before.path, node_id=None, listing=before.listing)
+    _take_node_id(fs, found)
+    found.segments += before.segments[:-1]
+    found.snapshots += before.snapshots
+    for segment in before.segments[-1:]:
+        _take(fs, found, layout.segment_name(segment.base_offset))
+    return found if len(found.segments) == len(before.segments) else None
+
+
+def _listing(path: str) -> tuple[int, int, int] | None:
+    """What changes with the names in a directory, unless it has changed a moment ago.
+
+    A file system may note the same time for a change that follows at once.
+    """
+    with suppress(OSError):
+        status = os.stat(path)
+        if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+            return status.st_dev, status.st_ino, status.st_mtime_ns
+    return None
 
 
 def _pattern_hint(path: str) -> str:

@@ -189,7 +189,8 @@ class DirectoryLog:
         return self._seen or self._look()
 
     def _look(self) -> SharedLog:
-        directories = find_directories(self._options.paths)
+        before = () if self._seen is None else self._seen.directories
+        directories = find_directories(self._options.paths, before)
         is_committed_only = self._options.is_committed_only
         log = shared_log(directories, self._seeker, is_committed_only=is_committed_only)
         self._check_read(*directories)

@@ -168,4 +168,6 @@ class _Planner:
         )
         older = " or ".join(str(end) for end in ends if 0 < end < self.begin)
         more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
+        if len(self.options.paths) > len(self.log.directories):
+            more += "; mergeDirectories=true reads what another directory has"
         return gone_error(option, place, f"the log in {self.log.place}", self.begin, more)
