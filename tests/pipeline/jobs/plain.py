@@ -39,7 +39,9 @@ class State:
     isr: Ids
     adding: Ids
     removing: Ids
+    eligible: Ids
     unclean: bool
+    marked: bool
     end: tuple[int, int] | None = None
 
 
@@ -97,12 +99,23 @@ def _first(record: PartitionRecord, names: dict[bytes, str], at: tuple[int, int]
         record.isr,
         record.adding_replicas,
         record.removing_replicas,
+        record.eligible_leader_replicas or (),
         unclean=False,
+        marked=False,
     )
 
 
 def _next(old: State, record: PartitionChangeRecord, at: tuple[int, int]) -> State:
     names_leader = record.leader != -2
+    isr = old.isr if record.isr is None else record.isr
+    replicas = old.replicas if record.replicas is None else record.replicas
+    eligible = record.eligible_leader_replicas
+    is_marked = record.leader_recovery_state == 1
+    is_seen = (
+        record.leader not in (-2, -1, old.leader, *old.isr, *old.eligible)
+        and set(isr) == {record.leader}
+        and set(old.replicas) == set(replicas)
+    )
     return State(
         old.topic,
         old.topic_id,
@@ -110,11 +123,13 @@ def _next(old: State, record: PartitionChangeRecord, at: tuple[int, int]) -> Sta
         at,
         record.leader if names_leader else old.leader,
         old.leader_epoch + names_leader,
-        old.replicas if record.replicas is None else record.replicas,
-        old.isr if record.isr is None else record.isr,
+        replicas,
+        isr,
         old.adding if record.adding_replicas is None else record.adding_replicas,
         old.removing if record.removing_replicas is None else record.removing_replicas,
-        unclean=record.leader_recovery_state == 1,
+        old.eligible if eligible is None else eligible,
+        unclean=is_marked or is_seen,
+        marked=is_marked,
     )
 
 

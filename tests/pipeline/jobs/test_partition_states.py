@@ -33,14 +33,15 @@ EVENTS = pa.schema(
         ("isr", IDS),
         ("adding_replicas", IDS),
         ("removing_replicas", IDS),
-        ("is_unclean", pa.bool_()),
+        ("eligible_replicas", IDS),
+        ("is_recovering", pa.bool_()),
     ]
 )
 
 
 def event(topic_id: str, partition: int, offset: int, **said: Any) -> Event:  # noqa: ANN401
     """What one record says; the rest is null."""
-    told = {"raises_epoch": False, "is_unclean": False, "timestamp": offset * 1000} | said
+    told = {"raises_epoch": False, "is_recovering": False, "timestamp": offset * 1000} | said
     return {"topic_id": topic_id, "partition": partition, "offset": offset} | told
 
 
@@ -53,6 +54,7 @@ def whole(topic_id: str, partition: int, offset: int, **said: Any) -> Event:  # 
         "isr": [1, 2, 3],
         "adding_replicas": [],
         "removing_replicas": [],
+        "eligible_replicas": [],
     }
     return event(topic_id, partition, offset, **state | said)
 
@@ -117,6 +119,8 @@ def change(draw: random.Random) -> Event:
         said |= {"leader": draw.choice((-1, 1, 2, 3)), "raises_epoch": True}
     if draw.random() < 0.2:
         said["replicas"] = draw.sample((1, 2, 3, 4), 3)
+    if draw.random() < 0.2:
+        said["eligible_replicas"] = draw.sample((1, 2, 3), draw.randint(0, 2))
     return said
 
 

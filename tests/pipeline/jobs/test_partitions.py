@@ -128,6 +128,26 @@ def runs(states: list[State], holds: Callable[[State], bool]) -> list[list[State
     return found
 
 
+def test_unclean_elections(tables: Mapping[str, DataFrame], history: History) -> None:
+    found = tables["unclean"]
+    expected = [
+        (
+            *key(after),
+            *after.start,
+            after.leader_epoch,
+            after.leader,
+            before.isr,
+            after.isr,
+            after.marked,
+        )
+        for of_one in plain.states(history.entries)
+        for before, after in pairwise(of_one)
+        if after.unclean
+    ]
+    assert found.schema.simpleString() == partitions.UNCLEAN_SCHEMA.simpleString()
+    assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
+
+
 def test_how_often_topics_changed(tables: Mapping[str, DataFrame], history: History) -> None:
     found = tables["churn"]
     topics: dict[str, list[list[State]]] = {}

@@ -32,6 +32,7 @@ class State:
     last_known: Ids
     recovery: int
     is_unclean: bool
+    is_marked: bool
     end: Bound | None = None
 
     @property
@@ -75,6 +76,7 @@ def created(event: Event) -> State:
         ids(data.get("lastKnownElr")),
         data.get("leaderRecoveryState", 0),
         is_unclean=False,
+        is_marked=False,
     )
 
 
@@ -88,19 +90,26 @@ def changed(old: State, event: Event) -> State:
         told = data.get(name)
         return before if told is None else ids(told)
 
+    replicas, isr = new("replicas", old.replicas), new("isr", old.isr)
+    is_seen = (
+        leader not in (UNCHANGED, NOBODY, old.leader, *old.isr, *old.eligible)
+        and set(isr) == {leader}
+        and set(replicas) == set(old.replicas)
+    )
     return State(
         event.bound,
         old.leader if leader == UNCHANGED else leader,
         old.leader_epoch + (leader != UNCHANGED),
         old.partition_epoch + 1,
-        new("replicas", old.replicas),
-        new("isr", old.isr),
+        replicas,
+        isr,
         new("addingReplicas", old.adding),
         new("removingReplicas", old.removing),
         new("eligibleLeaderReplicas", old.eligible),
         new("lastKnownElr", old.last_known),
         old.recovery if recovery == -1 else recovery,
-        is_unclean=recovery == 1,
+        is_unclean=recovery == 1 or is_seen,
+        is_marked=recovery == 1,
     )
 
 
@@ -133,10 +142,11 @@ class Partitions:
         return [each for each in self.found.values() if each.topic_id == topic_id]
 
     def tables(self) -> dict[str, list[Cells]]:
-        """All four."""
+        """All five."""
         history: list[Cells] = []
         missing: list[Cells] = []
         offline: list[Cells] = []
+        unclean: list[Cells] = []
         for each in self.found.values():
             for before, state in zip([None, *each.states], each.states, strict=False):
                 history.append(self._history(each, before, state))
@@ -148,10 +158,16 @@ class Partitions:
                 self._offline(each, run)
                 for run in runs(each.states, lambda state: state.leader == NOBODY)
             ]
+            unclean += [
+                self._unclean(each, before, state)
+                for before, state in pairwise(each.states)
+                if state.is_unclean
+            ]
         return {
             "history": ordered(history),
             "under_replicated": ordered(missing),
             "offline": ordered(offline),
+            "unclean": ordered(unclean),
             "churn": ordered(
                 self._churn(topic_id)
                 for topic_id in {each.topic_id for each in self.found.values()}
@@ -197,6 +213,17 @@ class Partitions:
             *self.past.interval(run[0].start, run[-1].end),
             states[first - 1].leader if first > 0 else None,
             states[last + 1].leader if last + 1 < len(states) else None,
+        )
+
+    def _unclean(self, partition: Partition, before: State, state: State) -> Cells:
+        return (
+            *partition.key,
+            *state.start[:2],
+            state.leader_epoch,
+            state.leader,
+            before.isr,
+            state.isr,
+            state.is_marked,
         )
 
     def _churn(self, topic_id: str) -> Cells:

@@ -29,7 +29,14 @@ UNKNOWN: Final = -(1 << 40)
 
 # What is so of a topic, and of a partition, until a record says otherwise.
 _OF_TOPIC: Final = ("topic", "removed_offset", "removed")
-_OF_PARTITION: Final = ("leader", "replicas", "isr", "adding_replicas", "removing_replicas")
+_OF_PARTITION: Final = (
+    "leader",
+    "replicas",
+    "isr",
+    "adding_replicas",
+    "removing_replicas",
+    "eligible_replicas",
+)
 _ROW_BITS: Final = 32
 _ROW: Final = 1 << _ROW_BITS
 _INT32_MIN: Final = -(1 << 31)
@@ -90,6 +97,10 @@ class SortedLists:
         """The keys in the rows `chosen` that the same row of `others` lacks."""
         keys = self.keys[chosen[self.rows]]
         return keys[~_is_in(keys, others.keys)]
+
+    def have(self, rows: Index, elements: Index) -> Flags:
+        """Tell of each of these rows if it has the element at the same place; rows ascend."""
+        return _is_in(rows << _ROW_BITS | (elements - _INT32_MIN), self.keys)
 
 
 def elements_of(keys: Index) -> NDArray[np.int32]:
@@ -176,6 +187,30 @@ class States:
         found: Flags = (counts[0] + counts[1]) > 0
         return found
 
+    @cached_property
+    def is_marked(self) -> Flags:
+        """States that a record begins which sets the partition to recover."""
+        found: Flags = self.column("is_recovering").to_numpy(zero_copy_only=False)
+        return found
+
+    @cached_property
+    def is_unclean(self) -> Flags:
+        """States that begin with an unclean election.
+
+        Kafka marks none below metadata.version 3.2, nor where the partition recovers already. Such
+        a leader was neither in sync nor eligible before, and is alone in sync after. The same at
+        the end of a reassignment is clean, and changes the replicas.
+        """
+        found = self.is_marked.copy()
+        is_alone = self.leader_differs & self.isr_differs & (self.isr.lengths == 1)
+        rows = np.flatnonzero(is_alone & ~self.replicas_differ & (self.leader >= 0))
+        before, leader = rows - 1, self.leader[rows]
+        eligible = self.lists("eligible_replicas")
+        was_fit = self.isr.have(before, leader) | eligible.have(before, leader)
+        is_known = self.isr.lengths[before] >= 0
+        found[rows[is_known & ~was_fit & self.isr.have(rows, leader)]] = True
+        return found
+
     def following(self, name: str, otherwise: str) -> pa.Array:
         """A column of the state behind, and that of the topic where there is none."""
         behind = np.minimum(np.arange(1, len(self.partition) + 1), len(self.partition) - 1)
@@ -189,7 +224,8 @@ def states_of(events: Iterable[pa.RecordBatch]) -> Iterator[States]:
     Events are sorted by topic_id, partition and offset, and have: topic_id, topic (a name, or
     null), removed_offset and removed (of the topic, or null), partition (TOPIC in what is said of
     the topic), offset, timestamp, leader_epoch (of a whole record), raises_epoch, leader, replicas,
-    isr, adding_replicas, removing_replicas, is_unclean. Null is what an event does not say.
+    isr, adding_replicas, removing_replicas, eligible_replicas, is_recovering (a change marks an
+    unclean election). Null is what an event does not say.
     """
     held: pa.RecordBatch | None = None
     first = 0

@@ -58,6 +58,18 @@ UNDER_REPLICATED: Final = pa.schema(
     [*_INTERVAL, ("isr_size_min", pa.int32()), ("missing", _IDS), ("reassigning", pa.bool_())]
 )
 OFFLINE: Final = pa.schema([*_INTERVAL, ("last_leader", pa.int32()), ("next_leader", pa.int32())])
+UNCLEAN: Final = pa.schema(
+    [
+        *_INTERVAL[:3],
+        ("offset", pa.int64()),
+        ("timestamp", _TIME),
+        ("epoch", pa.int32()),
+        ("leader", pa.int32()),
+        ("isr_before", _IDS),
+        ("isr_after", _IDS),
+        ("by_recovery_state", pa.bool_()),
+    ]
+)
 CHURN: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -67,9 +79,9 @@ CHURN: Final = pa.schema(
     ]
 )
 SUMMARY: Final = pa.unify_schemas(
-    [pa.schema([("table", pa.string())]), UNDER_REPLICATED, OFFLINE, CHURN]
+    [pa.schema([("table", pa.string())]), UNDER_REPLICATED, OFFLINE, UNCLEAN, CHURN]
 )
-"""Rows of the last three, told apart by `table`; what another one has is null."""
+"""Rows of the last four, told apart by `table`; what another one has is null."""
 
 NO_LEADER: Final = -1
 _CHANGED: Final = ("leader", "isr", "replicas", "reassignment")
@@ -101,6 +113,7 @@ def summary(events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if len(states.told):
             for name, table in tables.items():
                 yield from map(partial(_in_summary, name), table.add(states))
+            yield _in_summary("unclean", _unclean(states))
     for name, table in tables.items():
         yield from map(partial(_in_summary, name), table.rest())
 
@@ -147,6 +160,20 @@ def _interval(states: States, first: Index, last: Index) -> list[pa.Array]:
         states.following("offset", "removed_offset").take(end),
         states.following("timestamp", "removed").take(end),
     ]
+
+
+def _unclean(states: States) -> pa.RecordBatch:
+    rows = states.told[states.is_unclean[states.told]]
+    now = pa.array(rows)
+    before = pa.array(rows - 1, mask=~states.has_previous[rows])
+    names = (*(name for name, _ in _INTERVAL[:3]), "offset", "timestamp", "leader_epoch", "leader")
+    arrays = [
+        *(states.column(name).take(now) for name in names),
+        states.column("isr").take(before),
+        states.column("isr").take(now),
+        pa.array(states.is_marked[rows]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=UNCLEAN)
 
 
 # --- what lasts over several states ---------------------------------------------------------------
@@ -289,11 +316,10 @@ def _churn(states: States) -> _Made:
     is_moving = states.is_moving
     was_moving = np.append(False, is_moving[:-1]) & states.has_previous
     begins_move = states.has_previous & ~was_moving & (is_moving | states.replicas_differ)
-    is_unclean = states.column("is_unclean").to_numpy(zero_copy_only=False)
     counted = (
         ~states.has_previous,
         states.leader_differs,
-        is_unclean,
+        states.is_unclean,
         losses & states.has_previous,
         gains & states.has_previous,
         begins_move,

@@ -72,6 +72,18 @@ OFFLINE_SCHEMA: Final = T.StructType(
         T.StructField("next_leader", T.IntegerType()),
     ]
 )
+UNCLEAN_SCHEMA: Final = T.StructType(
+    [
+        *_KEY_FIELDS,
+        T.StructField("offset", T.LongType()),
+        T.StructField("timestamp", T.TimestampType()),
+        T.StructField("epoch", T.IntegerType()),
+        T.StructField("leader", T.IntegerType()),
+        T.StructField("isr_before", _IDS),
+        T.StructField("isr_after", _IDS),
+        T.StructField("by_recovery_state", T.BooleanType()),
+    ]
+)
 CHURN_SCHEMA: Final = T.StructType(
     [
         T.StructField("topic", T.StringType()),
@@ -101,6 +113,7 @@ _LISTS: Final = {
     "adding_replicas": "addingReplicas",
     "removing_replicas": "removingReplicas",
 }
+_ELIGIBLE: Final = "eligibleLeaderReplicas"
 
 
 def partition_events(log: DataFrame) -> Kept:
@@ -129,6 +142,8 @@ def _events(rows: DataFrame) -> DataFrame:
     full, change = F.col("partition_record"), F.col("partition_change_record")
     topic, removal = F.col("topic_record"), F.col("remove_topic_record")
     leader = F.when(change["leader"] != _NO_LEADER_CHANGE, change["leader"])
+    recovery = F.coalesce(change["leaderRecoveryState"], F.lit(-1))
+    of_new = F.when(full.isNotNull(), F.array().cast(_IDS))
     topic_ids = [record["topicId"] for record in (change, full, topic, removal)]
     return rows.select(
         "record_type",
@@ -144,7 +159,8 @@ def _events(rows: DataFrame) -> DataFrame:
         (change.isNotNull() & leader.isNotNull()).alias("raises_epoch"),
         F.coalesce(full["leader"], leader).alias("leader"),
         *(F.coalesce(full[name], change[name]).alias(column) for column, name in _LISTS.items()),
-        (F.coalesce(change["leaderRecoveryState"], F.lit(-1)) == _RECOVERING).alias("is_unclean"),
+        F.coalesce(full[_ELIGIBLE], change[_ELIGIBLE], of_new).alias("eligible_replicas"),
+        (recovery == _RECOVERING).alias("is_recovering"),
     )
 
 
@@ -159,7 +175,7 @@ def partition_history(events: Kept) -> DataFrame:
 
 
 def partition_summary(events: Kept) -> DataFrame:
-    """The rows of the three below, kept: all are made on one way through the events."""
+    """The rows of the four below, kept: all are made on one way through the events."""
     schema = from_arrow(partition_tables.SUMMARY)
     return _closed(events.rows.mapInArrow(partition_tables.summary, schema), events).persist()
 
@@ -181,11 +197,20 @@ def offline(summary: DataFrame) -> DataFrame:
     return _of_table(summary, "offline")
 
 
+def unclean(summary: DataFrame) -> DataFrame:
+    """Elections of leaders that may lack records (UNCLEAN_SCHEMA).
+
+    `by_recovery_state` tells that the record sets the partition to recover, as Kafka marks them
+    since metadata.version 3.2. The others show in the ISR. `isr_before` is null where the log does
+    not say it.
+    """
+    return _of_table(summary, "unclean")
+
+
 def churn(summary: DataFrame) -> DataFrame:
     """How often the partitions of each topic changed, added up (CHURN_SCHEMA).
 
-    A change of leader is one to or from nobody, too. An unclean election is one that Kafka marks by
-    setting the partition to recover. A reassignment is counted where it begins.
+    A change of leader to or from none counts, too. A reassignment is counted where it begins.
     """
     return _of_table(summary, "churn")
 
@@ -209,6 +234,7 @@ SCHEMAS: Final = {
     "history": HISTORY_SCHEMA,
     "under_replicated": UNDER_REPLICATED_SCHEMA,
     "offline": OFFLINE_SCHEMA,
+    "unclean": UNCLEAN_SCHEMA,
     "churn": CHURN_SCHEMA,
 }
 
@@ -224,5 +250,6 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
         "history": partition_history(events).orderBy(*in_time),
         "under_replicated": under_replicated(summary).orderBy(*in_time),
         "offline": offline(summary).orderBy(*in_time),
+        "unclean": unclean(summary).orderBy("offset", "topic", "partition"),
         "churn": churn(summary).orderBy(changes.desc(), "topic", "topic_id"),
     }

@@ -192,9 +192,9 @@ JOBS: Final = {
         ),
         Job(
             "partitions",
-            "who led each partition and was in sync, when too few were, which topics change",
+            "leaders and ISRs of partitions, when too few were in sync, unclean elections, churn",
             "quorate.pipeline.jobs.partitions",
-            tables=("history", "under_replicated", "offline", "churn"),
+            tables=("history", "under_replicated", "offline", "unclean", "churn"),
             description=FROM_A_SNAPSHOT,
             record_types=(
                 "PartitionRecord",
