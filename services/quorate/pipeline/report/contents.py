@@ -186,6 +186,7 @@ def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
             row.metric,
         )
         for row in table.collect()
+        if row.verdict is not None
     ]
 
 
