@@ -182,10 +182,10 @@ def test_a_peak_is_told_once_with_the_way_to_its_partitions(spark: SparkSession)
         (51 * minute, change(1, (1, 2))),
     )
     _, tables = shown(log, START_MS + 60 * minute)
-    table = tables["Highest points of the plots"]
+    table = tables["Under-replicated partitions: the highest points"]
     assert table.rows == (
-        ("Under-replicated partitions", utc(START_MS + minute), 3),
-        ("Under-replicated partitions", utc(START_MS + 50 * minute), 1),
+        (utc(START_MS + minute), 3),
+        (utc(START_MS + 50 * minute), 1),
     )
     under = partitions.tables(log, {})["under_replicated"]
     where = table.command.split("--where ")[1].strip("'")

@@ -88,8 +88,8 @@ def test_an_axis_has_round_times_at_their_places() -> None:
         (0, "21:50Jan 01", 1),
         (30, "21:50Jan 01", 7),
         (600, "21:50Jan 01", 6),
-        (86_400 * 30, "Jan 08", 4),
-        (86_400 * 3000, "Aug 15", 8),
+        (86_400 * 30, "Jan 03", 8),
+        (86_400 * 3000, "2026-01-15", 10),
     ],
 )
 def test_an_axis_of_any_length_has_few_ticks(seconds: int, first: str, count: int) -> None:
@@ -103,15 +103,15 @@ def test_times_that_no_calendar_goes_beyond_have_an_axis() -> None:
     first = datetime(1, 1, 1, tzinfo=UTC)
     last = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
     for span in (Span(first, last), Span(last, last), Span(first, first)):
-        assert 1 <= len(ticks(span)) <= 8
+        assert 1 <= len(ticks(span)) <= 10
 
 
 def test_a_phone_shows_some_of_the_ticks_the_first_day_among_them() -> None:
-    figure = parsed(lanes("t", Span(START, START + timedelta(hours=8)), []))
+    figure = parsed(lanes("t", Span(START, START + timedelta(hours=16)), []))
     found = figure.findall(".//span[@style]")
     shown = ["".join(tick.itertext()) for tick in found if "minor" not in tick.attrib["class"]]
-    assert len(found) == 5
-    assert shown == ["00:00Jan 01", "04:00", "08:00"]
+    assert len(found) == 9
+    assert shown == ["00:00Jan 01", "04:00", "08:00", "12:00", "16:00"]
 
 
 def test_a_line_tells_its_height_and_its_time_on_pointing() -> None:

@@ -111,7 +111,7 @@ def _leaders(log: DataFrame) -> DataFrame:
     what = F.when(
         F.col("worst").isNotNull(),
         F.format_string("leaders in epoch %d, the most of any", F.col("worst.leader_epoch")),
-    ).otherwise("no epoch begins in what was read: read from an earlier offset")
+    ).otherwise("no epoch begins in what was read: a log that reaches further back tells")
     return _row(worst, LEADERS, F.col("worst.leaders"), what)
 
 

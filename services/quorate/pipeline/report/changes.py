@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.pipeline.jobs import features, membership
 from quorate.pipeline.report.page import Section, Table
 from quorate.pipeline.report.plots import Interval, Lane, Span, lanes
@@ -25,7 +26,7 @@ from quorate.pipeline.report.text import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
     from quorate.pipeline.report.commands import LogCommands
 
@@ -119,7 +120,8 @@ def levels_now(feature_levels: DataFrame) -> list[tuple[str, str]]:
     newest = feature_levels.groupBy("feature").agg(
         F.max_by("level", F.coalesce("offset", F.lit(-1))).alias("level")
     )
-    rows: list[Row] = top(newest, ROWS_MAX, F.desc("feature")).rows
+    is_first = F.col("feature").isin(METADATA_VERSION, features.KRAFT_VERSION)
+    rows = top(newest, ROWS_MAX, is_first.desc(), F.desc("feature")).rows
     return [(row.feature, str(row.level)) for row in rows]
 
 

@@ -79,7 +79,7 @@ def elections_section(
         Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), kind)
         for row in without.rows
     ]
-    newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
+    title = f"Longest times without a leader, at most{without.left_out}"
     counted = (
         "An idle leader of Kafka writes a NoOpRecord twice a second, so that is close."
         if has_noops
@@ -91,40 +91,39 @@ def elections_section(
         f" record of the epoch before to its own first one. {counted}",
         (
             lanes(f"Epochs by their leader{longest.left_out}", span, shown),
-            bars(
-                f"Longest times without a leader, at most{without.left_out}",
-                pauses,
-                () if has_noops or not pauses else _IDLE,
-            ),
+            *([bars(title, pauses, () if has_noops else _IDLE)] if pauses else ()),
         ),
+        (_newest_epochs(elections, commands),),
+    )
+
+
+def _newest_epochs(elections: DataFrame, commands: LogCommands) -> Table:
+    newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
+    return Table(
+        "The newest epochs",
         (
-            Table(
-                "The newest epochs",
-                (
-                    "epoch",
-                    "leader",
-                    "from",
-                    "lasted",
-                    "without a leader before, at most",
-                    "records",
-                    "voters",
-                ),
-                tuple(
-                    (
-                        str(row.epoch),
-                        identifier(row.leader_id),
-                        moment(row.start_ms),
-                        Amount(duration(row.duration_ms or 0)),
-                        None if row.leaderless_ms is None else Amount(duration(row.leaderless_ms)),
-                        row.record_count,
-                        row.voters,
-                    )
-                    for row in newest.rows
-                ),
-                newest.row_count,
-                commands.command("elections", order_by="epoch desc"),
-            ),
+            "epoch",
+            "leader",
+            "from",
+            "lasted",
+            "without a leader before, at most",
+            "records",
+            "voters",
         ),
+        tuple(
+            (
+                str(row.epoch),
+                identifier(row.leader_id),
+                moment(row.start_ms),
+                Amount(duration(row.duration_ms or 0)),
+                None if row.leaderless_ms is None else Amount(duration(row.leaderless_ms)),
+                row.record_count,
+                row.voters,
+            )
+            for row in newest.rows
+        ),
+        newest.row_count,
+        commands.command("elections", order_by="epoch desc"),
     )
 
 

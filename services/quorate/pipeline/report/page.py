@@ -137,8 +137,7 @@ def _section(section: Section) -> str:
 
 def _table(table: Table) -> str:
     command = (
-        f'<p class="command">{escaped(table.caption)}:'
-        f" <code>{escaped(table.command, _COMMAND_CHARACTERS_MAX)}</code></p>\n"
+        f'<p class="command">{escaped(table.caption)}: <code>{_command(table.command)}</code></p>\n'
         if table.command
         else ""
     )
@@ -158,6 +157,12 @@ def _table(table: Table) -> str:
         f'<h3>{escaped(table.title)}</h3>\n<div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}</tbody></table></div>\n{more}{command}"
     )
+
+
+def _command(command: str) -> str:
+    """A command as it can be typed, with its flags whole."""
+    words = escaped(command, _COMMAND_CHARACTERS_MAX)
+    return _FLAG.sub(lambda flag: f"<span>{flag[0]}</span>", words)
 
 
 def _cell(heading: str, kind: str, value: object) -> str:

@@ -20,6 +20,7 @@ from quorate.pipeline.report.shown import (
     utc,
 )
 from quorate.pipeline.report.text import duration, grouped, ids_named
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +33,25 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = "Partitions"
 _BINS: Final = 250
-_PEAKS_MAX: Final = 5
+_PEAKS_MAX: Final = 3
 # Points of one plot are at least such a part of its time apart.
 _PEAKS_APART: Final = 40
 _LASTING: Final = "at the end of the log"
+_WHY: Final = {
+    "gone": "lack replicas on brokers that are not registered: they stay so until they are moved",
+    "fenced": "wait for brokers that are fenced",
+    "moving": "are being moved",
+    "behind": "have replicas that are behind",
+}
+
+
+@value
+class _Plot:
+    """How many intervals of a table there were at a time."""
+
+    title: str
+    table: str
+    points: list[tuple[datetime, float]]
 
 
 def partitions_section(
@@ -49,21 +65,21 @@ def partitions_section(
 
     `tables` are those of the job, `lacking` is what `lacking_replicas` found.
     """
-    plots = {
-        title: _counts(tables[name], span)
+    plots = [
+        _Plot(title, name, _counts(tables[name], span))
         for title, name in (
             ("Under-replicated partitions", "under_replicated"),
             ("Partitions without a leader", "offline"),
         )
-    }
+    ]
     return Section(
         PARTITIONS,
         "A partition is under-replicated while fewer replicas are in sync than it has, and offline"
         " while it has no leader. Those that are being moved count as under-replicated until their"
         " new replicas have caught up.",
-        tuple(line(title, span, points, "partitions") for title, points in plots.items() if points),
+        tuple(line(plot.title, span, plot.points, "partitions") for plot in plots if plot.points),
         (
-            _peaks(plots, span, commands),
+            *(_peaks(plot, span, commands) for plot in plots if plot.points),
             _intervals("Longest without a leader", tables, "offline", commands),
             _unclean(tables["unclean"], commands),
             _gone(lacking, brokers, commands),
@@ -143,14 +159,6 @@ def partition_verdicts(
     ]
 
 
-_WHY: Final = {
-    "gone": "lack replicas on brokers that are not registered: they stay so until they are moved",
-    "fenced": "wait for brokers that are fenced",
-    "moving": "are being moved",
-    "behind": "have replicas that are behind",
-}
-
-
 def _reasons(found: Row) -> str:
     reasons = [f"{grouped(found[why])} {words}" for why, words in _WHY.items() if found[why]]
     return f": {'; '.join(reasons)}" if reasons else ""
@@ -167,11 +175,14 @@ def _unclean_verdict(unclean: DataFrame, span: Span) -> HealthVerdict:
     ).first()
     assert found is not None
     recent, whole = grouped(found.recent), grouped(found["count"])
-    last = f", the last at {utc(found.last_ms):%Y-%m-%dT%H:%M:%SZ}" if found["count"] else ""
+    last = ""
+    if found["count"]:
+        at = f"{utc(found.last_ms):%Y-%m-%dT%H:%M:%SZ}"
+        last = f", the last at {at}; each may have lost records"
     return HealthVerdict(
         "critical" if found.recent else "ok",
         "Unclean elections",
-        f"{recent} in the last day, {whole} in the whole log{last}; each may have lost records",
+        f"{recent} in the last day, {whole} in the whole log{last}",
         "critical above 0 in the last day",
         PARTITIONS,
     )
@@ -186,35 +197,23 @@ def _counts(intervals: DataFrame, span: Span) -> list[tuple[datetime, float]]:
     return [(span.start, 0.0), *points] if points else []
 
 
-def _peaks(
-    plots: Mapping[str, list[tuple[datetime, float]]], span: Span, commands: LogCommands
-) -> Table:
-    """The highest points of the plots, and the command that lists the partitions of the first."""
-    points = [
-        (title, at, int(level)) for title, points in plots.items() for at, level in points if level
-    ]
-    points.sort(key=lambda point: (-point[2], point[1], point[0]))
-    found: list[tuple[str, datetime, int]] = []
-    for title, at, level in points:
-        near = [other for name, other, _ in found if name == title]
+def _peaks(plot: _Plot, span: Span, commands: LogCommands) -> Table:
+    """The highest points of a plot, and the command that lists the partitions of the first."""
+    apart = (span.end - span.start) / _PEAKS_APART
+    found: list[tuple[datetime, int]] = []
+    for at, level in sorted(plot.points, key=lambda point: (-point[1], point[0])):
         # A plateau is told once.
-        if all(abs(at - other) > (span.end - span.start) / _PEAKS_APART for other in near):
-            found.append((title, at, level))
-        if len(found) == _PEAKS_MAX:
-            break
-    command = ""
-    if found:
-        title, at, _ = found[0]
-        table = "under_replicated" if title == next(iter(plots)) else "offline"
-        then = f'"{iso_time(at)}"'
-        where = f"start <= {then} and (open or end > {then})"
-        command = commands.command("partitions", table, where=where)
+        if level and all(abs(at - other) > apart for other, _ in found):
+            found.append((at, int(level)))
+    found = found[:_PEAKS_MAX]
+    then = f'"{iso_time(found[0][0])}"' if found else ""
+    where = f"start <= {then} and (open or end > {then})"
     return Table(
-        "Highest points of the plots",
-        ("plot", "at", "partitions"),
+        f"{plot.title}: the highest points",
+        ("at", "partitions"),
         tuple(found),
         len(found),
-        command,
+        commands.command("partitions", plot.table, where=where),
         "The partitions of the first point",
     )
 

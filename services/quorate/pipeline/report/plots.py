@@ -30,8 +30,8 @@ _STEPS: Final = tuple(
         *(hours * 3600 for hours in (1, 2, 3, 4, 6, 12, 24, 48, 96, 7 * 24, 14 * 24, 28 * 24)),
     )
 )
-_TICKS_MAX: Final = 8
-_TICKS_MAX_OF_PHONE: Final = 4
+_TICKS_MAX: Final = 10
+_TICKS_MAX_OF_PHONE: Final = 5
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # A label in the last part of an axis stands before its tick, or it would leave the page.
@@ -211,7 +211,7 @@ def _time_axis(span: Span) -> str:
 
 
 def _tick_words(at: datetime, step: timedelta, *, has_day: bool) -> str:
-    day = f"{at:%b %d}"
+    day = f"{at:%Y-%m-%d}" if step > _DAY * 14 else f"{at:%b %d}"
     if step >= _DAY:
         return day
     time = f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"

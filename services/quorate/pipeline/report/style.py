@@ -57,6 +57,7 @@ th { color: var(--faint); font-weight: 600; } .number { text-align: right; }
 td.number, td.time { white-space: nowrap; }
 th.number + th:not(.number), td.number + td:not(.number) { padding-left: 1rem; }
 .more, .command { color: var(--faint); font-size: .85rem; } .command { max-width: none; }
+.command span { white-space: nowrap; }
 code { font-size: .85rem; color: var(--ink); background: var(--back); padding: .1rem .3rem;
   overflow-wrap: anywhere; }
 @media screen and (prefers-color-scheme: dark) {
@@ -69,7 +70,7 @@ code { font-size: .85rem; color: var(--ink); background: var(--back); padding: .
   .bar { flex-wrap: wrap; gap: 0 .6rem; margin: .3rem 0; }
   .bar .label { flex-basis: 100%; text-align: left; } .words { flex-basis: 9rem; }
   .verdicts b { flex-basis: 4.6rem; }
-  dl { display: block; } dt { margin-top: .2rem; font-size: .85rem; }
+  dl { gap: .1rem .6rem; font-size: .9rem; }
   table, tbody { display: block; } thead { display: none; }
   tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .35rem 0;
     border-bottom: 1px solid var(--rule); }
@@ -83,7 +84,7 @@ code { font-size: .85rem; color: var(--ink); background: var(--back); padding: .
   nav { display: none; } a { color: inherit; text-decoration: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8.5pt; }
-  figure, tr, .verdicts li { break-inside: avoid; } h2, h3, h2 + p { break-after: avoid; }
+  p, figure, tr, .verdicts li { break-inside: avoid; } h2, h3, h2 + p { break-after: avoid; }
   tr:nth-child(-n+3), tr:nth-last-child(-n+2), .more, .command { break-before: avoid; }
   thead { display: table-header-group; }
 }

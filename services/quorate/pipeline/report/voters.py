@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs.health import DIVERGENCE
+from quorate.pipeline.jobs.health import DIVERGENCE, LAG, THRESHOLDS
 from quorate.pipeline.report.contents import VOTERS, threshold_words
 from quorate.pipeline.report.page import HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Bar, bars
@@ -25,7 +25,7 @@ def voters_section(tables: Mapping[str, DataFrame], commands: LogCommands) -> Se
     """How far each log reaches; `tables` are those of the job `compare`."""
     shown = top(tables["logs"], BARS_MAX, F.col("lag").desc(), "node_id")
     lag = [
-        Bar(f"node {row.node_id}", row.lag, _records(row.lag), "bad" if row.lag else "plain")
+        Bar(f"node {row.node_id}", row.lag, _records(row.lag), _lag_kind(row.lag))
         for row in shown.rows
         if row.lag is not None
     ]
@@ -116,6 +116,12 @@ def _divergence(divergence: DataFrame, commands: LogCommands) -> Table:
         shown.row_count,
         commands.command("compare", "divergence", order_by="first_offset"),
     )
+
+
+def _lag_kind(lag: int) -> str:
+    threshold = THRESHOLDS[LAG]
+    assert threshold is not None
+    return "bad" if lag > threshold else "plain"
 
 
 def _records(count: int) -> str:
