@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tests.pipeline.log_frames import Row
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
-def judged(spark: SparkSession, rows: list[Row]) -> dict[str, tuple[str, float | None]]:
+def judged(spark: SparkSession, rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
     """Verdict and number by metric."""
     table = rows_as_dicts(health(frame(spark, rows)))
     return {row["metric"]: (row["verdict"], row["value"]) for row in table}
@@ -36,7 +37,7 @@ def verdict(value: float | None, bound: float) -> str:
     return "ok" if value <= bound else "warn" if value <= 10 * bound else "critical"
 
 
-def expected(rows: list[Row]) -> dict[str, tuple[str, float | None]]:
+def expected(rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
     """The same from lists."""
     records = [row for row in rows if row.record_type is not None]
     of_log = [row for row in records if not row.from_snapshot]
@@ -47,7 +48,8 @@ def expected(rows: list[Row]) -> dict[str, tuple[str, float | None]]:
         leaders.setdefault(row.leader_epoch, set()).add(row.data["leaderId"])
         begun.setdefault(row.leader_epoch, row)
     times = [row.at_ms for row in begun.values() if row.offset > 0]
-    rate = max((sum(at - HOUR_MS <= other <= at for other in times) for at in times), default=0)
+    recent = [at for at in times if at > max(row.at_ms for row in of_log) - DAY_MS]
+    rate = max((sum(at - HOUR_MS <= other <= at for other in times) for at in recent), default=0)
     ends: dict[int | None, int] = {}
     for row in of_log:
         ends[row.source_node] = max(ends.get(row.source_node, 0), row.offset + 1)
@@ -65,10 +67,12 @@ def expected(rows: list[Row]) -> dict[str, tuple[str, float | None]]:
             most,
         ),
         "LeaderElectionRate": (verdict(rate, 1), rate),
-        "MetadataLogEndOffset": ("ok", max(ends.values())),
+        "MetadataLogEndOffset": (None, max(ends.values())),
         "MetadataLogLag": (verdict(lag, 1000), lag),
         "SnapshotGenerationTimeMs": (verdict(took, 10_000), took),
         "MetadataErrorCount": ("critical" if errors else "ok", errors),
+        # No two of them differ at an offset that both have, but by epochs.
+        "LogMatchingViolationCount": ("ok", 0) if len(ends) > 1 else ("unknown", None),
     }
 
 
@@ -121,7 +125,9 @@ def test_the_stock_quorum(spark: SparkSession, kafka_fixtures: Path) -> None:
     got = judged(spark, rows)
     assert got == expected(rows)
     # Three elections within minutes; the rest of it was well.
-    assert {name for name, (word, _) in got.items() if word != "ok"} == {"LeaderElectionRate"}
+    assert {name for name, (word, _) in got.items() if word not in ("ok", None)} == {
+        "LeaderElectionRate"
+    }
 
 
 def test_every_metric_has_a_row_even_of_no_log(spark: SparkSession) -> None:
@@ -135,3 +141,70 @@ def test_every_metric_has_a_row_even_of_no_log(spark: SparkSession) -> None:
 
 def test_the_job_has_one_table(spark: SparkSession) -> None:
     assert list(tables(frame(spark, []), {})) == ["health"]
+
+
+def told(spark: SparkSession, rows: list[Row], metric: str) -> tuple[str | None, str]:
+    """The verdict and the words of one metric."""
+    (row,) = (row for row in rows_as_dicts(health(frame(spark, rows))) if row["metric"] == metric)
+    return row["verdict"], row["what"]
+
+
+def test_a_storm_of_elections_is_no_verdict_once_a_day_has_passed(spark: SparkSession) -> None:
+    log = Log(epoch=0)
+    for _ in range(14):
+        log.lead(1, [1, 2, 3])
+        log.at_ms += 1000
+    assert told(spark, log.rows, "LeaderElectionRate") == (
+        "critical",
+        "elections in the hour before 2026-11-18T11:06:53Z, the most of the last day and of the"
+        " whole log",
+    )
+    log.at_ms += DAY_MS
+    log.add("NoOpRecord", {})
+    assert told(spark, log.rows, "LeaderElectionRate") == (
+        "ok",
+        "elections in the last day; in the whole log 13 in the hour before 2026-11-18T11:06:53Z",
+    )
+    log.lead(2, [1, 2, 3])
+    assert told(spark, log.rows, "LeaderElectionRate") == (
+        "ok",
+        "elections in the hour before 2026-11-19T11:06:54Z, the most of the last day; in the whole"
+        " log 13 in the hour before 2026-11-18T11:06:53Z",
+    )
+
+
+def test_the_end_of_a_log_is_not_judged(spark: SparkSession) -> None:
+    log = Log()
+    log.add("NoOpRecord", {})
+    assert judged(spark, log.rows)["MetadataLogEndOffset"] == (None, 1)
+
+
+def test_a_snapshot_that_cannot_tell_does_not_send_to_itself(spark: SparkSession) -> None:
+    log = Log(offset=9)
+    log.snapshot([])
+    log.add("NoOpRecord", {})
+    verdict, what = told(spark, log.rows, "SnapshotGenerationTimeMs")
+    assert verdict == "unknown"
+    assert what.startswith("Quorate writes one time into a whole snapshot")
+    _, what = told(spark, log.rows[-1:], "SnapshotGenerationTimeMs")
+    assert what == "no snapshot was read: --starting-offsets snapshot reads the newest"
+
+
+def test_logs_that_differ_below_an_epoch_that_both_have_are_critical(spark: SparkSession) -> None:
+    log = Log(epoch=0, source_node=1)
+    for _ in range(3):
+        log.lead(1, [1, 2, 3])
+        log.add("NoOpRecord", {})
+    # Node 2 has another record of the first epoch, node 3 a tail of its own behind the second.
+    other = [row._replace(source_node=2) for row in log.rows]
+    other[1] = other[1]._replace(value=b"another")
+    tail = [row._replace(source_node=3) for row in log.rows[:4]]
+    own = log.rows[4]._replace(source_node=3, leader_epoch=9)
+    assert told(spark, [*log.rows, *tail, own], "LogMatchingViolationCount") == (
+        "ok",
+        "no two logs differ below an epoch that both have",
+    )
+    assert told(spark, [*log.rows, *other, *tail, own], "LogMatchingViolationCount") == (
+        "critical",
+        "pairs of logs; nodes 1 and 2 differ at offset 1, below an epoch that both have",
+    )

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import html
 import re
+import shlex
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs.registry import PipelineError
+import quorate
+from quorate.pipeline.command import add_jobs, main
+from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
+from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
+from quorate.pipeline.jobs.running import chosen_tables
 from quorate.pipeline.report.text import grouped
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
+from quorate.sim.week.generating import generate
+from quorate.sim.week.options import WeekOptions
 from tests.pipeline.jobs.histories import Entry, History, frame_of
-from tests.pipeline.log_frames import Log, frame
+from tests.pipeline.log_frames import Log, frame, read_directory
+from tests.pipeline.walks.image import image_at
+from tests.pipeline.walks.tables import walked
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 SIZE_MAX = 300_000
@@ -51,13 +64,16 @@ def test_a_page_of_any_log_has_a_bounded_size_and_escapes_its_names(spark: Spark
     assert re.findall("<h2>(.*?)</h2>", text) == [
         "Verdicts",
         "Who led",
+        "Who voted",
         "Brokers",
         "Partitions",
+        "Features and configurations",
+        "Records over time",
         "What the log consists of",
     ]
     times = [datetime.fromtimestamp(entry.timestamp_ms / 1000, tz=UTC) for entry in entries]
     for name, end in (("from", min(times)), ("to", max(times))):
-        assert f"<dt>{name}</dt><dd>{end:%Y-%m-%d %H:%M:%S} UTC</dd>" in text
+        assert f"<dt>{name}</dt><dd>{end:%Y-%m-%d %H:%M:%S} UTC" in text
     assert f"<dt>records</dt><dd>{grouped(len(entries))}, the last at offset" in text
 
 
@@ -70,7 +86,7 @@ def test_voters_are_beside_each_other_where_there_are_several(spark: SparkSessio
     assert re.findall("<h2>(.*?)</h2>", text)[1:4] == [
         "Who led",
         "The voters&#x27; logs",
-        "Brokers",
+        "Who voted",
     ]
     assert "1: records that node 2 lacks, the most of any" in text
     assert "what two of them have, they have alike" in text
@@ -86,3 +102,78 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_p
         arguments = argparse.Namespace(html=str(place))
         with pytest.raises(PipelineError, match=words):
             run(arguments)
+
+
+def shown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:
+    """The page that the command writes, as text without markup."""
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert main(["report", *words]) == 0
+    page = Path(words[words.index("--html") + 1]).read_text(encoding="utf-8")
+    return html.unescape(re.sub("<[^>]*>", "\n", page))
+
+
+@pytest.fixture(scope="module")
+def voter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A voter's directory, with all that a day brings."""
+    root = tmp_path_factory.mktemp("day")
+    options = WeekOptions(
+        seed=7, days=1, brokers=4, topics=4, records=600, voters=3, segment_bytes=32_768
+    )
+    generate(str(root), options, lambda *_: None)
+    return min(path.parent for path in root.rglob("meta.properties"))
+
+
+def test_the_page_says_whose_log_it_is_and_how_large_the_cluster(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, voter: Path, tmp_path: Path
+) -> None:
+    words = ["--path", str(voter), "--html", str(tmp_path / "page.html")]
+    lines = [line for line in shown(spark, monkeypatch, words).splitlines() if line]
+    facts = dict(pairwise(lines[lines.index("made") : lines.index("Verdicts")]))
+    meta = dict(
+        line.split("=", 1)
+        for line in (voter / "meta.properties").read_text().splitlines()
+        if "=" in line
+    )
+    assert facts["cluster"] == meta["cluster.id"]
+    assert facts["log"] == f"{voter}, of node {meta['node.id']}"
+    assert facts["made"].endswith(f"by Quorate {quorate.__version__}")
+    log = read_directory(voter / "__cluster_metadata-0", 1)
+    image = image_at(log, None).tables()
+    assert facts["topics"] == (f"{len(image['topics'])} with {len(image['partitions'])} partitions")
+    fenced = sum(row[4] is True for row in image["brokers"])
+    assert facts["brokers"] == f"{len(image['brokers'])}, of which {fenced} fenced"
+    levels = [row for row in walked("features", log, 0)["features"] if row[3] == "metadata.version"]
+    assert facts["metadata.version"] == str(max(levels, key=lambda row: int(str(row[0] or 0)))[4])
+    assert facts["kraft.version"] == "1"
+
+
+def test_each_command_of_a_page_prints_a_table(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, voter: Path, tmp_path: Path
+) -> None:
+    text = shown(spark, monkeypatch, ["--path", str(voter), "--html", str(tmp_path / "page.html")])
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("quorate ")]
+    assert len(commands) > 10
+    parser = argparse.ArgumentParser()
+    add_jobs(parser)
+    empty = frame(spark, [])
+    for words in commands:
+        asked = parser.parse_args(words[2:])
+        assert asked.path == [str(voter)]
+        job = JOBS[asked.job]
+        module = import_module(job.module)
+        (name,) = chosen_tables(job, asked)
+        values = {option.name: getattr(asked, option.name) for option in job.options}
+        table = module.tables(empty, values)[name]
+        narrowing = narrowing_of(asked, {name: module.SCHEMAS[name]})
+        assert narrowed(table, narrowing).columns == module.SCHEMAS[name].names
+
+
+def test_a_wrong_path_is_told_by_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    parser = argparse.ArgumentParser()
+    add_jobs(parser)
+    asked = parser.parse_args(["report", "--path", str(tmp_path), "--html", str(tmp_path / "x")])
+    with pytest.raises(PipelineError, match=f"path: {tmp_path} holds no segment"):
+        run(asked)

@@ -9,11 +9,12 @@ import pytest
 from quorate.pipeline.jobs import brokers
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.report.brokers import (
-    TOTALS_SCHEMA,
-    broker_totals,
+    BrokerIds,
+    broker_ids,
     broker_verdicts,
     brokers_section,
 )
+from quorate.pipeline.report.commands import LogCommands
 from quorate.pipeline.report.plots import Span
 from quorate.pipeline.report.shown import utc
 from quorate.pipeline.report.text import duration
@@ -107,8 +108,8 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def test_totals_equal_a_walk(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
-    totals = broker_totals(tables)
-    assert has_schema(totals, TOTALS_SCHEMA)
+    totals = tables["totals"]
+    assert has_schema(totals, brokers.SCHEMAS["totals"])
     flaps = {1: 1, 2: 0, 3: 0, 4: 0}
     expected = {
         broker: {**one, "broker_id": broker, "flaps": flaps[broker]}
@@ -116,14 +117,13 @@ def test_totals_equal_a_walk(spark: SparkSession, tables: dict[str, DataFrame]) 
     }
     assert {row["broker_id"]: row for row in rows_as_dicts(totals)} == expected
     assert expected[2]["fences"] == expected[3]["fences"] == 1
-    assert broker_totals(brokers.tables(frame(spark, []), FLAPPING)).count() == 0
+    assert brokers.tables(frame(spark, []), FLAPPING)["totals"].count() == 0
 
 
 def test_the_section_tells_the_longest_first(tables: dict[str, DataFrame]) -> None:
-    totals = broker_totals(tables)
     rows = a_log().rows
     span = Span(utc(START_MS), utc(rows[-1].at_ms))
-    section = brokers_section(tables, totals, span, FLAPPING)
+    section = brokers_section(tables, span, FLAPPING, LogCommands())
     assert f"3 times or more within {duration(3_600_000)}" in section.words
     by_broker, flaps, fencing = section.tables
     known = walk(rows)
@@ -153,17 +153,42 @@ def test_the_section_tells_the_longest_first(tables: dict[str, DataFrame]) -> No
     assert timeline.count('class="bad"') == 3 + 1 + 1
 
 
-def test_who_is_fenced_or_flapped_is_named(
+def verdicts(tables: dict[str, DataFrame], end_ms: int) -> list[tuple[str, str]]:
+    span = Span(utc(START_MS), utc(end_ms))
+    ids = broker_ids(tables["totals"], is_whole=True)
+    found = broker_verdicts(ids, tables["flapping"], span)
+    assert {one.section for one in found} == {"Brokers"}
+    return [(one.status, one.words) for one in found]
+
+
+def test_brokers_that_are_fenced_or_flapped_are_named(tables: dict[str, DataFrame]) -> None:
+    assert verdicts(tables, a_log().rows[-1].at_ms) == [
+        ("warning", "1 at the end of the log: 3"),
+        ("warning", "1 in the last day: 1; 1 in the whole log"),
+    ]
+
+
+def test_a_broker_that_flapped_is_no_warning_once_a_day_has_passed(
+    tables: dict[str, DataFrame],
+) -> None:
+    _, flapped = verdicts(tables, a_log().rows[-1].at_ms + 1440 * MINUTE_MS)
+    assert flapped == ("ok", "0 in the last day; 1 in the whole log")
+
+
+def test_without_brokers_there_is_nothing_to_warn_of(spark: SparkSession) -> None:
+    nothing = brokers.tables(frame(spark, []), FLAPPING)
+    assert [status for status, _ in verdicts(nothing, START_MS)] == ["ok", "ok"]
+
+
+def test_a_log_without_its_begin_knows_only_brokers_that_left_in_it(
     spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:
-    found = [(one.status, one.words) for one in broker_verdicts(broker_totals(tables))]
-    assert found == [
-        ("warning", "1 at the end of the log: 3"),
-        ("warning", "1 in the whole log: 1"),
+    whole, part = (broker_ids(tables["totals"], is_whole=is_whole) for is_whole in (True, False))
+    assert whole == BrokerIds((1, 2, 3), (3,), (4,), is_whole=True)
+    replicas = spark.sql("select array(3, 4, 9) as replicas")
+    assert [replicas.selectExpr(ids.gone_replicas).collect()[0][0] for ids in (whole, part)] == [
+        [4, 9],
+        [4],
     ]
-    many = [(broker, 9, True) for broker in range(20)]
-    totals = spark.createDataFrame(many, "broker_id int, flaps bigint, is_fenced boolean")
-    words = broker_verdicts(totals.selectExpr("*", "1 as fences"))[0].words
-    assert words == "20 at the end of the log: 0, 1, 2, 3, 4, 5, 6, 7, ..."
-    quiet = broker_verdicts(broker_totals(brokers.tables(frame(spark, []), FLAPPING)))
-    assert [one.status for one in quiet] == ["ok", "ok"]
+    none = BrokerIds((), (), (), is_whole=False)
+    assert replicas.selectExpr(none.gone_replicas).collect()[0][0] == []

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.pipeline.jobs import elections
 from quorate.pipeline.jobs.sizes import BATCH_HEADERS, sizes_by_type
-from quorate.pipeline.report.contents import health_verdicts, records_section, worst_first
+from quorate.pipeline.report.commands import LogCommands
+from quorate.pipeline.report.contents import (
+    elections_section,
+    health_verdicts,
+    records_section,
+    threshold_words,
+    worst_first,
+)
+from quorate.pipeline.report.plots import Span
+from quorate.pipeline.report.shown import utc
 from quorate.records.batch import HEADER_BYTES, encode_batch
 from quorate.records.ids import TopicId
 from quorate.records.metadata import NoOpRecord, RemoveTopicRecord, TopicRecord, encode_record
 from quorate.records.schema import schema_of
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
+from tests.pipeline.log_frames import START_MS as FRAMES_START_MS
+from tests.pipeline.log_frames import Log, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +37,7 @@ def test_the_worst_verdict_comes_first(spark: SparkSession) -> None:
         ("MetadataErrorCount", "critical", 1.0, "place"),
         ("LeaderElectionRate", "unknown", None, "read more"),
         ("Another", "ok", 1.0, "x"),
+        ("MetadataLogEndOffset", None, 9.0, "not judged"),
     ]
     table = spark.createDataFrame(rows, "metric string, verdict string, value double, what string")
     found = worst_first(health_verdicts(table))
@@ -54,7 +67,7 @@ def test_bytes_are_those_of_the_batches_as_they_are_written(spark: SparkSession)
         expected[name] = expected.get(name, 0) + len(batch) - HEADER_BYTES
     expected[BATCH_HEADERS] = HEADER_BYTES * len(records)
     entries = [Entry(at, START_MS, record) for at, record in enumerate(records)]
-    section = records_section(sizes_by_type(frame_of(spark, entries)))
+    section = records_section(sizes_by_type(frame_of(spark, entries)), LogCommands())
     whole = sum(expected.values())
     order = sorted(expected, key=lambda name: (-expected[name], name))
     rows = section.tables[0].rows
@@ -70,3 +83,30 @@ def test_bytes_are_those_of_the_batches_as_they_are_written(spark: SparkSession)
     }
     for name in order:
         assert name in section.plots[0]
+
+
+def test_a_verdict_says_above_what_it_is_one() -> None:
+    said = threshold_words("MetadataLogLag")
+    assert said == "warning above 1\u202f000, critical above 10\u202f000"
+    assert threshold_words("MetadataErrorCount") == "critical above 0"
+    assert threshold_words("MetadataLogEndOffset") == threshold_words("Another") == ""
+
+
+def test_idle_time_is_grey_where_no_record_tells_it_from_a_missing_leader(
+    spark: SparkSession,
+) -> None:
+    log = Log(epoch=0)
+    for leader in (1, 2):
+        log.lead(leader, [1, 2])
+        log.at_ms += 3_600_000
+    epochs = elections.tables(frame(spark, log.rows), {})["elections"]
+    span = Span(utc(FRAMES_START_MS), utc(log.at_ms))
+    told, idle = (
+        elections_section(epochs, span, LogCommands(), has_noops=has_noops).plots[1]
+        for has_noops in (True, False)
+    )
+    assert 'class="bad"' in told
+    assert "idle" not in told
+    assert 'class="bad"' not in idle
+    # The bar, and a sample of its colour beside the words.
+    assert idle.count('class="idle"') == 2

@@ -18,12 +18,17 @@ class Seen(HTMLParser):
         self.names: set[str] = set()
         self.labels: list[str | None] = []
         self.classes: list[str | None] = []
+        self.links: list[str | None] = []
+        self.ids: list[str | None] = []
         self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.names |= {name for name, _ in attrs}
+        said = dict(attrs)
+        self.links += [said["href"]] if "href" in said else []
+        self.ids += [said["id"]] if "id" in said else []
         if tag == "td":
             self.labels.append(dict(attrs).get("data-label"))
             self.classes.append(dict(attrs).get("class"))
@@ -33,15 +38,18 @@ class Seen(HTMLParser):
 
 
 def a_page(rows: tuple[tuple[object, ...], ...], row_count: int) -> Seen:
-    section = Section("s", "w", (), (Table(EVIL, (EVIL, "n"), rows, row_count),), "quorate x")
+    table = Table(EVIL, (EVIL, "n"), rows, row_count, f"quorate {EVIL}")
+    section = Section(EVIL, "w", (), (table,))
     return Seen(page(EVIL, ((EVIL, EVIL),), (HealthVerdict("ok", EVIL, EVIL),), (section,)))
 
 
 def test_text_of_a_log_stays_text() -> None:
     seen = a_page(((EVIL, 1234),), 1)
-    assert seen.text.count(EVIL) == 9
+    assert seen.text.count(EVIL) == 12
     assert not {"img", "script", "link", "iframe"} & set(seen.tags)
-    assert not {name for name in seen.names if name.startswith(("on", "src", "href"))}
+    assert not {name for name in seen.names if name.startswith(("on", "src"))}
+    assert seen.ids == ["img-src-x-onerror-alert-1"]
+    assert seen.links == ["#img-src-x-onerror-alert-1"]
 
 
 def test_rows_that_are_left_out_are_counted() -> None:
@@ -52,7 +60,7 @@ def test_rows_that_are_left_out_are_counted() -> None:
 
 def test_verdicts_come_before_everything_else() -> None:
     text = a_page((), 0).text
-    assert text.index("Verdicts") < text.index("All of it")
+    assert text.index("Verdicts") < text.index("None.")
 
 
 def test_a_cell_knows_its_heading_since_a_phone_has_no_room_for_columns() -> None:
@@ -87,3 +95,20 @@ def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
 def test_a_moment_in_a_verdict_is_not_broken_and_written_as_all_others() -> None:
     verdict = HealthVerdict("warning", "Elections", "2: in the hour before 2026-01-06T23:30:01Z")
     assert "before <time>2026-01-06 23:30:01</time></span>" in page("t", (), (verdict,), ())
+
+
+def test_a_verdict_tells_its_threshold_and_where_to_read_on() -> None:
+    there = HealthVerdict("ok", "Lag", "3", "warning above 9", "Whose logs?", "LogLag")
+    elsewhere = HealthVerdict("ok", "Damage", "0", "", "Another page")
+    text = page("t", (), (there, elsewhere), (Section("Whose logs?", "w", (), ()),))
+    assert '<strong><a href="#whose-logs">Lag</a></strong> 3' in text
+    assert "<small>warning above 9, LogLag</small>" in text
+    assert '<section id="whose-logs">' in text
+    assert "<strong>Damage</strong> 0</span>" in text
+
+
+def test_a_command_can_be_typed_whole() -> None:
+    command = f"quorate pipeline elections --path /{'d' * 3000} --where 'a > 3'"
+    table = Table("t", ("a",), ((1,),), 1, command, "How it came")
+    text = Seen(page("t", (), (), (Section("s", "w", (), (table,)),))).text
+    assert f"How it came: {command}" in text

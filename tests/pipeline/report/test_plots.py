@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes, line
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,3 +61,74 @@ def test_colours_are_explained_where_they_mean_something() -> None:
     figure = lanes("t", SPAN, [], [("bad", EVIL), ("good", "well")])
     assert [rect.attrib["class"] for rect in parsed(figure).iter("rect")] == ["bad", "good"]
     assert "legend" not in lanes("t", SPAN, [])
+
+
+def ticks(span: Span) -> list[tuple[str, str]]:
+    """The labels of an axis with their places."""
+    found = parsed(lanes("t", span, [])).findall(".//span[@style]")
+    return [("".join(tick.itertext()), tick.attrib["style"]) for tick in found]
+
+
+def test_an_axis_has_round_times_at_their_places() -> None:
+    start = datetime(2026, 1, 1, 21, 50, tzinfo=UTC)
+    span = Span(start, start + timedelta(hours=20))
+    assert ticks(span) == [
+        ("00:00Jan 02", "left:10.83%"),
+        ("03:00", "left:25.83%"),
+        ("06:00", "left:40.83%"),
+        ("09:00", "left:55.83%"),
+        ("12:00", "left:70.83%"),
+        ("15:00", "left:85.83%"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "count"),
+    [
+        (0, "21:50Jan 01", 1),
+        (30, "21:50Jan 01", 7),
+        (600, "21:50Jan 01", 6),
+        (86_400 * 30, "Jan 03", 8),
+        (86_400 * 3000, "2026-01-15", 10),
+    ],
+)
+def test_an_axis_of_any_length_has_few_ticks(seconds: int, first: str, count: int) -> None:
+    start = datetime(2026, 1, 1, 21, 50, tzinfo=UTC)
+    found = ticks(Span(start, start + timedelta(seconds=seconds)))
+    assert len(found) == count
+    assert found[0][0] == first
+
+
+def test_times_that_no_calendar_goes_beyond_have_an_axis() -> None:
+    first = datetime(1, 1, 1, tzinfo=UTC)
+    last = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
+    for span in (Span(first, last), Span(last, last), Span(first, first)):
+        assert 1 <= len(ticks(span)) <= 10
+
+
+def test_a_phone_shows_some_of_the_ticks_the_first_day_among_them() -> None:
+    figure = parsed(lanes("t", Span(START, START + timedelta(hours=16)), []))
+    found = figure.findall(".//span[@style]")
+    shown = ["".join(tick.itertext()) for tick in found if "minor" not in tick.attrib["class"]]
+    assert len(found) == 9
+    assert shown == ["00:00Jan 01", "04:00", "08:00", "12:00", "16:00"]
+
+
+def test_a_line_tells_its_height_and_its_time_on_pointing() -> None:
+    points = [(START, 0.0), (START + timedelta(hours=5), 41.0), (START + timedelta(hours=6), 0.0)]
+    figure = parsed(line("t", SPAN, points, EVIL))
+    titles = [title.text for title in figure.iter("title")]
+    # An hour of ten is a tenth of 125 parts; the part in which it ends has it still.
+    assert titles == [f"2026-01-01 05:00:00: 41 {EVIL}"] * 14
+    assert "<script" not in line("t", SPAN, points, EVIL)
+
+
+@pytest.mark.parametrize(
+    ("highest", "levels"),
+    [(0, ["1 x", "0"]), (1, ["1 x", "0"]), (3, ["4 x", "2", "0"]), (41, ["60 x", "30", "0"])],
+)
+def test_a_line_has_a_round_scale_with_its_unit(highest: int, levels: list[str]) -> None:
+    figure = parsed(line("t", SPAN, [(START, float(highest))], "x"))
+    scale = figure.find(".//span[@class='label scale']")
+    assert scale is not None
+    assert [level.text for level in scale] == levels

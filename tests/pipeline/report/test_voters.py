@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.pipeline.jobs import compare
+from quorate.pipeline.report.commands import LogCommands
 from quorate.pipeline.report.voters import voter_verdict, voters_section
 from tests.pipeline.log_frames import Log, frame
 
@@ -37,7 +38,7 @@ def test_each_log_has_its_lag_and_its_end(spark: SparkSession) -> None:
         source_node=2,
         payload='{"error": "CRC", "file": "x.log", "position": 61, "bytes": 9}',
     )
-    section = voters_section(compare.tables(frame(spark, [*rows, damage]), {}))
+    section = voters_section(compare.tables(frame(spark, [*rows, damage]), {}), LogCommands())
     logs, pairs = section.tables
     ends = {
         node: max(row.offset for row in rows if row.source_node == node) + 1 for node in (1, 2, 3)
@@ -59,8 +60,12 @@ def test_each_log_has_its_lag_and_its_end(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("rows", "status", "words"),
     [
-        (voters(), "warning", "nodes 1 and 3 part at offset 5; usual above what is committed"),
-        (voters(parting_epoch=1), "critical", "nodes 1 and 3 part at offset 5 within epoch 1"),
+        (voters(), "ok", "nodes 1 and 3 part at offset 5 in epochs 1 and 3: a tail that was never"),
+        (
+            voters(parting_epoch=1),
+            "critical",
+            "nodes 1 and 3 part at offset 5, below an epoch that both have",
+        ),
         ([row for row in voters() if row.source_node != 3], "ok", "what two of them have"),
     ],
 )

@@ -124,7 +124,7 @@ class Brokers:
             fence.end, fence.ended_by = event.bound, "unfenced"
 
     def tables(self, window_ms: int, fence_count: int) -> dict[str, list[Cells]]:
-        """All four."""
+        """All five."""
         return {
             "events": ordered(self.events),
             "sessions": ordered(self._session_rows()),
@@ -139,7 +139,29 @@ class Brokers:
                 for each in self.fences
             ),
             "flapping": ordered(self._flapping(window_ms, fence_count)),
+            "totals": ordered(self._totals(window_ms, fence_count)),
         }
+
+    def _totals(self, window_ms: int, fence_count: int) -> Iterator[Cells]:
+        """Everything that happened to a broker, counted."""
+        flaps = [row[0] for row in self._flapping(window_ms, fence_count)]
+        for broker in {row[2] for row in self.events}:
+            words = [row[4] for row in self.events if row[2] == broker and not row[5]]
+            fences = [fence for fence in self.fences if fence.broker == broker]
+            spans = [self.past.known_interval(fence.start, fence.end)[5] for fence in fences]
+            lasted = [span for span in spans if isinstance(span, int)]
+            yield (
+                broker,
+                words.count("registered"),
+                sum(row[2] == broker and row[4] == "controlled shutdown" for row in self.events),
+                # A snapshot that begins with a fenced broker does not tell why it was fenced.
+                sum(fence.cause not in (None, "registered") for fence in fences),
+                flaps.count(broker),
+                sum(lasted),
+                max(lasted, default=0),
+                any(fence.end is None for fence in fences),
+                broker in self._sessions,
+            )
 
     def _session_rows(self) -> Iterator[Cells]:
         for session in self.all_sessions:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.pipeline.log_frames import Row
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 # id, directory, endpoints
 Voter = tuple[int, str | None, tuple[Cells, ...] | None]
 
@@ -140,7 +141,7 @@ def _changes(
 # --- several logs ---------------------------------------------------------------------------------
 
 
-def health(rows: Sequence[Row]) -> dict[str, tuple[str, float | None, float | None]]:
+def health(rows: Sequence[Row]) -> dict[str, tuple[str | None, float | None, float | None]]:
     """Verdict, value and threshold by metric: as Kafka recommends, and tenfold for worse."""
     whole = [row for row in rows if row.crc_valid and row.record_type is not None]
     events = [row for row in whole if not row.from_snapshot]
@@ -153,7 +154,8 @@ def health(rows: Sequence[Row]) -> dict[str, tuple[str, float | None, float | No
                 begun.setdefault(row.leader_epoch, row.at_ms)
     most = max(map(len, leaders.values()), default=None)
     times = list(begun.values())
-    rate = max((sum(at - HOUR_MS <= each <= at for each in times) for at in times), default=0)
+    recent = [at for at in times if at > max(row.at_ms for row in events) - DAY_MS]
+    rate = max((sum(at - HOUR_MS <= each <= at for each in times) for at in recent), default=0)
     ends: dict[int | None, int] = {}
     for row in events:
         ends[row.source_node] = max(ends.get(row.source_node, 0), row.offset + 1)
@@ -164,6 +166,8 @@ def health(rows: Sequence[Row]) -> dict[str, tuple[str, float | None, float | No
             stamps.setdefault((row.source_node, row.segment), []).append(row.at_ms)
     took = max((max(times) - min(times) for times in stamps.values()), default=0) or None
     errors = len(rows) - len(whole)
+    pairs = compared(rows)["divergence"]
+    broken = sum(bool(pair[-1]) for pair in pairs) if pairs else None
     return {
         "ActiveControllerCount": (
             "unknown" if most is None else "ok" if most == 1 else "critical",
@@ -172,13 +176,18 @@ def health(rows: Sequence[Row]) -> dict[str, tuple[str, float | None, float | No
         ),
         "LeaderElectionRate": (_verdict(rate, 1), rate, 1),
         "MetadataLogEndOffset": (
-            "ok" if ends else "unknown",
+            None if ends else "unknown",
             max(ends.values(), default=None),
             None,
         ),
         "MetadataLogLag": (_verdict(lag, 1000), lag, 1000),
         "SnapshotGenerationTimeMs": (_verdict(took, 10_000), took, 10_000),
         "MetadataErrorCount": ("critical" if errors else "ok", errors, 0),
+        "LogMatchingViolationCount": (
+            "unknown" if broken is None else "critical" if broken else "ok",
+            broken,
+            0,
+        ),
     }
 
 
@@ -223,8 +232,10 @@ def compared(rows: Sequence[Row]) -> dict[str, list[Cells]]:
         common = sorted(a.keys() & b.keys())
         differing = [offset for offset in common if a[offset] != b[offset]]
         parted = (differing[0], a[differing[0]][0], b[differing[0]][0]) if differing else None
+        shared = [offset for offset in common if a[offset][0] == b[offset][0]]
+        counts = (len(common), len(differing), bool(differing) and shared[-1:] >= differing[:1])
         if common:
-            pairs.append((one, other, *(parted or (None,) * 3), len(common), len(differing)))
+            pairs.append((one, other, *(parted or (None,) * 3), *counts))
     return {"logs": ordered(told), "divergence": ordered(pairs), "epochs": _epochs(rows, logs)}
 
 

@@ -34,6 +34,26 @@ OPERATIONS = (
 WITHHELD = "(withheld)"
 
 
+def features(past: Past) -> list[Cells]:
+    """Each level that a feature got which it did not have before."""
+    levels: dict[str, int] = {}
+    found: list[Cells] = []
+    for event in past.effective:
+        match event.kind:
+            case "FeatureLevelRecord":
+                name, level = event.data["name"], event.data["featureLevel"]
+            case "KRaftVersionRecord":
+                name, level = "kraft.version", event.data["kRaftVersion"]
+            case _:
+                continue
+        before = levels.get(name)
+        if level != before:
+            levels[name] = level
+            at = (None, None) if event.row.from_snapshot else (event.row.offset, event.at_ms)
+            found.append((*at, event.row.leader_epoch, name, level, before))
+    return ordered(found)
+
+
 @dataclass
 class Setting:
     """A value from when it was set to when it was not so any more."""

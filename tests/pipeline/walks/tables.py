@@ -41,6 +41,8 @@ def walked(job: str, rows: Sequence[Row], start: int) -> Tables:
                 "changes": quorum.voter_changes(past),
                 "voter_sets": quorum.voter_sets(past),
             }
+        case "features":
+            return {"features": settings.features(past)}
         case "brokers":
             return Brokers(past).tables(60_000, 3)
         case "partitions":

@@ -89,6 +89,19 @@ SCHEMAS: Final = {
             StructField("most_in_window", LongType()),
         ]
     ),
+    "totals": StructType(
+        [
+            StructField("broker_id", IntegerType()),
+            StructField("registrations", LongType()),
+            StructField("controlled_shutdowns", LongType()),
+            StructField("fences", LongType()),
+            StructField("flaps", LongType()),
+            StructField("fenced_ms", LongType()),
+            StructField("longest_ms", LongType()),
+            StructField("is_fenced", BooleanType()),
+            StructField("is_registered", BooleanType()),
+        ]
+    ),
 }
 RECORD_TYPES: Final = (
     "RegisterBrokerRecord",
@@ -261,6 +274,48 @@ def flapping(log: DataFrame, *, window_ms: int, fence_count: int) -> DataFrame:
     )
 
 
+def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """One row a broker that the log speaks of, from the other tables of the job.
+
+    `fences` are those of a broker that was not fenced before; `fenced_ms` is all the time that it
+    was, also before it was unfenced for the first time.
+    """
+    event = F.col("event")
+    events = (
+        tables["events"]
+        .groupBy("broker_id")
+        .agg(
+            F.count_if((event == "registered") & ~F.col("from_snapshot")).alias("registrations"),
+            F.count_if(event == "controlled shutdown").alias("controlled_shutdowns"),
+        )
+    )
+    sessions = tables["sessions"].groupBy("broker_id").agg(F.bool_or("open").alias("is_registered"))
+    fencing = (
+        tables["fencing"]
+        .groupBy("broker_id")
+        .agg(
+            F.count_if(F.col("cause") != "registered").alias("fences"),
+            F.sum("duration_ms").alias("fenced_ms"),
+            F.max("duration_ms").alias("longest_ms"),
+            F.bool_or("open").alias("is_fenced"),
+        )
+    )
+    flaps = tables["flapping"].groupBy("broker_id").agg(F.count("*").alias("flaps"))
+    joined = events
+    for other in (sessions, fencing, flaps):
+        joined = joined.join(F.broadcast(other), "broker_id", "left")
+    return joined.fillna(
+        {
+            "fences": 0,
+            "flaps": 0,
+            "fenced_ms": 0,
+            "longest_ms": 0,
+            "is_fenced": False,
+            "is_registered": False,
+        }
+    ).select(*SCHEMAS["totals"].names)
+
+
 def _states(log: DataFrame) -> DataFrame:
     """What each record says of its broker; `state` is null where it does not say.
 
@@ -307,9 +362,11 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
     assert isinstance(window_s, int)
     assert isinstance(fence_count, int)
     flaps = flapping(log, window_ms=1000 * window_s, fence_count=fence_count)
-    return {
+    found = {
         "events": broker_events(log).orderBy("offset", "broker_id", "event"),
         "sessions": broker_sessions(log).orderBy("broker_id", "broker_epoch"),
         "fencing": fenced_intervals(log).orderBy("broker_id", "start_offset"),
         "flapping": flaps.orderBy("broker_id", "start"),
     }
+    totals = broker_totals(found).orderBy(F.desc("fenced_ms"), "broker_id")
+    return {**found, "totals": totals}

@@ -1,7 +1,9 @@
 """Whether the voters' logs agree: how far each reaches, what is damaged, where two part.
 
-Two logs that hold the same up to an offset and differ at it have diverged there. Above what is
-committed that is usual, and the next leader mends it; below it somebody lost what was promised.
+Two logs that hold the same up to an offset and differ at it have diverged there. That is usual
+while one of them has a tail that was never committed: the next leader mends it. Where both have one
+epoch at that offset or at a later one, Raft's log matching is broken: one of them lost or changed
+what was committed.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ SCHEMAS: Final = {
             StructField("other_epoch", IntegerType()),
             StructField("common_count", LongType()),
             StructField("differing_count", LongType()),
+            StructField("breaks_log_matching", BooleanType()),
         ]
     ),
     "epochs": StructType(
@@ -105,6 +108,7 @@ def divergence(log: DataFrame) -> DataFrame:
     """One row for each two nodes: the first offset at which both have a record and they differ.
 
     `first_offset` and the epochs there are null where the two agree on all that both have.
+    `breaks_log_matching` says that both have one epoch there or later, which Raft forbids.
     """
     content = F.xxhash64("leader_epoch", "is_control", "timestamp", "key", "value")
     held = (
@@ -128,6 +132,7 @@ def divergence(log: DataFrame) -> DataFrame:
         " b -> struct(a, b))))"
     )
     differs = F.col("pair.a.content") != F.col("pair.b.content")
+    is_one_epoch = F.col("pair.a.epoch") == F.col("pair.b.epoch")
     each = held.select("offset", F.explode(pairs).alias("pair"))
     at = F.struct(
         "offset", F.col("pair.a.epoch").alias("epoch"), F.col("pair.b.epoch").alias("other")
@@ -138,6 +143,7 @@ def divergence(log: DataFrame) -> DataFrame:
             F.min(F.when(differs, at)).alias("first"),
             F.count("*").alias("common_count"),
             F.count_if(differs).alias("differing_count"),
+            F.max(F.when(is_one_epoch, F.col("offset"))).alias("shared"),
         )
         .select(
             "node_id",
@@ -147,6 +153,9 @@ def divergence(log: DataFrame) -> DataFrame:
             F.col("first.other").alias("other_epoch"),
             "common_count",
             "differing_count",
+            F.coalesce(F.col("shared") >= F.col("first.offset"), F.lit(False)).alias(
+                "breaks_log_matching"
+            ),
         )
     )
 

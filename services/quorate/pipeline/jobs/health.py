@@ -1,8 +1,9 @@
 """What to watch of a quorum (`docs/metrics.md`), judged from its log.
 
 Each threshold is Kafka's custom: above it a verdict is `warn`, above ten times as much `critical`.
-Two leaders of an epoch and damage are `critical` at once. A number that the log does not tell is
-`unknown`, with what would.
+Two leaders of an epoch, damage and logs that break Raft's log matching are `critical` at once. A
+number that the log does not tell is `unknown`, with what would; one that has no threshold is not
+judged.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from quorate.pipeline.jobs.compare import logs
+from quorate.pipeline.jobs.compare import divergence, logs
 from quorate.pipeline.jobs.damage import first_damage, told_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
@@ -39,6 +40,7 @@ END_OFFSET: Final = "MetadataLogEndOffset"
 LAG: Final = "MetadataLogLag"
 SNAPSHOT_TIME: Final = "SnapshotGenerationTimeMs"
 ERRORS: Final = "MetadataErrorCount"
+DIVERGENCE: Final = "LogMatchingViolationCount"
 THRESHOLDS: Final = {
     LEADERS: 1.0,
     ELECTIONS: 1.0,
@@ -46,16 +48,23 @@ THRESHOLDS: Final = {
     LAG: 1000.0,
     SNAPSHOT_TIME: 10_000.0,
     ERRORS: 0.0,
+    DIVERGENCE: 0.0,
 }
-_CRITICAL_FACTOR: Final = 10
+CRITICAL_AT_ONCE: Final = (LEADERS, ERRORS, DIVERGENCE)
+"""What is critical above its threshold, rather than above ten times as much."""
+CRITICAL_FACTOR: Final = 10
+RECENT_MS: Final = 86_400_000
+"""What was before the last day of a log is no longer judged."""
 _HOUR_MS: Final = 3_600_000
 _LEADER: Final = "leaderId int"
+_ALONE: Final = "one log alone: name every voter's directory with --path"
 
 
-def health(log: DataFrame) -> DataFrame:
-    """One row a metric: `verdict` is ok, warn, critical or unknown, `value` the number behind it.
+def health(log: DataFrame, *, with_pairs: bool = True) -> DataFrame:
+    """One row a metric: `verdict` is ok, warn, critical, unknown or null, `value` its number.
 
-    `log` has the rows of every directory that is to be judged.
+    `log` has the rows of every directory that is to be judged. Without `with_pairs` DIVERGENCE is
+    left out, which takes a comparison of all records.
     """
     measured = (
         _leaders(log)
@@ -64,6 +73,8 @@ def health(log: DataFrame) -> DataFrame:
         .unionByName(_snapshot_time(log))
         .unionByName(_errors(log))
     )
+    if with_pairs:
+        measured = measured.unionByName(_divergence(log))
     threshold = F.lit(None).cast("double")
     for metric, bound in THRESHOLDS.items():
         threshold = F.when(F.col("metric") == metric, F.lit(bound)).otherwise(threshold)
@@ -74,14 +85,13 @@ def health(log: DataFrame) -> DataFrame:
 
 def _verdict() -> Column:
     value, threshold = F.col("value"), F.col("threshold")
+    is_critical_at_once = F.col("metric").isin(*CRITICAL_AT_ONCE)
     return (
         F.when(value.isNull(), "unknown")
-        .when(threshold.isNull(), "ok")
-        .when(F.col("metric") == LEADERS, F.when(value == threshold, "ok").otherwise("critical"))
-        .when(F.col("metric") == ERRORS, F.when(value > threshold, "critical").otherwise("ok"))
-        .when(value > _CRITICAL_FACTOR * threshold, "critical")
-        .when(value > threshold, "warn")
-        .otherwise("ok")
+        .when(threshold.isNull(), F.lit(None))
+        .when(value <= threshold, "ok")
+        .when(is_critical_at_once | (value > CRITICAL_FACTOR * threshold), "critical")
+        .otherwise("warn")
     )
 
 
@@ -101,31 +111,55 @@ def _leaders(log: DataFrame) -> DataFrame:
     what = F.when(
         F.col("worst").isNotNull(),
         F.format_string("leaders in epoch %d, the most of any", F.col("worst.leader_epoch")),
-    ).otherwise("no epoch begins in what was read: read from an earlier offset")
+    ).otherwise("no epoch begins in what was read: a log that reaches further back tells")
     return _row(worst, LEADERS, F.col("worst.leaders"), what)
 
 
 def _election_rate(log: DataFrame) -> DataFrame:
-    """The most epochs that began within one hour. The first leader of a log was no re-election."""
+    """The most epochs that began within one hour of the log's last day.
+
+    The worst hour of the whole log stands beside it: it says what was, and never ends. The first
+    leader of a log was no re-election.
+    """
+    at_ms = F.unix_millis("timestamp")
+    change = F.col("record_type") == "LeaderChangeMessage"
+    whole = Window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    hour = Window.orderBy("at_ms").rangeBetween(-_HOUR_MS, Window.currentRow)
     begun = (
         valid(log)
-        .where("record_type = 'LeaderChangeMessage'")
+        .where(~is_snapshot())
         .groupBy("leader_epoch")
-        .agg(F.min("offset").alias("offset"), F.unix_millis(F.min("timestamp")).alias("at_ms"))
+        .agg(
+            F.min(F.when(change, F.col("offset"))).alias("offset"),
+            F.min(F.when(change, at_ms)).alias("at_ms"),
+            F.max(at_ms).alias("last_ms"),
+        )
+        .withColumn("is_recent", F.col("at_ms") > F.max("last_ms").over(whole) - RECENT_MS)
         .where("offset > 0")
     )
-    hour = Window.orderBy("at_ms").rangeBetween(-_HOUR_MS, Window.currentRow)
+    one = F.struct("in_hour", "at_ms")
     worst = begun.withColumn("in_hour", F.count("*").over(hour)).agg(
-        F.max(F.struct("in_hour", "at_ms")).alias("worst")
+        F.max(one).alias("worst"), F.max(F.when(F.col("is_recent"), one)).alias("recent")
     )
-    what = F.when(
-        F.col("worst").isNotNull(),
-        F.concat(
-            F.lit("elections in the hour before "),
-            F.date_format(F.timestamp_millis("worst.at_ms"), "yyyy-MM-dd'T'HH:mm:ss'Z'"),
-        ),
-    ).otherwise("no leader was elected after the first")
-    return _row(worst, ELECTIONS, F.coalesce("worst.in_hour", F.lit(0)), what)
+    in_log = F.format_string(
+        "; in the whole log %d in the hour before %s",
+        F.col("worst.in_hour"),
+        _time(F.col("worst.at_ms")),
+    )
+    in_day = F.format_string(
+        "elections in the hour before %s, the most of the last day", _time(F.col("recent.at_ms"))
+    )
+    what = (
+        F.when(F.col("worst").isNull(), "no leader was elected after the first")
+        .when(F.col("recent").isNull(), F.concat(F.lit("elections in the last day"), in_log))
+        .when(F.col("recent") == F.col("worst"), F.concat(in_day, F.lit(" and of the whole log")))
+        .otherwise(F.concat(in_day, in_log))
+    )
+    return _row(worst, ELECTIONS, F.coalesce("recent.in_hour", F.lit(0)), what)
+
+
+def _time(milliseconds: Column) -> Column:
+    return F.date_format(F.timestamp_millis(milliseconds), "yyyy-MM-dd'T'HH:mm:ss'Z'")
 
 
 def _ends(log: DataFrame) -> DataFrame:
@@ -138,7 +172,7 @@ def _ends(log: DataFrame) -> DataFrame:
     what = F.when(
         F.col("log_count") > 1,
         F.format_string("records that node %d lacks, the most of any", F.col("worst.node_id")),
-    ).otherwise("one log alone: name every voter's directory with --path")
+    ).otherwise(_ALONE)
     lag = F.when(F.col("log_count") > 1, F.col("worst.lag"))
     return _row(ends, END_OFFSET, F.col("end_offset"), F.lit("where the longest ends")).unionByName(
         _row(ends, LAG, lag, what)
@@ -161,12 +195,22 @@ def _snapshot_time(log: DataFrame) -> DataFrame:
             ),
         )
         .withColumn("took_ms", F.col("end_ms") - F.col("start_ms"))
-        .where("took_ms > 0")
-        .agg(F.max(F.struct("took_ms", "segment")).alias("worst"))
+        .agg(
+            F.max(F.when(F.col("took_ms") > 0, F.struct("took_ms", "segment"))).alias("worst"),
+            F.count("*").alias("snapshot_count"),
+        )
     )
-    what = F.when(
-        F.col("worst").isNotNull(), F.format_string("milliseconds for %s", F.col("worst.segment"))
-    ).otherwise("no snapshot in what was read tells: --starting-offsets snapshot reads the newest")
+    what = (
+        F.when(
+            F.col("worst").isNotNull(),
+            F.format_string("milliseconds for %s", F.col("worst.segment")),
+        )
+        .when(
+            F.col("snapshot_count") > 0,
+            "Quorate writes one time into a whole snapshot: a controller's own metric tells",
+        )
+        .otherwise("no snapshot was read: --starting-offsets snapshot reads the newest")
+    )
     return _row(took, SNAPSHOT_TIME, F.col("worst.took_ms"), what)
 
 
@@ -177,6 +221,29 @@ def _errors(log: DataFrame) -> DataFrame:
         F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))
     ).otherwise("every batch checks")
     return _row(broken, ERRORS, F.col("broken"), what)
+
+
+def _divergence(log: DataFrame) -> DataFrame:
+    """Pairs of logs that break log matching: one of the two lost or changed what was committed."""
+    is_broken = F.col("breaks_log_matching")
+    pairs = divergence(log).agg(
+        F.count("*").alias("pair_count"),
+        F.count_if(is_broken).alias("broken"),
+        F.min(F.when(is_broken, F.struct("first_offset", "node_id", "other_id"))).alias("first"),
+    )
+    what = (
+        F.when(F.col("pair_count") == 0, _ALONE)
+        .when(F.col("broken") == 0, "no two logs differ below an epoch that both have")
+        .otherwise(
+            F.format_string(
+                "pairs of logs; nodes %d and %d differ at offset %d, below an epoch that both have",
+                F.col("first.node_id"),
+                F.col("first.other_id"),
+                F.col("first.first_offset"),
+            )
+        )
+    )
+    return _row(pairs, DIVERGENCE, F.when(F.col("pair_count") > 0, F.col("broken")), what)
 
 
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:

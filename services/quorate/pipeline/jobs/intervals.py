@@ -45,7 +45,7 @@ def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
 def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
     """How many intervals lasted at a time: at, count; two rows at most for each of the bins.
 
-    A bin tells the most that there were at once in it, and then how many it ended with.
+    A bin tells the most that there were at once in it and since when, and how many it ended with.
     """
     changes = (
         intervals.select(F.col("start").alias("at"), F.lit(1).alias("step"))
@@ -62,15 +62,20 @@ def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
         .withColumn("whole", last - first + 1)
         .withColumn("bin", F.floor((F.unix_millis("at") - F.col("first")) * bins / F.col("whole")))
     )
+    # Of equal counts the one that was reached first.
+    highest = F.struct("count", (-F.unix_millis("at")).alias("minus_ms"))
     told = binned.groupBy("bin").agg(
-        F.min("at").alias("from"),
-        F.max("count").alias("most"),
+        F.max(highest).alias("highest"),
         F.max("at").alias("until"),
         F.max_by("count", "at").alias("left"),
     )
     points = F.inline(
         F.array(
-            F.struct(F.col("from").alias("at"), F.col("most").alias("count"), F.lit(0).alias("nr")),
+            F.struct(
+                F.timestamp_millis(-F.col("highest.minus_ms")).alias("at"),
+                F.col("highest.count").alias("count"),
+                F.lit(0).alias("nr"),
+            ),
             F.struct(
                 F.col("until").alias("at"), F.col("left").alias("count"), F.lit(1).alias("nr")
             ),

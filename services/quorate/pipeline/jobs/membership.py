@@ -73,6 +73,7 @@ SCHEMAS: Final = {
         ]
     ),
 }
+RECORD_TYPES: Final = ("VotersRecord", "LeaderChangeMessage")
 _PAYLOAD: Final = (
     "voters array<struct<voterId: int, voterDirectoryId: string,"
     " endpoints: array<struct<name: string, host: string, port: int>>>>"
@@ -148,7 +149,7 @@ def voter_sets(log: DataFrame) -> DataFrame:
 
 def _sets(log: DataFrame) -> DataFrame:
     """Rows whose set differs from the one `before` them: offset, timestamp, epoch, `voters`."""
-    rows = rows_of(log, ("VotersRecord", "LeaderChangeMessage"))
+    rows = rows_of(log, RECORD_TYPES)
     is_set = F.col("record_type") == "VotersRecord"
     first = rows.where(is_set).select(
         F.min(F.struct("offset", "batch_base_offset")).alias("first_set")

@@ -148,10 +148,16 @@ JOBS: Final = {
             description=OPEN_INTERVALS,
         ),
         Job(
+            "features",
+            "levels of metadata.version, kraft.version and other features, and when they changed",
+            "quorate.pipeline.jobs.features",
+            tables=("features",),
+        ),
+        Job(
             "brokers",
             "each broker's registrations, sessions, fenced times and flapping",
             "quorate.pipeline.jobs.brokers",
-            tables=("events", "sessions", "fencing", "flapping"),
+            tables=("events", "sessions", "fencing", "flapping", "totals"),
             description=OPEN_INTERVALS,
             options=(
                 JobOption(

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs import brokers, compare, elections, health, partitions, sizes
+import quorate
+from quorate.pipeline.jobs import (
+    brokers,
+    compare,
+    configs,
+    elections,
+    features,
+    health,
+    membership,
+    partitions,
+    sizes,
+)
 from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.keeping import kept_rows
-from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
@@ -21,18 +32,31 @@ from quorate.pipeline.jobs.running import (
     read_log,
     source_options,
 )
-from quorate.pipeline.report import contents
-from quorate.pipeline.report.brokers import broker_totals, broker_verdicts, brokers_section
+from quorate.pipeline.report import changes, contents
+from quorate.pipeline.report.activity import activity_section, extent_of, minutes_of
+from quorate.pipeline.report.brokers import broker_ids, broker_verdicts, brokers_section
+from quorate.pipeline.report.commands import LogCommands, commands_of
 from quorate.pipeline.report.page import page
-from quorate.pipeline.report.plots import Span
-from quorate.pipeline.report.shown import utc
-from quorate.pipeline.report.text import grouped
+from quorate.pipeline.report.partitions import (
+    lacking_replicas,
+    partition_verdicts,
+    partitions_section,
+)
+from quorate.pipeline.report.text import duration, grouped
 from quorate.pipeline.report.voters import voter_verdict, voters_section
+from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.options import OptionError, parse_options
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
+
+    from quorate.pipeline.report.activity import Extent
+    from quorate.pipeline.report.brokers import BrokerIds
+
+    Fact = tuple[str, str]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,12 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
     with opened(arguments.master) as spark, progress(spark):
+        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, by Quorate {quorate.__version__}"
+        origin = (("made", made), ("cluster", _cluster_id(options)))
         seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
         log = seen.watched(read_log(spark, options))
         every = None
         if len(paths) > 1:
             every = read_log(spark, options | UNCOMMITTED)
-        text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
+        name = ", ".join(paths or [arguments.bootstrap_controller])
+        text = report(log, name, every, commands=commands_of(arguments), origin=origin)
         seen.warn("report")
     # A reader never sees half a page, and a page of before stays where this one fails.
     unfinished = f"{place}.unfinished"
@@ -73,55 +100,107 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def report(log: DataFrame, name: str, every: DataFrame | None = None) -> str:
-    """The page of one log as the source gives it; `every` has all rows of several directories."""
-    facts, span = _facts(log, name)
+def _cluster_id(options: Mapping[str, str]) -> str:
+    """The cluster whose log it is. Raises PipelineError where there is no log to tell."""
+    from quorate.pipeline.source.live import QuorumError, live_log
+
+    try:
+        parsed = parse_options(options)
+        if not parsed.paths:
+            with live_log(parsed) as log:
+                return log.cluster_id()
+        found = (directory.cluster_id for directory in find_directories(parsed.paths))
+        return next((cluster_id for cluster_id in found if cluster_id), "no meta.properties tells")
+    except (OptionError, QuorumError) as error:
+        raise PipelineError(str(error)) from error
+
+
+def report(
+    log: DataFrame,
+    name: str,
+    every: DataFrame | None = None,
+    *,
+    commands: LogCommands | None = None,
+    origin: Sequence[Fact] = (),
+) -> str:
+    """The page of one log as the source gives it; `every` has all rows of several directories.
+
+    `commands` are what its tables are printed with, `origin` is what its rows do not tell of it.
+    """
+    commands = commands or LogCommands()
+    minutes = minutes_of(log)
+    extent = extent_of(minutes)
+    if extent is None:
+        raise PipelineError(f"--path: {name}: there is no record in it")
+    span = extent.span
     epochs = elections.tables(log, {})["elections"].persist()
     of_partitions = {
         name: table if name == "history" else table.persist()
         for name, table in partitions.tables(log, {}).items()
     }
+    by_type = sizes.sizes_by_type(log).persist()
+    rows = kept_rows(log, (*brokers.RECORD_TYPES, *changes.RECORD_TYPES))
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
-    of_brokers = brokers.tables(kept_rows(log, brokers.RECORD_TYPES), flapping)
-    totals = broker_totals(of_brokers).persist()
+    of_brokers = brokers.tables(rows, flapping)
+    of_brokers["totals"] = of_brokers["totals"].persist()
+    ids = broker_ids(of_brokers["totals"], is_whole=extent.is_whole)
+    lacking = lacking_replicas(of_partitions["history"], ids).persist()
+    levels = features.tables(rows, {})["features"].persist()
+    members = membership.tables(rows, {})
     verdicts = [
-        *contents.health_verdicts(health.health(log if every is None else every)),
-        *broker_verdicts(totals),
-        *contents.partition_verdicts(of_partitions),
+        *contents.health_verdicts(health.health(log if every is None else every, with_pairs=False)),
+        *broker_verdicts(ids, of_brokers["flapping"], span),
+        *partition_verdicts(of_partitions, lacking, span),
     ]
+    has_noops = not by_type.where("record_type = 'NoOpRecord'").isEmpty()
     sections = [
-        contents.elections_section(epochs, span),
-        brokers_section(of_brokers, totals, span, flapping),
-        contents.partitions_section(of_partitions, span),
-        contents.records_section(sizes.sizes_by_type(log).persist()),
+        contents.elections_section(epochs, span, commands, has_noops=has_noops),
+        changes.members_section(members, span, commands),
+        brokers_section(of_brokers, span, flapping, commands),
+        partitions_section(of_partitions, lacking, ids, span, commands),
+        changes.settings_section(levels, configs.config_history(rows), commands),
+        activity_section(minutes, span, commands),
+        contents.records_section(by_type, commands),
     ]
     if every is not None:
         compared = {name: table.persist() for name, table in compare.tables(every, {}).items()}
         verdicts.append(voter_verdict(compared["divergence"]))
-        sections.insert(1, voters_section(compared))
+        sections.insert(1, voters_section(compared, commands))
+    facts = (
+        *origin,
+        *_facts(name, extent),
+        *changes.levels_now(levels),
+        *(_sizes(of_partitions["churn"], ids) if extent.is_whole else ()),
+    )
     return page("What the metadata log tells", facts, contents.worst_first(verdicts), sections)
 
 
-def _facts(log: DataFrame, name: str) -> tuple[tuple[tuple[str, str], ...], Span]:
-    """What stands above the page, and the time that it is about."""
+def _facts(name: str, extent: Extent) -> list[Fact]:
+    """The log, and the time that the page is about."""
+    nodes = ", ".join(map(str, extent.node_ids))
+    span = extent.span
+    last = grouped(extent.last_offset)
+    lasted = duration((span.end - span.start) // timedelta(milliseconds=1))
+    return [
+        ("log", f"{name}, of node {nodes}" if nodes else name),
+        ("records", f"{grouped(extent.row_count)}, the last at offset {last}"),
+        ("from", f"{span.start:%Y-%m-%d %H:%M:%S} UTC"),
+        ("to", f"{span.end:%Y-%m-%d %H:%M:%S} UTC, {lasted} later"),
+    ]
+
+
+def _sizes(churn: DataFrame, ids: BrokerIds) -> list[Fact]:
+    """The numbers of what there is at the end of the log."""
     found = (
-        in_log_time(valid(log), log)
+        churn.where("not removed")
         .agg(
-            F.min(F.unix_millis("timestamp")).alias("first_ms"),
-            F.max(F.unix_millis("timestamp")).alias("last_ms"),
-            F.max("offset").alias("last"),
-            F.count("*").alias("rows"),
+            F.count("*").alias("topics"),
+            F.coalesce(F.sum("partitions"), F.lit(0)).alias("partitions"),
         )
         .first()
     )
     assert found is not None
-    if not found.rows:
-        raise PipelineError(f"--path: {name}: there is no record in it")
-    span = Span(utc(found.first_ms), utc(found.last_ms))
-    facts = (
-        ("log", name),
-        ("records", f"{grouped(found.rows)}, the last at offset {grouped(found.last)}"),
-        ("from", f"{span.start:%Y-%m-%d %H:%M:%S} UTC"),
-        ("to", f"{span.end:%Y-%m-%d %H:%M:%S} UTC"),
-    )
-    return facts, span
+    return [
+        ("brokers", f"{grouped(len(ids.registered))}, of which {grouped(len(ids.fenced))} fenced"),
+        ("topics", f"{grouped(found.topics)} with {grouped(found.partitions)} partitions"),
+    ]

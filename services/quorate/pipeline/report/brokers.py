@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
+from quorate.pipeline.report.commands import ids_in_sql
 from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Interval, Lane, Span, lanes
 from quorate.pipeline.report.shown import (
     LANES_MAX,
     MARKS_MAX,
+    RECENT,
     ROWS_MAX,
     identifier,
     in_millis,
@@ -20,26 +21,17 @@ from quorate.pipeline.report.shown import (
     top,
     utc,
 )
-from quorate.pipeline.report.text import duration, grouped
+from quorate.pipeline.report.text import duration, grouped, ids_named
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, Row
 
-TOTALS_SCHEMA: Final = StructType(
-    [
-        StructField("broker_id", IntegerType()),
-        StructField("registrations", LongType()),
-        StructField("controlled_shutdowns", LongType()),
-        StructField("fences", LongType()),
-        StructField("flaps", LongType()),
-        StructField("fenced_ms", LongType()),
-        StructField("longest_ms", LongType()),
-        StructField("is_fenced", BooleanType()),
-        StructField("is_registered", BooleanType()),
-    ]
-)
+    from quorate.pipeline.report.commands import LogCommands
+
+BROKERS: Final = "Brokers"
 # A broker whose session ended, or that came back before it did, had not said that it would go.
 _UNFORESEEN: Final = ("session ended", "registered again")
 _LEGEND: Final = (
@@ -47,97 +39,91 @@ _LEGEND: Final = (
     ("plain", "fenced when it came, or stopping in a controlled way"),
     ("bad", "fenced because its session ended, or it restarted without a word"),
 )
-_IDS_MAX: Final = 8
 
 
-def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """One row a broker (TOTALS_SCHEMA), from the tables of the job `brokers`.
+@value
+class BrokerIds:
+    """The brokers at the end of the log, by what they are there.
 
-    `fences` are those of a broker that was not fenced before; `fenced_ms` is all the time that it
-    was, also before it was unfenced for the first time.
+    `is_whole` says that the log tells of all that were ever registered, by its first record or by
+    a snapshot. Of any other log a broker counts as gone if the log says so.
     """
-    event = F.col("event")
-    events = (
-        tables["events"]
-        .groupBy("broker_id")
-        .agg(
-            F.count_if((event == "registered") & ~F.col("from_snapshot")).alias("registrations"),
-            F.count_if(event == "controlled shutdown").alias("controlled_shutdowns"),
-        )
+
+    registered: tuple[int, ...]
+    fenced: tuple[int, ...]
+    gone: tuple[int, ...]
+    is_whole: bool
+
+    @property
+    def gone_replicas(self) -> str:
+        """Those of the column `replicas` whose brokers are not registered, in SQL."""
+        if self.is_whole:
+            return f"array_except(replicas, {ids_in_sql(self.registered)})"
+        return f"array_intersect(replicas, {ids_in_sql(self.gone)})"
+
+
+def broker_ids(totals: DataFrame, *, is_whole: bool) -> BrokerIds:
+    """What became of the brokers in the table `totals` of the job `brokers`."""
+    rows = totals.select("broker_id", "is_registered", "is_fenced").orderBy("broker_id").collect()
+    return BrokerIds(
+        tuple(row.broker_id for row in rows if row.is_registered),
+        tuple(row.broker_id for row in rows if row.is_fenced),
+        tuple(row.broker_id for row in rows if not row.is_registered),
+        is_whole,
     )
-    sessions = tables["sessions"].groupBy("broker_id").agg(F.bool_or("open").alias("is_registered"))
-    fencing = (
-        tables["fencing"]
-        .groupBy("broker_id")
-        .agg(
-            F.count_if(F.col("cause") != "registered").alias("fences"),
-            F.sum("duration_ms").alias("fenced_ms"),
-            F.max("duration_ms").alias("longest_ms"),
-            F.bool_or("open").alias("is_fenced"),
-        )
-    )
-    flaps = tables["flapping"].groupBy("broker_id").agg(F.count("*").alias("flaps"))
-    joined = events
-    for other in (sessions, fencing, flaps):
-        joined = joined.join(F.broadcast(other), "broker_id", "left")
-    return joined.fillna(
-        {
-            "fences": 0,
-            "flaps": 0,
-            "fenced_ms": 0,
-            "longest_ms": 0,
-            "is_fenced": False,
-            "is_registered": False,
-        }
-    ).select(*TOTALS_SCHEMA.names)
 
 
 def brokers_section(
-    tables: Mapping[str, DataFrame], totals: DataFrame, span: Span, values: Mapping[str, object]
+    tables: Mapping[str, DataFrame],
+    span: Span,
+    values: Mapping[str, object],
+    commands: LogCommands,
 ) -> Section:
     """Who was there, who was fenced and why; `values` are what the tables were made with."""
     window_s = values["flap_window_s"]
     assert isinstance(window_s, int)
     return Section(
-        "Brokers",
+        BROKERS,
         "A session lasts from a broker's registration to its next one, or to its removal. While a"
         " broker is fenced it leads nothing. It flaps where it was fenced"
         f" {values['flap_count']} times or more within {duration(1000 * window_s)}.",
-        (_timeline(tables, totals, span),),
-        (_totals(totals), _flapping(tables["flapping"]), _fencing(tables["fencing"])),
-        "quorate pipeline brokers --path DIR",
+        (_timeline(tables, span),),
+        (
+            _totals(tables["totals"], commands),
+            _flapping(tables["flapping"], commands),
+            _fencing(tables["fencing"], commands),
+        ),
     )
 
 
-def broker_verdicts(totals: DataFrame) -> list[HealthVerdict]:
-    """Who is fenced at the end of the log, and who flapped in it."""
-    fenced = top(totals.where("is_fenced"), _IDS_MAX, "broker_id")
-    flapped = top(totals.where("flaps > 0"), _IDS_MAX, F.col("fences").desc(), "broker_id")
+def broker_verdicts(ids: BrokerIds, flapping: DataFrame, span: Span) -> list[HealthVerdict]:
+    """Which brokers are fenced at the end of the log, and which flapped in its last day."""
+    recent_ms = int((span.end - RECENT).timestamp() * 1000)
+    is_recent = F.unix_millis(F.max("end")) > recent_ms
+    rows = flapping.groupBy("broker_id").agg(is_recent.alias("is_recent")).collect()
+    recent = sorted(row.broker_id for row in rows if row.is_recent)
     return [
         HealthVerdict(
-            "warning" if fenced.rows else "ok",
+            "warning" if ids.fenced else "ok",
             "Fenced brokers",
-            f"{grouped(fenced.row_count)} at the end of the log"
-            f"{_named(fenced.rows, fenced.row_count)}",
+            f"{grouped(len(ids.fenced))} at the end of the log{ids_named(ids.fenced)}",
+            "warning above 0",
+            BROKERS,
         ),
         HealthVerdict(
-            "warning" if flapped.rows else "ok",
+            "warning" if recent else "ok",
             "Brokers that flapped",
-            f"{grouped(flapped.row_count)} in the whole log"
-            f"{_named(flapped.rows, flapped.row_count)}",
+            f"{grouped(len(recent))} in the last day{ids_named(recent)};"
+            f" {grouped(len(rows))} in the whole log",
+            "warning above 0 in the last day",
+            BROKERS,
         ),
     ]
 
 
-def _named(rows: list[Row], row_count: int) -> str:
-    ids = ", ".join(str(row.broker_id) for row in rows)
-    more = ", ..." if row_count > len(rows) else ""
-    return f": {ids}{more}" if rows else ""
-
-
-def _timeline(tables: Mapping[str, DataFrame], totals: DataFrame, span: Span) -> str:
+def _timeline(tables: Mapping[str, DataFrame], span: Span) -> str:
     """A lane each for the brokers that were fenced longest, in the order of their ids."""
-    worst = top(totals, LANES_MAX, F.col("fenced_ms").desc(), "broker_id")
+    worst = top(tables["totals"], LANES_MAX, F.col("fenced_ms").desc(), "broker_id")
     ids = sorted(row.broker_id for row in worst.rows)
     longest = (F.col("duration_ms").desc(), "broker_id", F.col("start").asc_nulls_first())
     sessions, fencing = (
@@ -167,7 +153,7 @@ def _mark(row: Row, span: Span, words: str, kind: str) -> Interval:
     return Interval(start, start + timedelta(milliseconds=row.duration_ms), words, kind)
 
 
-def _totals(totals: DataFrame) -> Table:
+def _totals(totals: DataFrame, commands: LogCommands) -> Table:
     shown = top(totals, ROWS_MAX, F.col("fenced_ms").desc(), "broker_id")
     return Table(
         "Brokers, the longest fenced first",
@@ -195,6 +181,7 @@ def _totals(totals: DataFrame) -> Table:
             for row in shown.rows
         ),
         shown.row_count,
+        commands.command("brokers", "totals"),
     )
 
 
@@ -204,7 +191,7 @@ def _state(row: Row) -> str:
     return "unfenced" if row.is_registered else "unregistered"
 
 
-def _flapping(flapping: DataFrame) -> Table:
+def _flapping(flapping: DataFrame, commands: LogCommands) -> Table:
     worst_first = (F.col("most_in_window").desc(), F.col("fence_count").desc())
     end_ms = F.unix_millis("end").alias("end_ms")
     shown = top(
@@ -224,10 +211,13 @@ def _flapping(flapping: DataFrame) -> Table:
             for row in shown.rows
         ),
         shown.row_count,
+        commands.command(
+            "brokers", "flapping", order_by="most_in_window desc,fence_count desc,start"
+        ),
     )
 
 
-def _fencing(fencing: DataFrame) -> Table:
+def _fencing(fencing: DataFrame, commands: LogCommands) -> Table:
     order = (F.col("duration_ms").desc(), "broker_id", F.col("start").asc_nulls_first())
     shown = top(in_millis(fencing), ROWS_MAX, *order)
     return Table(
@@ -244,4 +234,5 @@ def _fencing(fencing: DataFrame) -> Table:
             for row in shown.rows
         ),
         shown.row_count,
+        commands.command("brokers", "fencing", order_by="duration_ms desc"),
     )

@@ -1,4 +1,4 @@
-"""What the page shows: few rows of each table of the jobs, however long the log is.
+"""What the page shows of elections, of the log's bytes and of its health.
 
 Everything here is collected to one machine, so each look at a table is limited, and says how many
 rows it left out.
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import health
-from quorate.pipeline.jobs.intervals import counts_over_time
 from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
-from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes, line
+from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes
 from quorate.pipeline.report.shown import (
     BARS_MAX,
     LANES_MAX,
@@ -29,26 +28,35 @@ from quorate.pipeline.report.shown import (
 from quorate.pipeline.report.text import duration, grouped, share, size, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from pyspark.sql import DataFrame
 
-    from pyspark.sql import Column, DataFrame
+    from quorate.pipeline.report.commands import LogCommands
 
-_BINS: Final = 250
+ELECTIONS: Final = "Who led"
+BYTES: Final = "What the log consists of"
+VOTERS: Final = "The voters' logs"
 _STATUSES: Final = ("critical", "warning", "unknown", "ok")
-# The metrics have Kafka's names; not everybody who reads the page knows them by heart.
+# The metrics have Kafka's names, which few people know by heart.
 _TITLES: Final = {
     health.LEADERS: "Leaders of one epoch",
     health.ELECTIONS: "Elections within an hour",
-    health.END_OFFSET: "End of the log",
     health.LAG: "Lag of the voter furthest behind",
     health.SNAPSHOT_TIME: "Longest time that a snapshot took",
     health.ERRORS: "Damage",
 }
+_SECTIONS: Final = {
+    health.LEADERS: ELECTIONS,
+    health.ELECTIONS: ELECTIONS,
+    health.LAG: VOTERS,
+    health.ERRORS: VOTERS,
+}
+_IDLE: Final = (("idle", "may be idle time: this log has no NoOpRecord that would tell"),)
 
 
-def elections_section(elections: DataFrame, span: Span) -> Section:
-    """Who led, and how long nobody did."""
+def elections_section(
+    elections: DataFrame, span: Span, commands: LogCommands, *, has_noops: bool
+) -> Section:
+    """Who led, and how long no controller did; `has_noops` tells idle leaders from missing ones."""
     longest = top(in_millis(elections), MARKS_MAX, F.col("duration_ms").desc(), "epoch")
     without = top(
         in_millis(elections.where("leaderless_ms > 0")),
@@ -66,82 +74,64 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
         words = f"epoch {row.epoch}: {label} for {duration(row.duration_ms or 0)}"
         by_leader.setdefault(label, []).append(Interval(start, end, words))
     shown = [Lane(label, tuple(marks)) for label, marks in sorted(by_leader.items())[:LANES_MAX]]
+    kind = "bad" if has_noops else "idle"
     pauses = [
-        Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), "bad")
+        Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), kind)
         for row in without.rows
     ]
-    newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
+    title = f"Longest times without a leader, at most{without.left_out}"
+    counted = (
+        "An idle leader of Kafka writes a NoOpRecord twice a second, so that is close."
+        if has_noops
+        else "A leader with nothing to write counts as well, as no NoOpRecord tells of it."
+    )
     return Section(
-        "Who led",
-        "Each epoch has one leader. Between two of them nobody led for at most as long as from the"
-        " last record of one to the first of the next; a leader may have had nothing to write.",
+        ELECTIONS,
+        "Each epoch has one leader. Before it no controller led, for at most the time from the last"
+        f" record of the epoch before to its own first one. {counted}",
         (
             lanes(f"Epochs by their leader{longest.left_out}", span, shown),
-            bars(f"Longest times without a leader, at most{without.left_out}", pauses),
+            *([bars(title, pauses, () if has_noops else _IDLE)] if pauses else ()),
         ),
-        (
-            Table(
-                "The newest epochs",
-                (
-                    "epoch",
-                    "leader",
-                    "from",
-                    "lasted",
-                    "nobody led before, at most",
-                    "records",
-                    "voters",
-                ),
-                tuple(
-                    (
-                        str(row.epoch),
-                        identifier(row.leader_id),
-                        moment(row.start_ms),
-                        Amount(duration(row.duration_ms or 0)),
-                        None if row.leaderless_ms is None else Amount(duration(row.leaderless_ms)),
-                        row.record_count,
-                        row.voters,
-                    )
-                    for row in newest.rows
-                ),
-                newest.row_count,
-            ),
-        ),
-        "quorate pipeline elections --path DIR",
+        (_newest_epochs(elections, commands),),
     )
 
 
-def partitions_section(tables: Mapping[str, DataFrame], span: Span) -> Section:
-    """When partitions lacked replicas or a leader, and which topics changed most."""
-    under, offline = tables["under_replicated"], tables["offline"]
-    longest = F.col("duration_ms").desc()
-    order = (longest, "topic", "partition", "start_offset")
-    return Section(
-        "Partitions",
-        "A partition is under-replicated while fewer replicas are in sync than it has, and offline"
-        " while nobody leads it. Those that are being moved count as under-replicated until their"
-        " new replicas have caught up.",
+def _newest_epochs(elections: DataFrame, commands: LogCommands) -> Table:
+    newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
+    return Table(
+        "The newest epochs",
+        (
+            "epoch",
+            "leader",
+            "from",
+            "lasted",
+            "without a leader before, at most",
+            "records",
+            "voters",
+        ),
         tuple(
-            line(title, span, points)
-            for title, intervals in (
-                ("Under-replicated partitions", under),
-                ("Partitions without a leader", offline),
+            (
+                str(row.epoch),
+                identifier(row.leader_id),
+                moment(row.start_ms),
+                Amount(duration(row.duration_ms or 0)),
+                None if row.leaderless_ms is None else Amount(duration(row.leaderless_ms)),
+                row.record_count,
+                row.voters,
             )
-            if (points := _counts(intervals, span))
+            for row in newest.rows
         ),
-        (
-            _intervals("Longest under-replicated", under, order, ("missing",)),
-            _intervals("Longest without a leader", offline, order, ("last_leader", "next_leader")),
-            _churn(tables["churn"]),
-        ),
-        "quorate pipeline partitions --path DIR",
+        newest.row_count,
+        commands.command("elections", order_by="epoch desc"),
     )
 
 
-def records_section(by_type: DataFrame) -> Section:
+def records_section(by_type: DataFrame, commands: LogCommands) -> Section:
     """Where the log's bytes go, by the table of the job `sizes`."""
     shown = top(by_type, BARS_MAX, F.col("bytes").desc(), "record_type")
     return Section(
-        "What the log consists of",
+        BYTES,
         "Bytes are those on the disk: records with their framing, and the headers of batches apart."
         " A snapshot at the end of the log would keep what is alive then, about.",
         (
@@ -170,48 +160,38 @@ def records_section(by_type: DataFrame) -> Section:
                     for row in shown.rows
                 ),
                 shown.row_count,
+                commands.command("sizes", "by_type"),
             ),
         ),
-        "quorate pipeline sizes --path DIR",
     )
 
 
 def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
-    """The table of the job `health`, a verdict each."""
+    """The table of the job `health`, a verdict each; what is not judged stands elsewhere."""
     return [
         HealthVerdict(
             "warning" if row.verdict == "warn" else row.verdict,
             _TITLES.get(row.metric, row.metric),
             row.what if row.value is None else f"{told(_whole(row.value))}: {row.what}",
+            threshold_words(row.metric),
+            _SECTIONS.get(row.metric, ""),
             row.metric,
         )
         for row in table.collect()
+        if row.verdict is not None
     ]
 
 
-def partition_verdicts(partitions: Mapping[str, DataFrame]) -> list[HealthVerdict]:
-    """How partitions stand at the end of the log."""
-    offline = partitions["offline"].where("open").count()
-    under = partitions["under_replicated"].where("open").count()
-    sums = partitions["churn"].agg(F.sum("unclean_elections").alias("count")).first()
-    unclean = (sums["count"] if sums is not None else None) or 0
-    return [
-        HealthVerdict(
-            "critical" if offline else "ok",
-            "Partitions without a leader",
-            f"{grouped(offline)} at the end of the log",
-        ),
-        HealthVerdict(
-            "warning" if under else "ok",
-            "Under-replicated partitions",
-            f"{grouped(under)} at the end of the log",
-        ),
-        HealthVerdict(
-            "critical" if unclean else "ok",
-            "Unclean elections",
-            f"{grouped(unclean)} in the whole log; each may have lost records",
-        ),
-    ]
+def threshold_words(metric: str) -> str:
+    """Above what number a metric is a warning, and critical."""
+    threshold = health.THRESHOLDS.get(metric)
+    if threshold is None:
+        return ""
+    bound = grouped(int(threshold))
+    if metric in health.CRITICAL_AT_ONCE:
+        return f"critical above {bound}"
+    worse = grouped(int(health.CRITICAL_FACTOR * threshold))
+    return f"warning above {bound}, critical above {worse}"
 
 
 def worst_first(verdicts: list[HealthVerdict]) -> list[HealthVerdict]:
@@ -221,59 +201,3 @@ def worst_first(verdicts: list[HealthVerdict]) -> list[HealthVerdict]:
 
 def _whole(value: float) -> float:
     return int(value) if value == int(value) else value
-
-
-def _counts(intervals: DataFrame, span: Span) -> list[tuple[datetime, float]]:
-    counts = counts_over_time(intervals, _BINS).select(F.unix_millis("at").alias("ms"), "count")
-    points = [(utc(row.ms), float(row["count"])) for row in counts.collect()]
-    return [(span.start, 0.0), *points] if points else []
-
-
-def _intervals(
-    title: str, intervals: DataFrame, order: Sequence[Column | str], others: tuple[str, ...]
-) -> Table:
-    shown = top(in_millis(intervals), ROWS_MAX, *order)
-    return Table(
-        title,
-        (
-            "topic",
-            "partition",
-            "lasted",
-            "from",
-            "ended",
-            *(name.replace("_", " ") for name in others),
-        ),
-        tuple(
-            (
-                row.topic,
-                str(row.partition),
-                Amount(duration(row.duration_ms)),
-                moment(row.start_ms),
-                not row.open,
-                *(identifier(row[name]) for name in others),
-            )
-            for row in shown.rows
-        ),
-        shown.row_count,
-    )
-
-
-def _churn(churn: DataFrame) -> Table:
-    changes = F.col("leader_changes") + F.col("isr_shrinks") + F.col("isr_expands")
-    shown = top(churn, ROWS_MAX, changes.desc(), "topic", "topic_id")
-    columns = (
-        "topic",
-        "partitions",
-        "leader_changes",
-        "unclean_elections",
-        "isr_shrinks",
-        "isr_expands",
-        "reassignments",
-        "removed",
-    )
-    return Table(
-        "Topics that changed most",
-        tuple(name.replace("_", " ") for name in columns),
-        tuple(tuple(row[name] for name in columns) for row in shown.rows),
-        shown.row_count,
-    )

@@ -16,7 +16,7 @@ from quorate.pipeline.report.text import escaped, grouped, told
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 # A flag of a command in a sentence, with its value: it is not to be broken after its hyphens.
@@ -25,6 +25,8 @@ _FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+(?: snapshot(?!\S))?")
 _MOMENT: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
 # The path of a damaged file, and behind it what is wrong there.
 _VERDICT_CHARACTERS_MAX: Final = 1000
+# A command that is cut short cannot be typed: this has room for paths of many voters.
+_COMMAND_CHARACTERS_MAX: Final = 8000
 
 
 class Amount(str):
@@ -35,35 +37,42 @@ class Amount(str):
 
 @value
 class Table:
-    """Rows of values under their headings; `row_count` is how many there would be in all."""
+    """Rows of values under their headings; `row_count` is how many there would be in all.
+
+    `command` prints the table, or what `caption` says.
+    """
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
     row_count: int
+    command: str = ""
+    caption: str = "All of it"
 
 
 @value
 class Section:
-    """A question: what it is, the plots (HTML), the tables, and the command that tells all."""
+    """A question: what it is, the plots (HTML) and the tables."""
 
     title: str
     words: str
     plots: tuple[str, ...]
     tables: tuple[Table, ...]
-    command: str
 
 
 @value
 class HealthVerdict:
     """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
 
-    `metric` is the name by which a program knows it, where it has one.
+    `metric` is the name by which a program knows it, where it has one, and `section` the title of
+    the section that tells more, where the page has it.
     """
 
     status: str
     title: str
     words: str
+    threshold: str = ""
+    section: str = ""
     metric: str = ""
 
 
@@ -74,45 +83,64 @@ def page(
     sections: Sequence[Section],
 ) -> str:
     """The whole document."""
-    told_facts = "".join(
+    told_facts = "\n".join(
         f"<dt>{escaped(name)}</dt><dd>{escaped(fact)}</dd>" for name, fact in facts
     )
+    titles = {section.title for section in sections}
+    links = "".join(f"<li>{_link(section.title, section.title)}</li>\n" for section in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>\n"
-        f"<header><h1>{escaped(title)}</h1><dl>{told_facts}</dl></header>\n<main>\n"
-        f"{_verdicts(verdicts)}{''.join(map(_section, sections))}</main>\n</body></html>\n"
+        f"<header><h1>{escaped(title)}</h1><dl>\n{told_facts}\n</dl></header>\n"
+        f"<nav><ul>{links}</ul></nav>\n<main>\n"
+        f"{_verdicts(verdicts, titles)}{''.join(map(_section, sections))}</main>\n</body></html>\n"
     )
 
 
-def _verdicts(verdicts: Sequence[HealthVerdict]) -> str:
-    items = "".join(map(_verdict, verdicts))
+def _anchor(title: str) -> str:
+    """The id of a section: only what a link needs no escape for."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _link(title: str, words: str) -> str:
+    return f'<a href="#{_anchor(title)}">{escaped(words)}</a>'
+
+
+def _verdicts(verdicts: Sequence[HealthVerdict], titles: Collection[str]) -> str:
+    items = "".join(_verdict(verdict, titles) for verdict in verdicts)
     return f'<section><h2>Verdicts</h2>\n<ul class="verdicts">{items}</ul></section>\n'
 
 
-def _verdict(verdict: HealthVerdict) -> str:
+def _verdict(verdict: HealthVerdict, titles: Collection[str]) -> str:
     words = escaped(verdict.words, _VERDICT_CHARACTERS_MAX)
     words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", words)
     words = _MOMENT.sub(r"<time>\1 \2</time>", words)
-    metric = f" <small>{escaped(verdict.metric)}</small>" if verdict.metric else ""
+    is_there = verdict.section in titles
+    title = _link(verdict.section, verdict.title) if is_there else escaped(verdict.title)
+    small = ", ".join(escaped(part) for part in (verdict.threshold, verdict.metric) if part)
     return (
         f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '
-        f"<span><strong>{escaped(verdict.title)}</strong> {words}{metric}</span></li>\n"
+        f"<span><strong>{title}</strong> {words}"
+        f"{f' <small>{small}</small>' if small else ''}</span></li>\n"
     )
 
 
 def _section(section: Section) -> str:
     tables = "".join(map(_table, section.tables))
     return (
-        f"<section><h2>{escaped(section.title)}</h2>\n<p>{html.escape(section.words)}</p>\n"
-        f"{''.join(section.plots)}\n{tables}"
-        f'<p class="command">All of it: <code>{escaped(section.command)}</code></p></section>\n'
+        f'<section id="{_anchor(section.title)}"><h2>{escaped(section.title)}</h2>\n'
+        f"<p>{html.escape(section.words)}</p>\n{''.join(section.plots)}\n{tables}</section>\n"
     )
 
 
 def _table(table: Table) -> str:
+    command = (
+        f'<p class="command">{escaped(table.caption)}: <code>{_command(table.command)}</code></p>\n'
+        if table.command
+        else ""
+    )
     if not table.rows:
         return f"<h3>{escaped(table.title)}</h3>\n<p>None.</p>\n"
     kinds = [_kind(values) for values in zip(*table.rows, strict=True)]
@@ -127,8 +155,14 @@ def _table(table: Table) -> str:
     more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
     return (
         f'<h3>{escaped(table.title)}</h3>\n<div class="wide"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>\n{body}</tbody></table></div>\n{more}"
+        f"<tbody>\n{body}</tbody></table></div>\n{more}{command}"
     )
+
+
+def _command(command: str) -> str:
+    """A command as it can be typed, with its flags whole."""
+    words = escaped(command, _COMMAND_CHARACTERS_MAX)
+    return _FLAG.sub(lambda flag: f"<span>{flag[0]}</span>", words)
 
 
 def _cell(heading: str, kind: str, value: object) -> str:

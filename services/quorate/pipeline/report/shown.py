@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from quorate.pipeline.jobs.health import RECENT_MS
 from quorate.pipeline.report.text import grouped
 from quorate.records.value import value
 
@@ -17,6 +18,8 @@ ROWS_MAX: Final = 15
 BARS_MAX: Final = 20
 LANES_MAX: Final = 40
 MARKS_MAX: Final = 400
+RECENT: Final = timedelta(milliseconds=RECENT_MS)
+"""What a verdict is about that would else last as long as the log reaches back."""
 
 
 @value
@@ -34,8 +37,8 @@ class Shown:
 
 
 def top(table: DataFrame, count: int, *order: Column | str) -> Shown:
-    """The first `count` rows in that order."""
-    rows = table.orderBy(*order).limit(count).collect()
+    """The first `count` rows in that order; equal ones go by all columns, as with --order-by."""
+    rows = table.orderBy(*order, *table.columns).limit(count).collect()
     return Shown(rows, len(rows) if len(rows) < count else table.count())
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quorate.records.legible import written_out
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 CELL_CHARACTERS_MAX: Final = 160
 NOTHING: Final = "-"
+_IDS_MAX: Final = 8
 _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "min"))
 
 
@@ -37,6 +41,12 @@ def told(value: object) -> str:
             return ", ".join(str(item) for item in value) or "none"
         case _:
             return str(value)
+
+
+def ids_named(ids: Sequence[int]) -> str:
+    """The first of some ids behind a colon; nothing where there are none."""
+    more = ", ..." if len(ids) > _IDS_MAX else ""
+    return f": {', '.join(map(str, ids[:_IDS_MAX]))}{more}" if ids else ""
 
 
 def grouped(number: int) -> str:

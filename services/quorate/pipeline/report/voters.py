@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from quorate.pipeline.jobs.health import DIVERGENCE, LAG, THRESHOLDS
+from quorate.pipeline.report.contents import VOTERS, threshold_words
 from quorate.pipeline.report.page import HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Bar, bars
 from quorate.pipeline.report.shown import BARS_MAX, ROWS_MAX, identifier, top
@@ -16,19 +18,21 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from quorate.pipeline.report.commands import LogCommands
 
-def voters_section(tables: Mapping[str, DataFrame]) -> Section:
+
+def voters_section(tables: Mapping[str, DataFrame], commands: LogCommands) -> Section:
     """How far each log reaches; `tables` are those of the job `compare`."""
-    shown = top(tables["logs"], BARS_MAX, F.col("lag").desc_nulls_first(), "node_id")
+    shown = top(tables["logs"], BARS_MAX, F.col("lag").desc(), "node_id")
     lag = [
-        Bar(f"node {row.node_id}", row.lag, _records(row.lag), "bad" if row.lag else "plain")
+        Bar(f"node {row.node_id}", row.lag, _records(row.lag), _lag_kind(row.lag))
         for row in shown.rows
         if row.lag is not None
     ]
     return Section(
-        "The voters' logs",
+        VOTERS,
         "Lag is how many records a log ends before the longest. These are all that the directories"
-        " hold, committed or not; the rest of the page is about the log that reaches furthest.",
+        " hold, committed or not; the rest of the page is about what most of them hold.",
         (bars("Lag", lag),),
         (
             Table(
@@ -57,33 +61,43 @@ def voters_section(tables: Mapping[str, DataFrame]) -> Section:
                     for row in shown.rows
                 ),
                 shown.row_count,
+                commands.command("compare", "logs", order_by="lag desc"),
             ),
-            _divergence(tables["divergence"]),
+            _divergence(tables["divergence"], commands),
         ),
-        "quorate pipeline compare --path DIR --path DIR",
     )
 
 
 def voter_verdict(divergence: DataFrame) -> HealthVerdict:
-    """Whether two logs part. Those of one epoch cannot: its leader wrote each offset once."""
+    """The metric DIVERGENCE of the job `health`, with where two logs part."""
     parting = divergence.where("first_offset is not null")
-    in_one_epoch = F.col("epoch") == F.col("other_epoch")
-    first = parting.orderBy(in_one_epoch.desc(), "first_offset", "node_id", "other_id").first()
-    title = "Voters' logs beside each other"
+    order = (F.desc("breaks_log_matching"), "first_offset", "node_id", "other_id")
+    first = parting.orderBy(*order).first()
     if first is None:
-        return HealthVerdict("ok", title, "what two of them have, they have alike")
-    place = (
-        f"nodes {first.node_id} and {first.other_id} part at offset {grouped(first.first_offset)}"
-    )
-    if first.epoch == first.other_epoch:
-        words = f"{place} within epoch {first.epoch}: one of them is not what its leader wrote"
-        return HealthVerdict("critical", title, words)
+        status, words = "ok", "what two of them have, they have alike"
+    else:
+        status = "critical" if first.breaks_log_matching else "ok"
+        words = (
+            f"nodes {first.node_id} and {first.other_id} part at offset"
+            f" {grouped(first.first_offset)}"
+        )
+        words += (
+            ", below an epoch that both have: one of them lost or changed what was committed"
+            if first.breaks_log_matching
+            else f" in epochs {first.epoch} and {first.other_epoch}: a tail that was never"
+            " committed, which the next leader mends"
+        )
     return HealthVerdict(
-        "warning", title, f"{place}; usual above what is committed, where the next leader mends it"
+        status,
+        "Voters' logs beside each other",
+        words,
+        threshold_words(DIVERGENCE),
+        VOTERS,
+        DIVERGENCE,
     )
 
 
-def _divergence(divergence: DataFrame) -> Table:
+def _divergence(divergence: DataFrame, commands: LogCommands) -> Table:
     order = (F.col("first_offset").asc_nulls_last(), "node_id", "other_id")
     shown = top(divergence, ROWS_MAX, *order)
     return Table(
@@ -100,7 +114,14 @@ def _divergence(divergence: DataFrame) -> Table:
             for row in shown.rows
         ),
         shown.row_count,
+        commands.command("compare", "divergence", order_by="first_offset"),
     )
+
+
+def _lag_kind(lag: int) -> str:
+    threshold = THRESHOLDS[LAG]
+    assert threshold is not None
+    return "bad" if lag > threshold else "plain"
 
 
 def _records(count: int) -> str:

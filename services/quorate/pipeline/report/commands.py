@@ -1,0 +1,63 @@
+"""Commands that print what stands on the page, for the log that the page is about."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+    from datetime import datetime
+
+
+@value
+class LogCommands:
+    """Commands over one log; `words` are the flags that name it, and what of it is read."""
+
+    words: tuple[str, ...] = ("--path", "DIR")
+
+    def command(self, job: str, table: str = "", **flags: str) -> str:
+        """The command for a table of a job; `where="x > 3"` among the flags is `--where 'x > 3'`.
+
+        A flag of this command takes the place of the same one among `words`.
+        """
+        own = {f"--{name.replace('_', '-')}": said for name, said in flags.items()}
+        kept = [
+            word
+            for flag, said in zip(self.words[::2], self.words[1::2], strict=True)
+            if flag not in own
+            for word in (flag, said)
+        ]
+        chosen = ["--table", table] if table else []
+        asked = [word for flag in own.items() for word in flag]
+        return shlex.join(["quorate", "pipeline", job, *kept, *chosen, *asked])
+
+
+def commands_of(arguments: argparse.Namespace) -> LogCommands:
+    """Commands that read what these arguments read."""
+    said = [("--path", path) for path in arguments.path or ()]
+    said += [
+        (flag, told)
+        for flag, told, default in (
+            ("--bootstrap-controller", arguments.bootstrap_controller, None),
+            ("--command-config", arguments.command_config, None),
+            ("--starting-offsets", arguments.starting_offsets, "earliest"),
+            ("--ending-offsets", arguments.ending_offsets, "latest"),
+            ("--isolation", arguments.isolation, "committed"),
+        )
+        if told != default
+    ]
+    return LogCommands(tuple(word for pair in said for word in pair))
+
+
+def iso_time(at: datetime) -> str:
+    """A moment as a flag takes it."""
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
+
+
+def ids_in_sql(ids: Iterable[int]) -> str:
+    """Ids as an array in SQL, also where there are none."""
+    return f"cast(array({', '.join(map(str, ids))}) as array<int>)"
