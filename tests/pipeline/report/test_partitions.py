@@ -109,9 +109,9 @@ def test_the_warning_of_missing_replicas_says_why(spark: SparkSession) -> None:
     under = verdicts["Under-replicated partitions"]
     assert under.status == "warning"
     assert under.words == (
-        "4 at the end of the log: 1 lack replicas on brokers that are not registered: they stay so"
-        " until they are moved; 1 wait for brokers that are fenced; 1 are being moved; 1 have"
-        " replicas that are behind"
+        "4 at the end of the log: 1 lack replicas on brokers that are not registered (3) and stay"
+        " so until moved; 1 wait for brokers that are fenced (2); 1 are being moved (4); 1"
+        " have replicas that are behind (4)"
     )
     title = "Replicas on brokers that are not registered"
     assert (verdicts[title].status, verdicts[title].words) == (

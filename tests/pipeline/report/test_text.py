@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quorate.pipeline.report.text import CELL_CHARACTERS_MAX, duration, escaped, share, size, told
+from quorate.pipeline.report.text import (
+    CELL_CHARACTERS_MAX,
+    duration,
+    escaped,
+    ids_listed,
+    ids_named,
+    share,
+    size,
+    told,
+)
 
 
 def test_nothing_from_a_log_can_be_markup_or_hide() -> None:
@@ -56,3 +65,9 @@ def test_values() -> None:
         "2026-01-02 03:04:05",
         "x",
     ]
+
+
+def test_few_of_many_ids_are_named() -> None:
+    assert ids_named([]) == ids_listed([]) == ""
+    assert ids_named([3, 1]) == ": 3, 1"
+    assert ids_listed(range(20)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."

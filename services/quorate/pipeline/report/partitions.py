@@ -19,14 +19,14 @@ from quorate.pipeline.report.shown import (
     top,
     utc,
 )
-from quorate.pipeline.report.text import duration, grouped, ids_named
+from quorate.pipeline.report.text import duration, grouped, ids_listed, ids_named
 from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
     from quorate.pipeline.report.brokers import BrokerIds
     from quorate.pipeline.report.commands import LogCommands
@@ -37,11 +37,12 @@ _PEAKS_MAX: Final = 3
 # Points of one plot are at least such a part of its time apart.
 _PEAKS_APART: Final = 40
 _LASTING: Final = "at the end of the log"
+# Reasons why replicas are missing, in the order in which the first that holds counts.
 _WHY: Final = {
-    "gone": "lack replicas on brokers that are not registered: they stay so until they are moved",
-    "fenced": "wait for brokers that are fenced",
-    "moving": "are being moved",
-    "behind": "have replicas that are behind",
+    "gone": "lack replicas on brokers that are not registered ({}) and stay so until moved",
+    "fenced": "wait for brokers that are fenced ({})",
+    "moving": "are being moved ({})",
+    "behind": "have replicas that are behind ({})",
 }
 
 
@@ -96,11 +97,12 @@ def lacking_replicas(history: DataFrame, brokers: BrokerIds) -> DataFrame:
     """The partitions whose replicas are not all in sync, or not all on brokers that are there.
 
     One row each, as of the end of the log: topic, partition, leader, replicas, isr, `missing` from
-    the ISR, those `gone` with their brokers, and `why` the missing ones are: `gone`, `fenced`,
-    `moving`, `behind`, or null where none is.
+    the ISR, those `gone` with their brokers, `why` the missing ones are (`gone`, `fenced`,
+    `moving`, `behind`, or null where none is), and on which brokers these are, `awaited`.
     """
     missing = F.array_except("replicas", "isr")
     none = F.array().cast("array<int>")
+    fenced = F.expr(ids_in_sql(brokers.fenced))
     rows = history.where("open").select(
         "topic",
         "partition",
@@ -114,11 +116,17 @@ def lacking_replicas(history: DataFrame, brokers: BrokerIds) -> DataFrame:
     why = (
         F.when(F.size("missing") == 0, F.lit(None))
         .when(F.arrays_overlap("missing", "gone"), "gone")
-        .when(F.expr(f"arrays_overlap(missing, {ids_in_sql(brokers.fenced)})"), "fenced")
+        .when(F.arrays_overlap("missing", fenced), "fenced")
         .when(F.col("is_moving"), "moving")
         .otherwise("behind")
     )
-    return rows.where((F.size("missing") > 0) | (F.size("gone") > 0)).withColumn("why", why)
+    awaited = (
+        F.when(F.col("why") == "gone", F.array_intersect("missing", "gone"))
+        .when(F.col("why") == "fenced", F.array_intersect("missing", fenced))
+        .otherwise(F.col("missing"))
+    )
+    lacking = rows.where((F.size("missing") > 0) | (F.size("gone") > 0))
+    return lacking.withColumn("why", why).withColumn("awaited", awaited)
 
 
 def partition_verdicts(
@@ -129,8 +137,12 @@ def partition_verdicts(
     found = lacking.agg(
         F.count("why").alias("under"),
         *(F.count_if(F.col("why") == why).alias(why) for why in _WHY),
+        *(
+            _distinct(F.when(F.col("why") == why, F.col("awaited"))).alias(f"{why}_awaited")
+            for why in _WHY
+        ),
         F.count_if(F.size("gone") > 0).alias("with_gone"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_set("gone")))).alias("gone_ids"),
+        _distinct(F.col("gone")).alias("gone_ids"),
     ).first()
     assert found is not None
     return [
@@ -159,8 +171,17 @@ def partition_verdicts(
     ]
 
 
+def _distinct(ids: Column) -> Column:
+    """All ids in the arrays of a column, each once."""
+    return F.array_sort(F.array_distinct(F.flatten(F.collect_set(ids))))
+
+
 def _reasons(found: Row) -> str:
-    reasons = [f"{grouped(found[why])} {words}" for why, words in _WHY.items() if found[why]]
+    reasons = [
+        f"{grouped(found[why])} {words.format(ids_listed(found[f'{why}_awaited']))}"
+        for why, words in _WHY.items()
+        if found[why]
+    ]
     return f": {'; '.join(reasons)}" if reasons else ""
 
 

@@ -43,10 +43,14 @@ def told(value: object) -> str:
             return str(value)
 
 
+def ids_listed(ids: Sequence[int]) -> str:
+    """The first of some ids."""
+    return f"{', '.join(map(str, ids[:_IDS_MAX]))}{', ...' if len(ids) > _IDS_MAX else ''}"
+
+
 def ids_named(ids: Sequence[int]) -> str:
-    """The first of some ids behind a colon; nothing where there are none."""
-    more = ", ..." if len(ids) > _IDS_MAX else ""
-    return f": {', '.join(map(str, ids[:_IDS_MAX]))}{more}" if ids else ""
+    """The same behind a colon; nothing where there are none."""
+    return f": {ids_listed(ids)}" if ids else ""
 
 
 def grouped(number: int) -> str:
