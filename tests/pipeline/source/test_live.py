@@ -74,6 +74,15 @@ async def test_a_live_quorum_gives_what_its_disk_has(tmp_path: Path) -> None:
         )
         disk = rows(node.metadata_dir, startingOffsets=moment, endingOffsets=str(high_watermark))
         assert same(late) == same(disk) != []
+        for option in ("startingOffsets", "endingOffsets"):
+            with pytest.raises(
+                OptionError, match=rf"^{option}: 999999 lies behind .* quorum's log"
+            ):
+                await asyncio.to_thread(read, quorum.bootstrap_servers, **{option: "999999"})
+        with pytest.raises(OptionError, match=r"^startingOffsets: 999999 lies behind "):
+            await asyncio.to_thread(
+                polled, quorum.bootstrap_servers, None, startingOffsets="999999"
+            )
 
 
 async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> None:
@@ -115,9 +124,9 @@ def epochs_before(servers: str, offsets: Iterable[int]) -> list[int | None]:
         return [log.epoch_before(offset) for offset in offsets]
 
 
-def polled(servers: str, start: dict[str, Any] | None) -> dict[str, Any]:
+def polled(servers: str, start: dict[str, Any] | None, **options: str) -> dict[str, Any]:
     """The end of a query's next batch, after a restart of the query."""
-    reader = KraftStreamReader(parse_options({"bootstrap.servers": servers}))
+    reader = KraftStreamReader(parse_options({"bootstrap.servers": servers, **options}))
     try:
         begin = reader.initialOffset() if start is None else start
         end = reader.latestOffset(begin, ReadAllAvailable())

@@ -102,6 +102,7 @@ def test_a_bad_option_is_named_in_one_sentence(given: dict[str, str], named: str
     ("given", "hint"),
     [
         ({"kafka.bootstrap.servers": "h:1"}, "it is bootstrap.servers here"),
+        ({"kafka.security.protocol": "SSL"}, "commandConfig names a file with the properties"),
         ({"startingTimestamp": "1767600000000"}, "startingOffsets takes a time, too, such as 2"),
         ({"minPartitions": "8"}, "splitBytes says how much one task reads"),
         ({"subscribe": "__cluster_metadata"}, "the metadata log is read, and no other topic"),

@@ -347,6 +347,8 @@ class _Parser:
 def _hint(name: str, known: Mapping[str, str]) -> str:
     if name.lower() in _HINTS:
         return _HINTS[name.lower()]
+    if name.lower().startswith("kafka."):
+        return "commandConfig names a file with the properties of the connection"
     close = get_close_matches(name.lower(), known, n=1)
     return f"{known[close[0]]} is meant?" if close else f"there are {', '.join(known.values())}"
 
