@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.pipeline.command import main
+from quorate.pipeline.jobs import report as jobs_report
+from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.jobs.report import report, run
 from quorate.pipeline.report.text import grouped
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
+from quorate.sim.week.generating import generate
+from quorate.sim.week.options import WeekOptions
 from tests.pipeline.jobs.histories import Entry, History, frame_of
-from tests.pipeline.log_frames import Log, frame
+from tests.pipeline.log_frames import Log, clock_seed, frame
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +92,28 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_p
         arguments = argparse.Namespace(html=str(place))
         with pytest.raises(PipelineError, match=words):
             run(arguments)
+
+
+def test_a_small_log_is_read_once_and_has_the_same_page(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = clock_seed()
+    generate(
+        str(tmp_path / "log"),
+        WeekOptions(seed=seed, days=1, brokers=4, topics=4, records=600, voters=3),
+        lambda *_: None,
+    )
+    paths = sorted(str(file.parent) for file in (tmp_path / "log").rglob("meta.properties"))
+    words = [word for path in paths[:2] for word in ("--path", path)]
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    pages, jobs = {}, {}
+    for is_small in (True, False):
+        monkeypatch.setattr(jobs_report, "is_small_log", lambda _, is_small=is_small: is_small)
+        spark.sparkContext.setJobGroup(f"small {is_small}", "")
+        page = tmp_path / f"{is_small}.html"
+        assert main(["report", *words, "--html", str(page)]) == 0
+        pages[is_small] = page.read_text()
+        tracker = spark.sparkContext.statusTracker()
+        jobs[is_small] = len(tracker.getJobIdsForGroup(f"small {is_small}"))
+    assert pages[True] == pages[False], f"seed {seed}"
+    assert jobs[True] < jobs[False]

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import brokers, compare, elections, health, partitions, sizes
 from quorate.pipeline.jobs.damage import DamageSeen
-from quorate.pipeline.jobs.keeping import kept_rows
+from quorate.pipeline.jobs.keeping import at_hand, kept_rows
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
+from quorate.pipeline.jobs.log_size import is_small_log
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
@@ -52,13 +53,18 @@ def run(arguments: argparse.Namespace) -> int:
         )
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
-    with opened(arguments.master) as spark, progress(spark):
+    small = is_small_log(options)
+    with opened(arguments.master, is_small=small) as spark, progress(spark):
         seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
         log = seen.watched(read_log(spark, options))
+        if small:
+            log = at_hand(log)
         every = None
         if len(paths) > 1:
             log = furthest_log(log)
             every = read_log(spark, options | UNCOMMITTED)
+            if small:
+                every = at_hand(every)
         text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
         seen.warn("report")
     # A reader never sees half a page, and a page of before stays where this one fails.
@@ -84,7 +90,10 @@ def report(log: DataFrame, name: str, every: DataFrame | None = None) -> str:
         for name, table in partitions.tables(log, {}).items()
     }
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
-    of_brokers = brokers.tables(kept_rows(log, brokers.RECORD_TYPES), flapping)
+    rows_of_brokers = kept_rows(log, brokers.RECORD_TYPES)
+    of_brokers = {
+        name: table.persist() for name, table in brokers.tables(rows_of_brokers, flapping).items()
+    }
     totals = broker_totals(of_brokers).persist()
     verdicts = [
         *contents.health_verdicts(health.health(log if every is None else every)),

@@ -79,9 +79,10 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(master: str | None) -> Iterator[SparkSession]:
-    """A session in which what Spark raises becomes a sentence: PipelineError."""
-    with session(master) as spark:
+def opened(master: str | None, *, is_small: bool = False) -> Iterator[SparkSession]:
+    """A session, of a small log maybe, in which what Spark raises becomes a PipelineError."""
+    begun = session(master, is_small=True) if is_small else session(master)
+    with begun as spark:
         try:
             yield spark
         except (PySparkException, Py4JJavaError) as error:
