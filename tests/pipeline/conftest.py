@@ -62,7 +62,7 @@ def pytest_pycollect_makemodule(
 def short_lived_java() -> Iterator[None]:
     """Java starts sooner in every session, those of commands in processes of their own included."""
     from quorate.pipeline.jobs import progress
-    from tests.pipeline.log_frames import SHORT_LIVED
+    from quorate.pipeline.session import SHORT_LIVED
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SPARK_SUBMIT_OPTS", SHORT_LIVED)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
+from quorate.pipeline.session import SMALL_LOG_SETTINGS
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
@@ -52,18 +53,8 @@ _ARROW = pa.schema(
         ("source_node", pa.int32()),
     ]
 )
-# For the sessions of tests: compiling a plan takes longer than running it over a few rows.
-SMALL_FRAMES = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What it concludes about rows that are not there saves nothing where there are few.
-    "spark.sql.constraintPropagation.enabled": "false",
-}
-# For their Java processes, which end before the second compiler's work pays. Alone the first one
-# gets so little room for code that it throws all of it out after some hundred queries.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+# Two parts, so that what moves between them is tried, too.
+SMALL_FRAMES = SMALL_LOG_SETTINGS | {"spark.sql.shuffle.partitions": "2"}
 ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 # A Thursday; every history of a test begins here.
 START_MS = 1_795_000_000_000

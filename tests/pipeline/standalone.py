@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 import pyspark
 
-from tests.pipeline.log_frames import SHORT_LIVED, SMALL_FRAMES
+from quorate.pipeline.session import SHORT_LIVED
+from tests.pipeline.log_frames import SMALL_FRAMES
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:

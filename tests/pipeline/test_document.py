@@ -146,7 +146,7 @@ def test_its_output_is_that_of_the_job(
     capsys: pytest.CaptureFixture[str],
     each: Quoted,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     # The session that all tests share was begun in another folder.
     words = [str(place / word) if word.startswith("build/") else word for word in each.words[1:]]
     assert quorate(words) == 0

@@ -13,12 +13,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
-from quorate.pipeline.session import local_settings, memory_share_mib, settings
+from quorate.pipeline.session import SHORT_LIVED, local_settings, memory_share_mib, settings
 from tests.pipeline.source.logs import small_log
 from tests.pipeline.zones import ZONES, submitted_in
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+SMALL_LOG_SESSION = """
+from quorate.pipeline.session import SMALL_LOG_SETTINGS, session
+with session("local[1]", is_small=True) as spark:
+    print({key: spark.conf.get(key) for key in SMALL_LOG_SETTINGS} == SMALL_LOG_SETTINGS)
+    beans = spark._jvm.java.lang.management.ManagementFactory
+    print(*beans.getRuntimeMXBean().getInputArguments())
+"""
 
 ONE_JOB = """
 import sys
@@ -77,6 +85,13 @@ def run_script(script: str, *words: str, **environ: str) -> subprocess.Completed
 def test_a_session_is_quiet_and_leaves_nothing() -> None:
     done = run("local[1]")
     assert (done.stdout, done.stderr) == ("5 local[1]\nFalse\n", "")
+
+
+def test_for_a_small_log_neither_java_nor_spark_compiles_at_length() -> None:
+    done = run_script(SMALL_LOG_SESSION, SPARK_SUBMIT_OPTS="")
+    is_set, arguments = done.stdout.splitlines()
+    assert is_set == "True"
+    assert set(SHORT_LIVED.split()) <= set(arguments.split())
 
 
 def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_products_own_module_is_what_spark_is_given(
     words += ["--format", "json", "--table", "logs", "--table", "epochs"]
     done = cluster.submit("compare", Path(program.__file__), *words)
     assert set(done.tasks) == set(cluster.worker_pages)
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     assert main(words) == 0
     told = [json.loads(line) for line in done.stdout.splitlines()]
     expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -50,6 +50,22 @@ _UTC: Final = "UTC"
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Names that PySpark asks Java for anew with each column and each list of columns.
 _ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
+# Java of a process that ends before the second compiler's work pays. Alone the first one gets so
+# little room for code that it throws all of it out after some hundred queries.
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+# Spark's settings for small logs, over whose rows a plan runs sooner than it compiles or adapts.
+SMALL_LOG_SETTINGS: Final = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What it concludes about rows that are not there saves nothing where there are few.
+    "spark.sql.constraintPropagation.enabled": "false",
+}
+# Spark starts a Java before its own, which does nothing but put the words of a command together.
+_LAUNCHER: Final = {
+    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+}
 
 
 class _Remembered(JavaClass):
@@ -63,8 +79,12 @@ class _Remembered(JavaClass):
 
 
 @contextmanager
-def session(master: str | None = None, *, memory_mib: int | None = None) -> Iterator[SparkSession]:
+def session(
+    master: str | None = None, *, memory_mib: int | None = None, is_small: bool = False
+) -> Iterator[SparkSession]:
     """A session until the block ends; `master` is a Spark master's URL, None for local[*].
+
+    One for a small log (`is_small`) starts sooner and compiles no plans.
 
     Raises PipelineError where Spark or Java does not start.
     """
@@ -79,7 +99,8 @@ def session(master: str | None = None, *, memory_mib: int | None = None) -> Iter
         return
     scratch = tempfile.mkdtemp(prefix="quorate-pipeline-")
     try:
-        opened = _local(scratch, master or LOCAL, memory_mib or memory_share_mib())
+        memory = memory_mib or memory_share_mib()
+        opened = _local(scratch, master or LOCAL, memory, is_small=is_small)
         try:
             yield opened
         except KeyboardInterrupt:
@@ -138,11 +159,14 @@ def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
     return max(_MEMORY_MIB_MIN, min(_MEMORY_MIB_MAX, total // 4))
 
 
-def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
+def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> SparkSession:
     _check_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
-    for key, value in (settings() | local_settings(scratch, memory_mib)).items():
+    chosen = settings() | local_settings(scratch, memory_mib)
+    if is_small:
+        chosen |= SMALL_LOG_SETTINGS | {"spark.driver.extraJavaOptions": SHORT_LIVED}
+    for key, value in chosen.items():
         if master.startswith("local") or not key.startswith(("spark.driver", "spark.local")):
             conf.set(key, value)
     said = f"{scratch}/spark.log"
@@ -183,6 +207,7 @@ def _java_by_shell() -> Iterator[None]:
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
         del words["preexec_fn"]
+        words["env"] = words["env"] | _LAUNCHER
         return Popen([*_DEAF_TO_CTRL_C, *command], **words)  # noqa: S603 - PySpark's own command
 
     theirs, java_gateway.Popen = java_gateway.Popen, started

@@ -72,7 +72,7 @@ def test_a_narrow_answer_tells_it_although_nothing_was_read(
     words: list[str],
     adaptive: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log, position = damaged
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
@@ -97,7 +97,7 @@ def test_a_log_that_cannot_be_read_at_all_has_an_answer_that_says_so(
     adaptive: str,
 ) -> None:
     """Where nothing comes of a part of a plan Spark leaves it out while it runs."""
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     unread = tmp_path / f"{0:020}.log"
     unread.mkdir()
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
@@ -120,7 +120,7 @@ def test_of_several_directories_damage_is_told_of_each(
     tmp_path: Path,
 ) -> None:
     """What is committed hangs on all of them."""
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     words = ["elections", "--path", str(whole.root), "--path", str(damaged[0].root)]
@@ -137,7 +137,7 @@ def test_each_job_tells_what_it_leaves_out(
     tmp_path: Path,
     job: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log, position = damaged
     assert main([job, "--path", str(log.root), *words_of(job, tmp_path / "output")]) == 0
     (line,) = capsys.readouterr().err.splitlines()
@@ -156,7 +156,7 @@ def test_of_several_places_the_first_is_named(
     capsys: pytest.CaptureFixture[str],
     damaged: tuple[LogWriter, int],
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log, _ = damaged
     with log.file.open("ab") as file:
         file.write(b"torn")
@@ -171,7 +171,7 @@ def test_a_whole_log_and_a_damaged_one_that_nobody_asked_about_are_not_spoken_of
     damaged: tuple[LogWriter, int],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     words = ["elections", "--path"]
@@ -196,7 +196,7 @@ def test_a_lake_and_jobs_over_two_logs_go_on_behind_a_damaged_header(
     byte: int,
 ) -> None:
     """The length or the magic is wrong of offset 11 of the last segment."""
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     logs = [small_log(tmp_path / f"log{node}", node_id=node) for node in (1, 2)]
     for log in logs:
         for number in range(4):
@@ -228,7 +228,7 @@ def test_a_lake_waits_for_a_segment_that_is_away(
     tmp_path: Path,
 ) -> None:
     """A hole between two segments, and one that cannot be opened: a directory in its place."""
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log = small_log(tmp_path / "log")
     log.roll()
     log.lead(3)

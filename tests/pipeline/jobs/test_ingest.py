@@ -259,7 +259,7 @@ def test_a_loss_is_told_with_the_options_of_the_command(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log, output = small_log(tmp_path / "log"), tmp_path / "out"
     words = ["ingest", "--path", str(log.root), "--output", str(output)]
     assert main(words) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import brokers
-from quorate.pipeline.jobs.keeping import kept, kept_rows
+from quorate.pipeline.jobs.keeping import at_hand, kept, kept_rows
 from quorate.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -108,3 +108,18 @@ def test_rows_of_a_snapshot_have_the_time_of_the_last_record_that_it_covers(
 def test_of_no_rows_nothing_is_kept(spark: SparkSession) -> None:
     found = kept(frame_of(spark, []), ConfigRecord).select("offset", "timestamp")
     assert rows_of(found) == [(None, None)]
+
+
+def test_a_small_log_at_hand_is_asked_without_moving_rows(spark: SparkSession) -> None:
+    log = Log()
+    for epoch in range(3):
+        log.lead(epoch, [1])
+        log.add("NoOpRecord", {})
+    whole = frame(spark, log.rows).repartition(3)
+    held = at_hand(whole)
+    assert sorted(held.collect()) == sorted(whole.collect())
+    asked = held.groupBy("leader_epoch").count().orderBy("leader_epoch")
+    plan = asked._jdf.queryExecution().executedPlan().toString()
+    assert "InMemoryTableScan" in plan
+    assert "Exchange" not in plan.partition("InMemoryRelation")[0]
+    assert [row["count"] for row in asked.collect()] == [2, 2, 2]

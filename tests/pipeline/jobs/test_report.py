@@ -18,6 +18,7 @@ import pytest
 
 import quorate
 from quorate.pipeline.command import add_jobs, main
+from quorate.pipeline.jobs import report as jobs_report
 from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
@@ -29,7 +30,7 @@ from quorate.records.metadata import PartitionRecord, TopicRecord
 from quorate.sim.week.generating import generate
 from quorate.sim.week.options import WeekOptions
 from tests.pipeline.jobs.histories import Entry, History, frame_of
-from tests.pipeline.log_frames import Log, frame, read_directory
+from tests.pipeline.log_frames import Log, clock_seed, frame, read_directory
 from tests.pipeline.walks.image import image_at
 from tests.pipeline.walks.tables import walked
 
@@ -106,7 +107,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_p
 
 def shown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:
     """The page that the command writes, as text without markup."""
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     assert main(["report", *words]) == 0
     page = Path(words[words.index("--html") + 1]).read_text(encoding="utf-8")
     # A command is one line, whatever its flags look like.
@@ -172,9 +173,35 @@ def test_each_command_of_a_page_prints_a_table(
 def test_a_wrong_path_is_told_by_name(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     parser = argparse.ArgumentParser()
     add_jobs(parser)
     asked = parser.parse_args(["report", "--path", str(tmp_path), "--html", str(tmp_path / "x")])
     with pytest.raises(PipelineError, match=f"path: {tmp_path} holds no segment"):
         run(asked)
+
+
+def test_a_small_log_is_read_once_and_has_the_same_page(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = clock_seed()
+    generate(
+        str(tmp_path / "log"),
+        WeekOptions(seed=seed, days=1, brokers=4, topics=4, records=600, voters=3),
+        lambda *_: None,
+    )
+    paths = sorted(str(file.parent) for file in (tmp_path / "log").rglob("meta.properties"))
+    words = [word for path in paths[:2] for word in ("--path", path)]
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    pages, jobs = {}, {}
+    for is_small in (True, False):
+        monkeypatch.setattr(jobs_report, "is_small_log", lambda _, is_small=is_small: is_small)
+        spark.sparkContext.setJobGroup(f"small {is_small}", "")
+        page = tmp_path / f"{is_small}.html"
+        assert main(["report", *words, "--html", str(page)]) == 0
+        # Each says when it was made.
+        pages[is_small] = re.sub(r"[\d-]+ [\d:]+ UTC, by", "", page.read_text())
+        tracker = spark.sparkContext.statusTracker()
+        jobs[is_small] = len(tracker.getJobIdsForGroup(f"small {is_small}"))
+    assert pages[True] == pages[False], f"seed {seed}"
+    assert jobs[True] < jobs[False]

@@ -138,7 +138,7 @@ def test_of_several_directories_the_log_is_read_once_and_the_choice_is_told(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     short, long = voters(tmp_path)
     answers = set()
     for logs in ((short, long), (long, short)):
@@ -160,7 +160,7 @@ def test_what_the_chosen_directory_lacks_is_told_with_whose_it_is(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     short, long = voters(tmp_path)
     _, position, _ = long.positions[15]
     long.file.write_bytes(long.file.read_bytes()[:position])
@@ -208,7 +208,7 @@ def test_every_job_answers_over_the_source(
     kafka_fixtures: Path,
     name: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     job = JOBS[name]
     words = [
         word for node in (1, 4) for word in ("--path", str(kafka_fixtures / f"dynamic/node-{node}"))
@@ -254,7 +254,7 @@ def test_a_job_does_not_answer_for_what_was_deleted(
     tmp_path: Path,
     option: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     log = LogWriter(tmp_path / "c", base=50)
     log.write([partition(number) for number in range(9)])
     log.snapshot(52, [topic(1)])

@@ -12,8 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from pyspark_quorate import DefaultSource
+from quorate.pipeline.source.arrow_frame import arrow_schema
 from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
-from quorate.pipeline.source.frame import COLUMNS, TYPED, arrow_schema, column_name, plain_value
+from quorate.pipeline.source.frame import COLUMNS, TYPED, column_name, plain_value
 from quorate.pipeline.source.source import KraftDataSource
 from quorate.records.metadata import encode_record
 from quorate.records.schema import schema_of, shapes_of

@@ -29,6 +29,11 @@ class Kept:
     last_ms: int | None
 
 
+def at_hand(log: DataFrame) -> DataFrame:
+    """The rows of a small log, read once, in one part: whatever is asked of them moves none."""
+    return log.coalesce(1).persist()
+
+
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
     """The valid rows of those types that took effect, as the log has them, read now and once.
 

@@ -22,7 +22,8 @@ from quorate.pipeline.jobs import (
     sizes,
 )
 from quorate.pipeline.jobs.damage import DamageSeen
-from quorate.pipeline.jobs.keeping import kept_rows
+from quorate.pipeline.jobs.keeping import at_hand, kept_rows
+from quorate.pipeline.jobs.log_size import is_small_log
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
@@ -75,14 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
         )
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
-    with opened(arguments.master) as spark, progress(spark):
+    small = is_small_log(options)
+    with opened(arguments.master, is_small=small) as spark, progress(spark):
         made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, by Quorate {quorate.__version__}"
         origin = (("made", made), ("cluster", _cluster_id(options)))
         seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
         log = seen.watched(read_log(spark, options))
+        if small:
+            log = at_hand(log)
         every = None
         if len(paths) > 1:
             every = read_log(spark, options | UNCOMMITTED)
+            if small:
+                every = at_hand(every)
         name = ", ".join(paths or [arguments.bootstrap_controller])
         text = report(log, name, every, commands=commands_of(arguments), origin=origin)
         seen.warn("report")
@@ -141,8 +147,7 @@ def report(
     by_type = sizes.sizes_by_type(log).persist()
     rows = kept_rows(log, (*brokers.RECORD_TYPES, *changes.RECORD_TYPES))
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
-    of_brokers = brokers.tables(rows, flapping)
-    of_brokers["totals"] = of_brokers["totals"].persist()
+    of_brokers = {name: table.persist() for name, table in brokers.tables(rows, flapping).items()}
     ids = broker_ids(of_brokers["totals"], is_whole=extent.is_whole)
     lacking = lacking_replicas(of_partitions["history"], ids).persist()
     levels = features.tables(rows, {})["features"].persist()

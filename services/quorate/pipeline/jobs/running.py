@@ -90,12 +90,15 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(master: str | None, output: str | None = None) -> Iterator[SparkSession]:
-    """A session in which what Spark raises becomes a sentence: PipelineError.
+def opened(
+    master: str | None, output: str | None = None, *, is_small: bool = False
+) -> Iterator[SparkSession]:
+    """A session, of a small log maybe, in which what Spark raises becomes a PipelineError.
 
     `output` is where the job writes, for a sentence about a full disk.
     """
-    with session(master) as spark:
+    begun = session(master, is_small=True) if is_small else session(master)
+    with begun as spark:
         try:
             yield spark
         except (PySparkException, Py4JError, ConnectionError) as error:

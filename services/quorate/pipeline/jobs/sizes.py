@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DoubleType,
@@ -105,20 +106,17 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
         .groupBy("record_type")
         .agg(F.count("*").alias("live_count"), F.sum("bytes").alias("live_bytes"))
     )
-    whole = types.agg(F.sum("bytes").alias("whole")).crossJoin(
-        batches.select(F.col("bytes").alias("headers"))
-    )
+    whole = F.sum("bytes").over(Window.partitionBy())
     none = F.lit(0).cast("bigint")
     in_log, live_bytes = F.coalesce("bytes", none), F.coalesce("live_bytes", none)
     return (
         types.unionByName(batches)
         .join(alive, "record_type", "full")
-        .crossJoin(F.broadcast(whole))
         .select(
             "record_type",
             F.coalesce("record_count", none).alias("record_count"),
             in_log.alias("bytes"),
-            F.try_divide(in_log, F.coalesce("whole", F.lit(0)) + F.col("headers")).alias("share"),
+            F.try_divide(in_log, whole).alias("share"),
             F.coalesce("live_count", none).alias("live_count"),
             live_bytes.alias("live_bytes"),
             F.greatest(none, in_log - live_bytes).alias("saved_bytes"),
@@ -181,26 +179,30 @@ def _alive(rows: DataFrame) -> DataFrame:
         parts = [F.get_json_object("payload", f"$.{name}") for name in fields]
         kind = F.when(is_type, thing).otherwise(kind)
         identity = F.when(is_type, F.concat_ws("\0", *parts)).otherwise(identity)
+    # The JSON of the newest alone is looked into. Kept, since what is alive of one kind depends on
+    # what is of another.
     newest = (
         rows.where(F.col("record_type").isin(*_THINGS))
         .groupBy(kind.alias("kind"), identity.alias("identity"))
         .agg(
             F.max_by(
-                F.struct(
-                    "record_type",
-                    "offset",
-                    record_bytes().alias("bytes"),
-                    F.expr(_GONE).alias("gone"),
-                    F.get_json_object("payload", "$.topicId").alias("topic_id"),
-                    F.get_json_object("payload", "$.name").alias("name"),
-                    F.get_json_object("payload", "$.resourceType").alias("resource_type"),
-                    F.get_json_object("payload", "$.resourceName").alias("resource_name"),
-                ),
+                F.struct("record_type", "offset", record_bytes().alias("bytes"), "payload"),
                 "offset",
             ).alias("last")
         )
         .select("kind", "last.*")
-        .where("not gone")
+        .where(f"not ({_GONE})")
+        .select(
+            "kind",
+            "record_type",
+            "offset",
+            "bytes",
+            F.get_json_object("payload", "$.topicId").alias("topic_id"),
+            F.get_json_object("payload", "$.name").alias("name"),
+            F.get_json_object("payload", "$.resourceType").alias("resource_type"),
+            F.get_json_object("payload", "$.resourceName").alias("resource_name"),
+        )
+        .persist()
     )
     # With a topic go its partitions and its configs, which no record says.
     topics = newest.where("kind = 'topic'").select(

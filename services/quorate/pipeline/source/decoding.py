@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from quorate.pipeline.source.arrow_frame import arrow_schema
 from quorate.pipeline.source.damage import Damage, DamageError
-from quorate.pipeline.source.frame import arrow_schema
 from quorate.pipeline.source.rows import RowReader, damage_row
 from quorate.pipeline.source.vectors import VectorReader, buffer_of, unfit_batches
 from quorate.records.batch import CorruptBatchError

@@ -10,9 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorate.pipeline.source.frame import arrow_schema, spark_schema
+from quorate.pipeline.source.frame import spark_schema
 from quorate.pipeline.source.options import parse_options, table_options
 
 if TYPE_CHECKING:
@@ -45,6 +44,11 @@ class KraftDataSource(DataSource):
         if of_table is None:
             options = parse_options(self.options)
             return spark_schema(options.columns, options.record_types)
+        # Both import Arrow, which a frame's columns do without.
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from quorate.pipeline.source.arrow_frame import arrow_schema
+
         options = parse_options(of_table)
         schema = from_arrow_schema(arrow_schema(options.columns, options.record_types))
         schema[0].metadata = {_OPTIONS: of_table}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from quorate.pipeline.source.frame import arrow_type
+from quorate.pipeline.source.arrow_frame import arrow_type
 from quorate.records.columns import Constant, Elements, Lists, Numbers, Octets, Structs
 from quorate.records.ids import UUID_BYTES
 from quorate.records.json_form import field_name

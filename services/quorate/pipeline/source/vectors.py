@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from quorate.pipeline.source.arrow_frame import arrow_schema
 from quorate.pipeline.source.frame import (
     TIME_MAX_MS,
     TIME_MIN_MS,
     TYPED,
-    arrow_schema,
     column_name,
 )
 from quorate.pipeline.source.json_columns import json_strings

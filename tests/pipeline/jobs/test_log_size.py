@@ -1,0 +1,29 @@
+"""Which logs count as small before Spark starts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.jobs.log_size import SMALL_LOG_BYTES_MAX, is_small_log
+from tests.pipeline.source.logs import small_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_log_is_small_up_to_so_many_bytes_of_all_directories(tmp_path: Path) -> None:
+    one, other = (small_log(tmp_path / name, node_id=at) for at, name in enumerate("ab"))
+    options = {"path": f"{one.root},{other.root}"}
+    assert is_small_log(options)
+    size = sum(file.stat().st_size for log in (one, other) for file in log.directory.glob("*.log"))
+    os.truncate(one.file, one.file.stat().st_size + SMALL_LOG_BYTES_MAX - size)
+    assert is_small_log(options)
+    os.truncate(one.file, one.file.stat().st_size + 1)
+    assert not is_small_log(options)
+    assert is_small_log({"path": str(other.root)})
+
+
+def test_a_log_whose_size_is_not_known_is_not_small(tmp_path: Path) -> None:
+    assert not is_small_log({"path": str(tmp_path / "none")})
+    assert not is_small_log({"bootstrap.servers": "localhost:1"})
