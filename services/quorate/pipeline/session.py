@@ -252,9 +252,18 @@ def _submitted_session() -> SparkSession:
 
 
 def _quiet_python() -> None:
-    """Keep PySpark from logging what it raises: as JSON, with the whole plan of the query."""
+    """Keep PySpark and Py4J from logging what they raise.
+
+    That would be JSON with the whole plan of the query, and, by the logger of all, the traceback
+    of a call that Java did not answer.
+    """
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4js)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return os.path.basename(os.path.dirname(record.pathname)) != "py4j"
 
 
 def _remember_names(opened: SparkSession) -> None:
