@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -29,6 +31,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql.datasource import Filter
+
+
+PLANNED = """
+import sys
+from pyspark_quorate import DefaultSource
+parts = DefaultSource({"path": sys.argv[1]}).reader(None).partitions()
+print(len(parts), {"quorate.pipeline.source.decoding", "pyarrow.compute"} & set(sys.modules))
+"""
+
+
+def test_a_process_that_only_plans_imports_no_decoder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PLANNED, str(small_log(tmp_path / "c").root)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == "1 set()\n"
 
 
 def test_partitions_are_pickled_and_read_in_another_process(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Reads what was planned, a split at a time: `spark.read`.
 
 Spark starts a Python process for each of the questions that it has, and each imports this anew:
-what only a running quorum needs is imported where one is read.
+what decodes records is imported where they are read, and what only a running quorum needs where one
+is.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from pyspark.sql.datasource import (
 )
 
 from quorate.pipeline.source.damage import Damage, check_read
-from quorate.pipeline.source.decoding import FrameBuilder
-from quorate.pipeline.source.mending import read_mended
 from quorate.pipeline.source.planning import plan_batch
 from quorate.pipeline.source.splits import NO_END, packed
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
+    from quorate.pipeline.source.decoding import FrameBuilder
     from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
@@ -153,6 +153,9 @@ def read_partition(
 
     Raises UnreadError, if `fails_on_unread`, where another attempt may read more.
     """
+    from quorate.pipeline.source.decoding import FrameBuilder
+    from quorate.pipeline.source.mending import read_mended
+
     builder = FrameBuilder(options, wanted_types)
     match partition:
         case SplitPartition(splits=splits):
