@@ -143,8 +143,7 @@ def report(
     by_type = sizes.sizes_by_type(log).persist()
     rows = kept_rows(log, (*brokers.RECORD_TYPES, *changes.RECORD_TYPES))
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
-    of_brokers = brokers.tables(rows, flapping)
-    of_brokers["totals"] = of_brokers["totals"].persist()
+    of_brokers = {name: table.persist() for name, table in brokers.tables(rows, flapping).items()}
     ids = broker_ids(of_brokers["totals"], is_whole=extent.is_whole)
     lacking = lacking_replicas(of_partitions["history"], ids).persist()
     levels = features.tables(rows, {})["features"].persist()
