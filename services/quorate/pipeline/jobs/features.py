@@ -1,4 +1,4 @@
-"""Which level each feature was finalised at: metadata.version, kraft.version and the others."""
+"""The levels at which features were finalised: metadata.version, kraft.version and others."""
 
 from __future__ import annotations
 

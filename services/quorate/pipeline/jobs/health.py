@@ -51,10 +51,10 @@ THRESHOLDS: Final = {
     DIVERGENCE: 0.0,
 }
 CRITICAL_AT_ONCE: Final = (LEADERS, ERRORS, DIVERGENCE)
-"""What is critical above its threshold, rather than above ten times as much."""
+"""Metrics that are critical above their threshold, rather than above ten times as much."""
 CRITICAL_FACTOR: Final = 10
 RECENT_MS: Final = 86_400_000
-"""What was before the last day of a log is no longer judged."""
+"""The last day of a log, by which elections are judged."""
 _HOUR_MS: Final = 3_600_000
 _LEADER: Final = "leaderId int"
 _ALONE: Final = "one log alone: name every voter's directory with --path"
@@ -215,7 +215,7 @@ def _snapshot_time(log: DataFrame) -> DataFrame:
 
 
 def _errors(log: DataFrame) -> DataFrame:
-    """Bytes that do not check, and records that nobody can read."""
+    """Bytes that do not check, and records that do not decode."""
     broken = damaged(log).agg(F.count("*").alias("broken"), first_damage().alias("first"))
     what = F.when(
         F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))

@@ -1,4 +1,4 @@
-"""What the page shows of the log itself: how many records it got when, and in which minutes most.
+"""The page's section about the log itself: its records over time, and its busiest minutes.
 
 The log is gone through once, a row a minute; the facts above the page are sums of those rows.
 """
@@ -38,7 +38,7 @@ _LAST_MS: Final = 253_402_300_799_999
 
 @value
 class Extent:
-    """What a log spans; `is_whole` says that nothing before it is unknown."""
+    """The reach of a log; `is_whole` says that nothing before it is unknown."""
 
     span: Span
     row_count: int
@@ -69,7 +69,7 @@ def minutes_of(log: DataFrame) -> DataFrame:
 
 
 def extent_of(minutes: DataFrame) -> Extent | None:
-    """What all of the minutes span; None where there is none."""
+    """The extent of all minutes together; None where there is none."""
     found = minutes.agg(
         F.min("first_ms").alias("first_ms"),
         F.max("last_ms").alias("last_ms"),
@@ -92,7 +92,7 @@ def extent_of(minutes: DataFrame) -> Extent | None:
 
 
 def activity_section(minutes: DataFrame, span: Span, commands: LogCommands) -> Section:
-    """How many records the log got over its time, and its busiest minutes."""
+    """The records of the log over its time, and its busiest minutes."""
     of_log = minutes.where("records > 0")
     busiest = top(of_log, _BUSIEST, F.desc("records"), "minute")
     command = ""

@@ -1,4 +1,4 @@
-"""What the page shows of brokers: which were fenced, for how long, and which flap."""
+"""The page's section about brokers: which were fenced, for how long, and which flap."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BrokerIds:
 
 
 def broker_ids(totals: DataFrame, *, is_whole: bool) -> BrokerIds:
-    """What became of the brokers in the table `totals` of the job `brokers`."""
+    """The brokers in the table `totals` of the job `brokers`."""
     rows = totals.select("broker_id", "is_registered", "is_fenced").orderBy("broker_id").collect()
     return BrokerIds(
         tuple(row.broker_id for row in rows if row.is_registered),
@@ -79,7 +79,7 @@ def brokers_section(
     values: Mapping[str, object],
     commands: LogCommands,
 ) -> Section:
-    """Who was there, who was fenced and why; `values` are what the tables were made with."""
+    """Sessions and fenced times; `values` are what the tables were made with."""
     window_s = values["flap_window_s"]
     assert isinstance(window_s, int)
     return Section(
@@ -97,7 +97,7 @@ def brokers_section(
 
 
 def broker_verdicts(ids: BrokerIds, flapping: DataFrame, span: Span) -> list[HealthVerdict]:
-    """Which brokers are fenced at the end of the log, and which flapped in its last day."""
+    """Verdicts on brokers that are fenced at the end of the log, or flapped in its last day."""
     recent_ms = int((span.end - RECENT).timestamp() * 1000)
     is_recent = F.unix_millis(F.max("end")) > recent_ms
     rows = flapping.groupBy("broker_id").agg(is_recent.alias("is_recent")).collect()

@@ -1,4 +1,4 @@
-"""What the page shows of changes over time: voters, features and configurations."""
+"""The page's sections about what was changed: voters, features and configurations."""
 
 from __future__ import annotations
 

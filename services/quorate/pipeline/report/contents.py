@@ -1,4 +1,4 @@
-"""What the page shows of elections, of the log's bytes and of its health.
+"""The page's sections about elections and the log's bytes, and the verdicts on its health.
 
 Everything here is collected to one machine, so each look at a table is limited, and says how many
 rows it left out.
@@ -56,7 +56,7 @@ _IDLE: Final = (("idle", "may be idle time: this log has no NoOpRecord that woul
 def elections_section(
     elections: DataFrame, span: Span, commands: LogCommands, *, has_noops: bool
 ) -> Section:
-    """Who led, and how long no controller did; `has_noops` tells idle leaders from missing ones."""
+    """The leaders, and the times without one; `has_noops` tells these from idle times."""
     longest = top(in_millis(elections), MARKS_MAX, F.col("duration_ms").desc(), "epoch")
     without = top(
         in_millis(elections.where("leaderless_ms > 0")),
@@ -128,7 +128,7 @@ def _newest_epochs(elections: DataFrame, commands: LogCommands) -> Table:
 
 
 def records_section(by_type: DataFrame, commands: LogCommands) -> Section:
-    """Where the log's bytes go, by the table of the job `sizes`."""
+    """The log's bytes by record type, from the table of the job `sizes`."""
     shown = top(by_type, BARS_MAX, F.col("bytes").desc(), "record_type")
     return Section(
         BYTES,
@@ -195,7 +195,7 @@ def threshold_words(metric: str) -> str:
 
 
 def worst_first(verdicts: list[HealthVerdict]) -> list[HealthVerdict]:
-    """What has to be done something about comes first."""
+    """Verdicts by their status, `critical` first."""
     return sorted(verdicts, key=lambda verdict: _STATUSES.index(verdict.status))
 
 

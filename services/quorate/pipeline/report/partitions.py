@@ -1,4 +1,4 @@
-"""What the page shows of partitions: without a leader, uncleanly elected, lacking replicas."""
+"""The page's section about partitions: without a leader, uncleanly led, lacking replicas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WHY: Final = {
 
 @value
 class _Plot:
-    """How many intervals of a table there were at a time."""
+    """The number of intervals of a table over time."""
 
     title: str
     table: str
@@ -62,7 +62,7 @@ def partitions_section(
     span: Span,
     commands: LogCommands,
 ) -> Section:
-    """When partitions lacked replicas or a leader, and which topics changed most.
+    """The times in which partitions lacked replicas or a leader, and the topics that changed most.
 
     `tables` are those of the job, `lacking` is what `lacking_replicas` found.
     """
@@ -132,7 +132,7 @@ def lacking_replicas(history: DataFrame, brokers: BrokerIds) -> DataFrame:
 def partition_verdicts(
     partitions: Mapping[str, DataFrame], lacking: DataFrame, span: Span
 ) -> list[HealthVerdict]:
-    """How partitions stand at the end of the log, and what was elected uncleanly before it."""
+    """Verdicts on partitions at the end of the log, and on unclean elections before it."""
     offline = partitions["offline"].where("open").count()
     found = lacking.agg(
         F.count("why").alias("under"),

@@ -19,7 +19,7 @@ BARS_MAX: Final = 20
 LANES_MAX: Final = 40
 MARKS_MAX: Final = 400
 RECENT: Final = timedelta(milliseconds=RECENT_MS)
-"""What a verdict is about that would else last as long as the log reaches back."""
+"""The end of a log that counts for a verdict which would else last as long as the log."""
 
 
 @value
