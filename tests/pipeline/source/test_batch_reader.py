@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 PLANNED = """
 import sys
+from pyspark.sql.types import StructType
 from pyspark_quorate import DefaultSource
-parts = DefaultSource({"path": sys.argv[1]}).reader(None).partitions()
+parts = DefaultSource({"path": sys.argv[1]}).reader(StructType()).partitions()
 print(len(parts), {"quorate.pipeline.source.decoding", "pyarrow.compute"} & set(sys.modules))
 """
 
