@@ -113,7 +113,7 @@ def write_inputs(root: Path) -> Inputs:
 
 
 def answers(spark: SparkSession, inputs: Inputs, folder: Path) -> dict[str, Any]:
-    """What each input gives: of a batch, of a stream, and of the commands."""
+    """The answers about each input: of a batch, of a stream, and of the commands."""
     found: dict[str, Any] = {}
     for name, options in inputs.items():
         place = folder / name.replace(" ", "-")
@@ -138,7 +138,7 @@ def batch_rows(spark: SparkSession, options: dict[str, str]) -> list[list[Any]] 
 
 
 def _streamed(spark: SparkSession, options: dict[str, str], place: Path) -> dict[str, Any]:
-    """What a lake holds, each record by its day, and the error that ended the query."""
+    """The rows of a lake, each record by its day, and the error that ended the query."""
     shutil.rmtree(place, ignore_errors=True)
     said = ""
     stream = spark.readStream.format("kraft").options(**options)

@@ -78,7 +78,7 @@ class GrowingVoter:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes all segments have in the end."""
+        """The size of all segments in the end."""
         return self.places[-1].end
 
     def end_at(self, size_bytes: int) -> int:
@@ -163,7 +163,7 @@ def crc32c(data: bytes) -> int:
 
 
 def committed(voters: Sequence[GrowingVoter], definitions: Definitions) -> dict[int, Kept]:
-    """What most of the whole directories hold, by offset."""
+    """The records that most of the whole directories hold, by offset."""
     counts: Counter[Kept] = Counter()
     for voter in voters:
         for file in sorted((voter.whole / LOG_DIR).glob("*.log")):

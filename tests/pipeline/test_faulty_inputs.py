@@ -43,7 +43,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 def found(
     spark: SparkSession, inputs: Inputs, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
-    """What is answered in one process, in UTC."""
+    """The answers of one process, in UTC."""
     return answers(spark, inputs, tmp_path_factory.mktemp("answers"))
 
 
@@ -57,7 +57,7 @@ def records(rows: list[list[Any]], node: int | None = None) -> list[int]:
 
 
 def at_of(offset: int) -> int:
-    """When the batch with this record was written: its first offset counts seconds."""
+    """The time of the batch with this record: its first offset counts seconds."""
     starts = [*(start + each for start in (0, 13, 26) for each in (0, 1, 4, 7, 10)), 39]
     return START_MS + max(each for each in starts if each <= offset) * STEP_MS
 

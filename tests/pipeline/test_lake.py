@@ -55,7 +55,7 @@ def week(root: Path, seed: int) -> list[Path]:
 
 @dataclass
 class Lake:
-    """What `ingest` writes of three directories, and what it has to be."""
+    """The output of `ingest` over three directories, and what it has to be."""
 
     spark: SparkSession
     voters: list[GrowingVoter]
@@ -76,7 +76,7 @@ class Lake:
         voter.grow(self.size_of(voter))
 
     def size_of(self, voter: GrowingVoter) -> int:
-        """How many bytes a directory has by now."""
+        """The bytes that a directory has by now."""
         lag = self.voters.index(voter) * 97 if self.share < 1 else 0
         return max(int(self.share * voter.size_bytes) - lag, 1)
 
@@ -103,7 +103,7 @@ class Lake:
         return ",".join(str(voter.path) for voter in self.voters)
 
     def notes(self, folder: str) -> int:
-        """How many batches the checkpoint says have begun, or are done."""
+        """The number of batches that have begun, or are done, as the checkpoint notes."""
         return len(list((self.output / "_checkpoint" / folder).glob("[0-9]*")))
 
     def check(self, *, is_whole: bool) -> None:

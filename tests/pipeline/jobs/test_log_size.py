@@ -1,4 +1,4 @@
-"""Which logs count as small before Spark starts."""
+"""Logs that count as small before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one directory has lost is read from another that holds the same records."""
+"""Records that one directory has lost are read from another that holds the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long job is, on stderr: one line of a terminal, elsewhere a line now and then."""
+"""The progress of a long job on stderr: one line of a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the page looks: on a screen, in the dark, on a phone, on paper."""
+"""The look of the page: on a screen, in the dark, on a phone, on paper."""
 
 from __future__ import annotations
 

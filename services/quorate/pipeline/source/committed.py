@@ -43,7 +43,7 @@ class SharedLog:
 
     @property
     def place(self) -> str:
-        """Where it lies, as messages say it."""
+        """Its directories, as messages name them."""
         return ", ".join(directory.path for directory in self.directories)
 
     def start(self) -> tuple[SnapshotFile | None, int]:

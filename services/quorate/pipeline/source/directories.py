@@ -203,7 +203,7 @@ def _found_again(fs: OsFileSystem, before: Directory) -> Directory | None:
 
 
 def _listing(path: str) -> tuple[int, int, int] | None:
-    """What changes with the names in a directory, unless it has changed a moment ago.
+    """A mark that changes with the names in a directory; None if it has changed a moment ago.
 
     A file system may note the same time for a change that follows at once.
     """
@@ -215,7 +215,7 @@ def _listing(path: str) -> tuple[int, int, int] | None:
 
 
 def _pattern_hint(path: str) -> str:
-    """What to write for a path that other sources would have filled in."""
+    """The hint for a path that other sources would have filled in."""
     if _PATTERN.search(path):
         return "; no pattern is filled in: name each directory, separated by commas"
     if _ESCAPE.search(path):

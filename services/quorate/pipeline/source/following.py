@@ -199,7 +199,7 @@ class DirectoryLog:
         return log
 
     def _preferred(self, log: SharedLog) -> Span:
-        """What the chosen directory holds, or else the one that holds the most."""
+        """The span of the chosen directory, or else of the one that holds the most."""
         return preferred(log, self._chosen)
 
     def _choose(self, log: SharedLog, span: Span, why: str) -> None:

@@ -1,4 +1,4 @@
-"""What is damaged in one voter's log, read from the log of another.
+"""Records that are damaged in one voter's log, read from the log of another.
 
 Two logs that agree up to an offset hold the same records below it (Raft's log matching), so what
 one disk has lost is not lost. What no other directory has is told as damage.
@@ -80,7 +80,7 @@ class _MendedSplit:
 
 
 def _elsewhere(split: Split, low: int, high: int) -> list[Found] | None:
-    """What the first directory has that holds all of these offsets."""
+    """The batches of the first directory that holds all of these offsets."""
     if high == NO_END:
         return None
     for path in split.elsewhere:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def preferred(log: SharedLog, path: str | None = None) -> Span:
-    """What the directory of this path holds, or else the one that holds the most."""
+    """The span of the directory of this path, or else of the one that holds the most."""
     kept = (span for span in log.spans if log.directories[span.voter].path == path)
     return next(kept, None) or longest(log.spans)
 
 
 def choice_words(log: SharedLog) -> str:
-    """Which of the directories is read, with what it holds, and what comes from others."""
+    """The sentence about which directory is read, what it holds, and what comes from others."""
     spans = readable(log)
     chosen = spans[preferred(log).voter]
     path = log.directories[chosen.voter].path
@@ -42,7 +42,7 @@ def _offsets(span: Span) -> str:
 
 
 def readable(log: SharedLog) -> list[Span]:
-    """What each directory holds, with records that are in its segments and in a snapshot."""
+    """The spans of all directories, with records that are in a segment and in a snapshot."""
     return [
         replace(span, begin=segments[0].base_offset if segments else span.end)
         for span in log.spans

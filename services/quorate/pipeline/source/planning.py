@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @value
 class ReadingPlan:
-    """What is to be read, and what was found that cannot be, with whose directory it is in."""
+    """The parts to read, and what was found that cannot be, with the node of its directory."""
 
     splits: tuple[Split, ...]
     damages: tuple[tuple[Damage, int | None], ...]
