@@ -131,9 +131,9 @@ def test_logs_whose_tails_were_cut(spark: SparkSession) -> None:
     for job in OF_SEVERAL:
         same(job, log, logs, 0)
     assert walked("compare", logs, 0)["divergence"] == [
-        (1, 2, 2, 2, 3, 7, 5),
-        (1, 3, 2, 2, 3, 7, 5),
-        (2, 3, None, None, None, 10, 0),
+        (1, 2, 2, 2, 3, 7, 5, False),
+        (1, 3, 2, 2, 3, 7, 5, False),
+        (2, 3, None, None, None, 10, 0, False),
     ]
 
 

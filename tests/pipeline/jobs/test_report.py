@@ -109,7 +109,8 @@ def shown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, words: list[str]
     monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
     assert main(["report", *words]) == 0
     page = Path(words[words.index("--html") + 1]).read_text(encoding="utf-8")
-    return html.unescape(re.sub("<[^>]*>", "\n", page))
+    # The flags of a command are in elements of their own, which begin no line.
+    return html.unescape(re.sub("<[^>]*>", "\n", re.sub("</?span>", "", page)))
 
 
 @pytest.fixture(scope="module")
