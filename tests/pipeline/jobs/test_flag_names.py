@@ -54,12 +54,9 @@ def flags() -> set[str]:
     """Every option of every job."""
     parser = argparse.ArgumentParser()
     add_jobs(parser)
-    (actions,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    (jobs,) = (each.choices for each in parser._actions if isinstance(each.choices, dict))
     return {
-        flag
-        for job in actions.choices.values()
-        for action in job._actions
-        for flag in action.option_strings
+        flag for job in jobs.values() for action in job._actions for flag in action.option_strings
     }
 
 
