@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -19,6 +20,7 @@ print({"pyarrow", "numpy", "pandas"} & set(sys.modules))
 """
 
 
+@pytest.mark.usefixtures("spark")  # Spark itself parses its words
 def test_spark_and_arrow_have_the_same_columns() -> None:
     arrow = from_arrow_schema(arrow_schema(COLUMNS, TYPED))
     assert StructType.fromDDL(spark_schema(COLUMNS, TYPED)) == arrow
