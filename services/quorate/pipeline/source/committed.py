@@ -8,17 +8,14 @@ disk counts.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.coverage import Span, covered_from
-from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.directories import log_start
+from quorate.records.ids import Epoch
 from quorate.records.value import value
-from quorate.storage import layout
-from quorate.storage.epoch_checkpoint import read_epochs
-from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,13 +30,13 @@ if TYPE_CHECKING:
 class SharedLog:
     """One log up to `end`, and the offsets of it that each directory holds, by its number.
 
-    `epochs` has each epoch and where it begins, if there are several directories and it is known.
+    `epochs` has of each of several directories the epochs and where they begin, if they are known.
     """
 
     directories: tuple[Directory, ...]
     spans: tuple[Span, ...]
     end: int
-    epochs: tuple[tuple[int, int], ...] = ()
+    epochs: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
     def place(self) -> str:
@@ -57,12 +54,38 @@ class SharedLog:
 
         Those are told by their epochs.
         """
+        epochs = self.epochs[voter]
         others = tuple(
             directory.path
             for number, directory in enumerate(self.directories)
-            if number != voter and self.epochs
+            if number != voter and epochs
         )
-        return [replace(each, elsewhere=others, epochs=self.epochs) for each in splits]
+        return [replace(each, elsewhere=others, epochs=epochs) for each in splits]
+
+    def known_epoch(self, voter: int, offset: int) -> Epoch | None:
+        """The epoch of a record that this directory holds, as far as its epochs tell."""
+        starts = [start for _, start in self.epochs[voter]]
+        index = bisect_right(starts, offset) - 1
+        return Epoch(self.epochs[voter][index][0]) if index >= 0 else None
+
+
+@value
+class _VoterLog:
+    """A log's end and epochs, with the last epoch of what a snapshot at its begin stands for."""
+
+    end: int
+    epochs: tuple[EpochStart, ...]
+    begin: int
+    epoch_before: int | None
+
+    def stops(self) -> dict[int, int]:
+        """Each epoch and where it ends. Of a log whose epochs are not known there are none."""
+        starts = [each.start_offset for each in self.epochs]
+        ends = [*starts[1:], self.end][: len(starts)]
+        stops = {int(each.epoch): end for each, end in zip(self.epochs, ends, strict=True)}
+        if self.epoch_before is not None:
+            stops.setdefault(self.epoch_before, self.begin)
+        return stops
 
 
 def shared_log(
@@ -74,8 +97,8 @@ def shared_log(
     if len(directories) == 1:
         (only,) = directories
         end = seeker.log_end(only)
-        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end)
-    logs = [(seeker.log_end(directory), _epochs(directory)) for directory in directories]
+        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end, ((),))
+    logs = [_voter_log(directory, seeker) for directory in directories]
     if is_committed_only:
         majority = len(logs) // 2 + 1
         ends = [
@@ -83,41 +106,34 @@ def shared_log(
             for log in logs
         ]
         end = max(ends)
-        followed = logs[ends.index(end)]
+        agreeing = [log for log, agreed in zip(logs, ends, strict=True) if agreed == end]
+        followed = max(agreeing, key=lambda log: (bool(log.epochs), -log.begin))
     else:
         # As voters judge each other.
-        followed = max(logs, key=lambda log: (max((e.epoch for e in log[1]), default=-1), log[0]))
-        end = followed[0]
+        followed = max(logs, key=lambda log: (max(log.stops(), default=-1), log.end))
+        end = followed.end
     spans = (
-        Span(number, log_start(directory)[1], min(end, _agreed_end(followed, log)))
-        for number, (directory, log) in enumerate(zip(directories, logs, strict=True))
+        Span(number, log.begin, min(end, _agreed_end(followed, log)))
+        for number, log in enumerate(logs)
     )
-    epochs = tuple((start.epoch, start.start_offset) for start in followed[1])
-    return SharedLog(tuple(directories), tuple(spans), end, epochs)
+    epochs = (
+        tuple((int(each.epoch), int(each.start_offset)) for each in log.epochs) for log in logs
+    )
+    return SharedLog(tuple(directories), tuple(spans), end, tuple(epochs))
 
 
-def _agreed_end(
-    one: tuple[int, Sequence[EpochStart]], other: tuple[int, Sequence[EpochStart]]
-) -> int:
+def _voter_log(directory: Directory, seeker: EndSeeker) -> _VoterLog:
+    snapshot, begin = log_start(directory)
+    epoch_before = None if snapshot is None or begin == 0 else int(snapshot.snapshot_id.epoch)
+    end = seeker.log_end(directory)
+    return _VoterLog(end, seeker.epochs_of(directory), begin, epoch_before)
+
+
+def _agreed_end(one: _VoterLog, other: _VoterLog) -> int:
     """Up to where both hold the same: the end of the last epoch that both have."""
-    ends = []
-    for end, epochs in (one, other):
-        starts = [start.start_offset for start in epochs]
-        # Of a log whose epochs are not known there are no ends either.
-        stops = [*starts[1:], end][: len(starts)]
-        ends.append({start.epoch: stop for start, stop in zip(epochs, stops, strict=True)})
-    shared = ends[0].keys() & ends[1].keys()
+    stops = one.stops(), other.stops()
+    shared = stops[0].keys() & stops[1].keys()
     if not shared:
-        return min(one[0], other[0]) if not ends[0] or not ends[1] else 0
+        return min(one.end, other.end) if not stops[0] or not stops[1] else 0
     last = max(shared)
-    return min(ends[0][last], ends[1][last])
-
-
-def _epochs(directory: Directory) -> Sequence[EpochStart]:
-    path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
-    try:
-        return read_epochs(OsFileSystem(), path) or ()
-    except (OSError, StorageError) as error:
-        reason = f"the log's epochs cannot be read, its offsets have to do: {words_of(error)}"
-        directory.damages.append(Damage(reason, path, 0, 0, is_unread=True))
-        return ()
+    return min(stops[0][last], stops[1][last])

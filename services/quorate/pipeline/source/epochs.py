@@ -5,8 +5,12 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
+from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.splits import boundaries
-from quorate.records.ids import Epoch
+from quorate.raft.messages import EpochStart
+from quorate.records.ids import Epoch, Offset
+from quorate.storage import layout
+from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.scan import salvage_batches
@@ -15,6 +19,61 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile
 
 _STEP_BYTES: Final = 1024 * 1024
+
+
+class LogEpochs:
+    """Reads the epochs of logs: of their checkpoint, or of their batches where that lacks any."""
+
+    def __init__(self) -> None:
+        self._of_segments: dict[str, dict[tuple[str, int], list[EpochStart]]] = {}
+
+    def of(self, directory: Directory, last: int | None) -> tuple[EpochStart, ...]:
+        """Each epoch and where it begins; `last` is that of the log's last batch."""
+        path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
+        found: tuple[EpochStart, ...] = ()
+        try:
+            found = read_epochs(OsFileSystem(), path) or ()
+        except (OSError, StorageError) as error:
+            reason = (
+                f"the log's epochs cannot be read, those of batches have to do: {words_of(error)}"
+            )
+            directory.damages.append(Damage(reason, path, 0, 0, is_unread=True))
+        # A copy may have a file from before the last epoch.
+        if last is not None and (not found or found[-1].epoch < last):
+            return self._of_batches(directory)
+        return found
+
+    def _of_batches(self, directory: Directory) -> tuple[EpochStart, ...]:
+        found: list[EpochStart] = []
+        before = self._of_segments.get(directory.path, {})
+        seen: dict[tuple[str, int], list[EpochStart]] = {}
+        for segment in directory.segments:
+            key = segment.path, segment.size_bytes
+            seen[key] = starts = before.get(key) or _epoch_starts(segment)
+            for each in starts:
+                if not found or each.epoch > found[-1].epoch:
+                    found.append(each)
+        self._of_segments[directory.path] = seen
+        return tuple(found)
+
+
+def _epoch_starts(segment: LogFile) -> list[EpochStart]:
+    """The epochs that begin in a segment, and that of its first batch.
+
+    No CRC guards the epoch of a batch, so it counts if the next batch has it, too, or is the first
+    of another one.
+    """
+    with suppress(OSError, StorageError), closing(OsFileSystem().open(segment.path)) as file:
+        headers = [batch.header for batch in salvage_batches(file, segment.size_bytes, 0)]
+        return [
+            EpochStart(Epoch(header.epoch), Offset(header.base_offset))
+            for before, header, behind in zip(
+                [None, *headers], headers, [*headers[1:], None], strict=False
+            )
+            if (before is None or (header.is_control and header.epoch > before.epoch))
+            and (behind is None or behind.epoch == header.epoch or behind.is_control)
+        ]
+    return []
 
 
 class RecordEpochs:

@@ -110,7 +110,11 @@ class DirectoryLog:
         log = self._last_seen()
         holding = [span for span in readable(log) if span.begin <= offset <= span.end]
         holding.sort(key=lambda span: span.voter != self._preferred(log).voter)
-        epochs = (self._epochs.before(log.directories[span.voter], offset) for span in holding)
+        epochs = (
+            log.known_epoch(span.voter, offset - 1)
+            or self._epochs.before(log.directories[span.voter], offset)
+            for span in holding
+        )
         return next((epoch for epoch in epochs if epoch is not None), None)
 
     def beginning(self) -> tuple[str | None, int]:

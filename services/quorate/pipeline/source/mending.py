@@ -76,6 +76,9 @@ class _MendedSplit:
         behind = damage.behind
         if behind is None:
             behind = self.split.high if self.split.reach is None else self.split.reach
+        # What stands behind the split is read with the next one, whatever damaged bytes say.
+        if self.split.next_offset is not None:
+            behind = min(behind, self.split.next_offset)
         return max(low, self.done), min(behind, self.split.high)
 
 

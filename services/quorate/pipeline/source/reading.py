@@ -82,6 +82,8 @@ class _SplitReader:
         self.position = split.start
         self.expected = split.first_offset
         self.epoch: int | None = None
+        # Where other directories may have it: why offsets from the expected one on are missing.
+        self.lost: str | None = None
         # The name of the next segment says so. Behind other splits it is said by a batch, whose
         # offset no CRC covers.
         self.limit = split.next_offset if split.end == file.size() else None
@@ -110,6 +112,8 @@ class _SplitReader:
             why = f", and there is no {layout.segment_name(first)}"
         if first is not None and following is not None and first < following:
             reason = f"offsets {first} to {following - 1} are missing behind{why}"
+            if self.lost is not None:
+                reason = f"{self.lost}; {reason}"
             yield from self.tell(reason, 0, following, is_unread=bool(why))
 
     def part_behind(self) -> int | None:
@@ -120,6 +124,13 @@ class _SplitReader:
         header = batch.header
         self.position = batch.position
         base, expected = header.base_offset, self.expected
+        if self.split.elsewhere and (self.lost is not None or base != expected):
+            is_borne_out = header.last_offset + 1 in {self.behind(header), self.split.reach}
+            if not is_borne_out and not self.follows(header, expected or 0):
+                # No CRC guards its offset, and no neighbour bears that out: others have it.
+                self.lost = self.lost or f"offset {base} where the log goes on at {expected}"
+                self.position += header.size_bytes
+                return
         if expected is not None and base != expected:
             is_followed = self.follows(header, expected)
             if base < expected or is_followed:
@@ -137,9 +148,10 @@ class _SplitReader:
             self.position += header.size_bytes
             return
         if expected is not None and base != expected:
-            what = f"offset {base} where the log goes on at {expected}"
+            what = self.lost or f"offset {base} where the log goes on at {expected}"
             yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
             self.epoch = None
+        self.lost = None
         known = self.split.epoch_of(base)
         if known is not None and header.epoch != known:
             why = f"epoch {header.epoch} where the log's epochs have {known}"
@@ -154,13 +166,15 @@ class _SplitReader:
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether the batch behind this one goes on as if this one began at `expected`."""
+        return self.behind(header) == expected + header.record_count
+
+    def behind(self, header: BatchHeader) -> int | None:
+        """The offset that goes on behind this batch."""
         following = self.split.next_offset
         if following is None:
             following = self.split.reach
-        behind = offset_behind(
-            self.file, self.position + header.size_bytes, self.split.end, following
-        )
-        return behind == expected + header.record_count
+        position = self.position + header.size_bytes
+        return offset_behind(self.file, position, self.split.end, following)
 
     def begins_epoch(self, batch: FileBatch) -> bool:
         try:
@@ -174,6 +188,11 @@ class _SplitReader:
         self.position = error.position
         found = next(salvage_batches(self.file, self.split.end, self.position + 1), None)
         behind = self.split.end if found is None else found.position
+        if self.split.elsewhere and found is not None:
+            # The batch behind says what is lost, once its own offset is borne out.
+            self.lost = self.lost or error.reason
+            self.position, self.epoch = behind, None
+            return
         reason, first = error.reason, self.expected
         following = self.split.next_offset if found is None else found.header.base_offset
         if first is not None and following is not None and following > first:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager, suppress
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.epochs import LogEpochs
 from quorate.pipeline.source.splits import boundaries, whole_batch_at
 from quorate.records.value import value
 from quorate.storage.errors import StorageError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.pipeline.source.directories import Directory, LogFile
+    from quorate.raft.messages import EpochStart
     from quorate.records.batch import BatchHeader
 
 _STEP_BYTES: Final = 1024 * 1024
@@ -51,6 +54,12 @@ class EndSeeker:
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
+        self._last_epochs: dict[str, int] = {}
+        self._epochs = LogEpochs()
+
+    def epochs_of(self, directory: Directory) -> tuple[EpochStart, ...]:
+        """Each epoch of a log and where it begins, once its end has been found."""
+        return self._epochs.of(directory, self._last_epochs.get(directory.path))
 
     def log_end(self, directory: Directory) -> int:
         """The offset behind the last batch that checks, as far as the last segment tells.
@@ -78,6 +87,8 @@ class EndSeeker:
             elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
                 end = max(end, header.last_offset + 1)
             position = at + header.size_bytes
+        if found:
+            self._last_epochs[directory.path] = found[-1][1].epoch
         if status is not None and place is not None:
             inode = status.st_dev, status.st_ino
             self._places[directory.path] = _Place(segment.path, inode, status.st_size, *place)
@@ -117,10 +128,18 @@ def offset_at(directory: Directory, timestamp_ms: int) -> int:
             candidates = candidates[index:]
             break
     for segment in candidates:
-        place = _place_before(directory, segment, timestamp_ms)
-        for _, header in _batches_from(directory, segment, place):
+        position, expected = _place_before(directory, segment, timestamp_ms)
+        found = _batches_from(directory, segment, position)
+        for header, behind in pairwise(chain((header for _, header in found), (None,))):
+            assert header is not None
             if header.max_timestamp_ms >= timestamp_ms:
-                return header.base_offset
+                # With what is damaged in front of it, and whatever its own offset says.
+                return expected
+            following = None if behind is None else behind.base_offset
+            if header.base_offset == expected or following == header.last_offset + 1:
+                expected = header.last_offset + 1
+            elif following == expected + header.record_count:
+                expected = following
     return log_end(directory)
 
 
@@ -130,12 +149,13 @@ def _places(segment: LogFile) -> list[tuple[int, int]]:
     )
 
 
-def _place_before(directory: Directory, segment: LogFile, timestamp_ms: int) -> int:
-    place = 0
-    for position, _ in _places(segment):
+def _place_before(directory: Directory, segment: LogFile, timestamp_ms: int) -> tuple[int, int]:
+    """A position, with its offset, of a batch in front of the first that is that late."""
+    place = 0, segment.base_offset
+    for position, offset in _places(segment):
         if not _is_before(directory, segment, position, timestamp_ms):
             break
-        place = position
+        place = position, offset
     return place
 
 
