@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.pipeline.source.batch_reader import KraftReader
 from quorate.pipeline.source.committed import shared_log
 from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.seeking import EndSeeker
-from tests.pipeline.source.logs import LogWriter, flip, partition
+from tests.pipeline.source.logs import LogWriter, damaged, flip, partition, topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from quorate.pipeline.source.directories import Directory
 
@@ -27,8 +29,8 @@ def voter(path: Path, epochs: dict[int, int], end: int) -> Directory:
     return find_directory(str(written(path, epochs, end).root))
 
 
-def written(path: Path, epochs: dict[int, int], end: int) -> LogWriter:
-    log = LogWriter(path)
+def written(path: Path, epochs: dict[int, int], end: int, *, node_id: int = 1) -> LogWriter:
+    log = LogWriter(path, node_id=node_id)
     while log.offset < end:
         if log.offset in epochs:
             log.lead(epochs[log.offset])
@@ -69,16 +71,63 @@ def test_four_need_three(tmp_path: Path) -> None:
     assert committed_end(logs) == 5
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_log_whose_epochs_cannot_be_read_counts_by_its_offsets(
-    tmp_path: Path, *, is_there: bool
+@pytest.mark.parametrize("kind", ["missing", "malformed", "of before"])
+def test_a_log_without_a_whole_checkpoint_has_the_epochs_of_its_batches(
+    tmp_path: Path, kind: str
 ) -> None:
-    logs = [voter(tmp_path / str(end), {0: 1, 5: 2}, end) for end in (9, 7, 3)]
-    checkpoint = Path(logs[0].path) / "leader-epoch-checkpoint"
+    """It has a tail that no other has, and is named first."""
+    logs = [
+        written(tmp_path / "1", {0: 1, 5: 2}, 12),
+        written(tmp_path / "2", {0: 1, 5: 3}, 10),
+        written(tmp_path / "3", {0: 1, 5: 3}, 9),
+    ]
+    checkpoint = logs[0].directory / "leader-epoch-checkpoint"
     checkpoint.unlink()
-    if is_there:
+    if kind == "malformed":
         checkpoint.mkdir()
-    assert committed_end(logs) == 7
-    told = [(damage.file, damage.error.partition(",")[0]) for damage in logs[0].damages]
-    assert told == [(str(checkpoint), "the log's epochs cannot be read")] * is_there
-    assert all(damage.is_unread for damage in logs[0].damages)
+    elif kind == "of before":
+        checkpoint.write_text("0\n1\n1 0\n")
+    found = [find_directory(str(log.root)) for log in logs]
+    shared = shared_log(found, EndSeeker())
+    assert shared.end == 9
+    assert [span.end for span in shared.spans] == [5, 9, 9]
+    told = [(damage.file, damage.error.partition(",")[0]) for damage in found[0].damages]
+    is_told = kind == "malformed"
+    assert told == [(str(checkpoint), "the log's epochs cannot be read")] * is_told
+    assert all(damage.is_unread for damage in found[0].damages)
+
+
+def test_a_snapshot_says_of_which_epoch_is_what_it_stands_for(tmp_path: Path) -> None:
+    """One log begins where another has not come to yet."""
+    later = LogWriter(tmp_path / "1", base=10)
+    later.lead(2)
+    later.write([partition(0)] * 9)
+    later.snapshot(10, [topic(1)], epoch=1)
+    (later.directory / "leader-epoch-checkpoint").write_text("0\n1\n2 10\n")
+    logs = [find_directory(str(later.root)), voter(tmp_path / "2", {0: 1}, 8)]
+    assert committed_end(logs) == 8
+
+
+def test_each_log_is_mended_by_its_own_epochs(tmp_path: Path) -> None:
+    """The log that is followed begins late, and knows nothing of the epochs before."""
+    later = LogWriter(tmp_path / "1", base=24)
+    later.epoch = 3
+    later.write([partition(0)] * 6)
+    later.snapshot(24, [topic(1)], epoch=3)
+    (later.directory / "leader-epoch-checkpoint").write_text("0\n1\n3 24\n")
+    whole = written(tmp_path / "2", {0: 1, 8: 2, 20: 3}, 30, node_id=2)
+    dead = written(tmp_path / "3", {0: 1}, 15, node_id=3)
+    flip(whole.file, whole.positions[10][1] + 70)
+    paths = ",".join(str(log.root) for log in (later, whole, dead))
+    options = parse_options({"path": paths, "mergeDirectories": "true"})
+    reader = KraftReader(options)
+    found = [
+        row
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    # Node 3's record of that offset was never committed.
+    assert {row["source_node"] for row in found if row["leader_epoch"] is not None} == {2}
+    (told,) = damaged(found)
+    assert told["offset"] == 10

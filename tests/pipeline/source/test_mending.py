@@ -38,10 +38,10 @@ def twins(root: Path) -> tuple[LogWriter, LogWriter]:
     return logs
 
 
-def read(one: LogWriter, other: LogWriter, low: int, high: int) -> list[dict[str, Any]]:
-    """These offsets of one log, where the other holds the same up to `high`."""
+def read(one: LogWriter, other: LogWriter, low: int, high: int, *more: str) -> list[dict[str, Any]]:
+    """These offsets of one log, where the others hold the same up to `high`."""
     options = parse_options({"path": str(one.root)})
-    elsewhere = (str(other.directory),)
+    elsewhere = (str(other.directory), *more)
     builder = FrameBuilder(options)
     found: list[dict[str, Any]] = []
     splits = log_splits(find_directory(str(one.root)), low, high, SPLIT_BYTES)
@@ -143,3 +143,78 @@ def test_random_faults_in_two_directories_cost_nothing(
         found = read(logs[0], logs[1], low, high)
         assert without_places(found) == wanted, (places, low, high)
         shutil.rmtree(root)
+
+
+def burst(log: LogWriter, draws: random.Random) -> None:
+    """Up to forty bytes in a row are others, over the border of two batches as well."""
+    file = draws.choice(log.positions)[0]
+    data = bytearray(file.read_bytes())
+    start = draws.randrange(len(data))
+    for at in range(start, min(len(data), start + draws.randrange(1, 40))):
+        data[at] = draws.choice((0, 1, 0xFF, draws.randrange(256)))
+    file.write_bytes(data)
+
+
+def test_faults_anywhere_never_give_a_record_twice_or_another_one(
+    clean: tuple[LogWriter, LogWriter], tmp_path: Path
+) -> None:
+    draws = random.Random(clock_seed())
+    expected = {row["offset"]: row for row in without_places(read(*clean, 0, clean[0].offset))}
+    for trial in range(60):
+        root = tmp_path / str(trial)
+        logs = twins(root)
+        for log in logs:
+            for _ in range(draws.randrange(3)):
+                burst(log, draws)
+        found = read(logs[0], logs[1], 0, logs[0].offset)
+        given = [row for row in without_places(found) if row["record_type"] is not None]
+        assert len(given) == len(set(offsets(found)))
+        told = [row["offset"] for row in damaged(found)]
+        for row in given:
+            if row != expected[row["offset"]]:
+                # An epoch that no CRC guards, in both: told where it is.
+                row["leader_epoch"] = expected[row["offset"]]["leader_epoch"]
+                assert row == expected[row["offset"]]
+                assert told
+        assert len(given) == len(expected) or told
+        shutil.rmtree(root)
+
+
+def test_what_damaged_bytes_say_of_later_parts_is_not_believed(tmp_path: Path) -> None:
+    """A batch that claims an offset behind the next segment."""
+    one, other = twins(tmp_path)
+    expected = without_places(read(other, one, 0, one.offset))
+    file, position, _ = one.positions[5]
+    data = bytearray(file.read_bytes())
+    data[position - 8 : position] = b"\xff" * 8
+    data[position : position + 7] = bytes(6) + b"\x01"
+    file.write_bytes(data)
+    assert without_places(read(one, other, 0, one.offset)) == expected
+
+
+@pytest.mark.parametrize("claimed", [8, 9, 10, 12, 3])
+def test_an_offset_behind_damage_counts_if_the_next_batch_bears_it_out(
+    tmp_path: Path, claimed: int
+) -> None:
+    one, other = twins(tmp_path)
+    expected = without_places(read(other, one, 0, one.offset))
+    file, position, _ = one.positions[5]
+    data = bytearray(file.read_bytes())
+    data[position - 40 : position] = bytes(40)
+    data[position : position + 8] = claimed.to_bytes(8, "big")
+    file.write_bytes(data)
+    assert without_places(read(one, other, 0, one.offset)) == expected
+
+
+def test_two_others_together_have_what_neither_has(tmp_path: Path) -> None:
+    one, other = twins(tmp_path)
+    third = tmp_path / "3"
+    shutil.copytree(other.root, third)
+    expected = without_places(read(other, one, 0, one.offset))
+    (one.directory / sorted(each.name for each in one.directory.glob("*.log"))[1]).unlink()
+    file, position, _ = other.positions[9]
+    flip(file, position + 70)
+    copy = third / other.directory.name / file.name
+    flip(copy, other.positions[12][1] + 70)
+    found = read(one, other, 0, one.offset, str(third / other.directory.name))
+    assert without_places(found) == expected

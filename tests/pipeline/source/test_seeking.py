@@ -15,8 +15,11 @@ from tests.pipeline.source.logs import (
     START_MS,
     STEP_MS,
     LogWriter,
+    damaged,
     flip,
+    offsets,
     partition,
+    rows,
     small_log,
     topic,
 )
@@ -192,3 +195,16 @@ def test_damage_behind_the_remembered_batch_is_not_the_end(tmp_path: Path) -> No
     assert seeker.log_end(find_directory(str(log.root))) == 19
     log.write([topic(2)])
     assert seeker.log_end(find_directory(str(log.root))) == 21
+
+
+def test_a_time_is_a_place_in_front_of_damage_and_of_a_flipped_offset(tmp_path: Path) -> None:
+    for name, byte in (("offset", 6), ("record", 70)):
+        log = LogWriter(tmp_path / name)
+        for number in range(20):
+            log.write([partition(number)])
+        flip(log.file, log.positions[10][1] + byte)
+        place = "2026-01-05T00:00:10Z"
+        after = rows(log.root, startingOffsets=place)
+        assert offsets(after) == list(range(11, 20))
+        assert [row["offset"] for row in damaged(after)] == [10]
+        assert offsets(rows(log.root, endingOffsets=place)) == list(range(10))

@@ -53,12 +53,11 @@ class _MendedSplit:
             low, high = self.lost(each)
             if low >= high:
                 continue
-            found = _elsewhere(self.split, low, high)
-            if found is None:
-                yield self.split, each
-            else:
-                self.done = high
-                yield from found
+            found, reached = _elsewhere(self.split, low, high)
+            yield from found
+            self.done = reached
+            if reached < high:
+                yield self.split, replace(each, offset=reached)
 
     def give(self, batch: FileBatch) -> Iterator[Found]:
         """Give of a batch what has not been given."""
@@ -82,27 +81,30 @@ class _MendedSplit:
         return max(low, self.done), min(behind, self.split.high)
 
 
-def _elsewhere(split: Split, low: int, high: int) -> list[Found] | None:
-    """The batches of the first directory that holds all of these offsets."""
-    if high == NO_END:
-        return None
-    for path in split.elsewhere:
-        with suppress(OptionError):
-            wanted = log_splits(find_directory(path), low, high, _STEP_BYTES)
-            parts = [replace(each, epochs=split.epochs) for each in wanted]
-            found = [(each, batch) for each in parts for batch in read_split(each)]
-            if _has_all(found, low, high):
-                return found
-    return None
+def _elsewhere(split: Split, low: int, high: int) -> tuple[list[Found], int]:
+    """What others have of these offsets without a gap from `low` on, and up to where."""
+    found: list[Found] = []
+    while low < high < NO_END:
+        parts = (_of_directory(path, split, low, high) for path in split.elsewhere)
+        part = next((part for part in parts if part), None)
+        if part is None:
+            break
+        found += part
+        low = max(low, *(batch.header.last_offset + 1 for _, batch in part))
+    return found, min(low, high)
 
 
-def _has_all(found: list[Found], low: int, high: int) -> bool:
+def _of_directory(path: str, split: Split, low: int, high: int) -> list[tuple[Split, FileBatch]]:
+    """The batches of a directory that hold these offsets, up to the first that is not there."""
+    found: list[tuple[Split, FileBatch]] = []
     reached = low
-    for _, batch in found:
-        if isinstance(batch, Damage):
-            return False
-        if batch.header.last_offset >= low:
-            if batch.header.base_offset > reached:
-                return False
-            reached = batch.header.last_offset + 1
-    return reached >= high
+    with suppress(OptionError):
+        for part in log_splits(find_directory(path), low, high, _STEP_BYTES):
+            known = replace(part, epochs=split.epochs)
+            for batch in read_split(known):
+                if isinstance(batch, Damage) or batch.header.base_offset > reached:
+                    return found
+                if batch.header.last_offset >= reached:
+                    found.append((known, batch))
+                    reached = batch.header.last_offset + 1
+    return found
