@@ -112,20 +112,24 @@ def test_a_log_that_cannot_be_read_at_all_has_an_answer_that_says_so(
     assert "cannot be opened: " in told
 
 
-def test_of_several_directories_damage_is_told_of_each(
+@pytest.mark.parametrize("is_in_both", [False, True])
+def test_of_several_directories_damage_is_told_that_each_has(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     damaged: tuple[LogWriter, int],
     tmp_path: Path,
+    *,
+    is_in_both: bool,
 ) -> None:
-    """What is committed hangs on all of them."""
     monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
-    words = ["elections", "--path", str(whole.root), "--path", str(damaged[0].root)]
-    assert main(words) == 0
-    assert ": 1 damaged place is left out " in capsys.readouterr().err
+    log, position = damaged
+    if is_in_both:
+        flip(whole.directory / f"{0:020}.log", position + 70)
+    assert main(["elections", "--path", str(whole.root), "--path", str(log.root)]) == 0
+    assert (": 1 damaged place is left out " in capsys.readouterr().err) == is_in_both
 
 
 @pytest.mark.parametrize("job", SHAPES)
