@@ -152,7 +152,7 @@ class _SplitReader:
             yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
             self.epoch = None
         self.lost = None
-        known = self.split.epoch_of(base)
+        known = self.split.epoch_of(base) if self.split.epochs else None
         if known is not None and header.epoch != known:
             why = f"epoch {header.epoch} where the log's epochs have {known}"
             yield from self.tell(why, 0, header.last_offset + 1)
