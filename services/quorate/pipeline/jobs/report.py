@@ -62,13 +62,14 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, and print where it is. Raises PipelineError for what the user can mend."""
-    place: str = arguments.html
-    if os.path.isdir(place):
-        raise PipelineError(f"--html: {place} is a directory; name a file")
-    folder = os.path.dirname(os.path.abspath(place))
+    if os.path.exists(arguments.html) and not os.path.isfile(arguments.html):
+        raise PipelineError(f"--html: {arguments.html} is not a file; name one")
+    # A link stays, and what it points to is replaced.
+    place = os.path.realpath(arguments.html)
+    folder = os.path.dirname(place)
     if not os.path.isdir(folder):
         raise PipelineError(
-            f"--html: the directory of {place} does not exist; make it, or name another"
+            f"--html: the directory of {arguments.html} does not exist; make it, or name another"
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PipelineError(
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise PipelineError(
             f"--html: {unfinished} cannot be written: {error.strerror}; mend that, or name another"
         ) from error
-    sys.stdout.write(f"{place}\n")
+    sys.stdout.write(f"{arguments.html}\n")
     return 0
 
 
