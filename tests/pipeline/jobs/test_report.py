@@ -115,6 +115,31 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_p
     assert link.is_symlink()
 
 
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError(28, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_a_page_that_fails_leaves_no_part_of_it(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    error: BaseException,
+    status: int,
+) -> None:
+    def fails(unfinished: str, _: str) -> None:
+        assert Path(unfinished).is_file()
+        raise error
+
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(jobs_report, "report", lambda log, *_, **__: str(log.collect()))
+    monkeypatch.setattr(jobs_report.os, "replace", fails)
+    page = tmp_path / "page.html"
+    page.write_text("the page before")
+    path = str(small_log(tmp_path / "log").root)
+    assert main(["report", "--path", path, "--html", str(page)]) == status
+    assert page.read_text() == "the page before"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["log", "page.html"]
+
+
 def test_a_link_stays_and_its_target_is_the_page(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,

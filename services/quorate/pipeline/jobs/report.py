@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
         with open(unfinished, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(unfinished, place)
-    except OSError as error:
+    except (OSError, KeyboardInterrupt) as error:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise PipelineError(
             f"--html: {unfinished} cannot be written: {error.strerror}; mend that, or name another"
         ) from error
