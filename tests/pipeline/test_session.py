@@ -51,6 +51,21 @@ with session("local[1]") as spark:
     print(forks, bool(ignored >> (signal.SIGINT - 1) & 1), os.getpgid(java.pid) == os.getpgid(0))
 """
 
+INTERRUPTED_START = """
+import os, time
+from pathlib import Path
+from quorate.pipeline.session import session
+def interrupts(_):
+    raise KeyboardInterrupt
+# PySpark sleeps until Java, which it has started, gives its port.
+time.sleep = interrupts
+try:
+    with session("local[1]"):
+        pass
+except KeyboardInterrupt:
+    print(f"children: {Path(f'/proc/self/task/{os.getpid()}/children').read_text()}.")
+"""
+
 JOB_WITH_A_FATE = """
 import signal, sys
 from quorate.pipeline.command import main
@@ -121,6 +136,10 @@ def test_ctrl_c_ends_java_too_and_says_nothing(tmp_path: Path) -> None:
     done = run_script(JOB_WITH_A_FATE, "interrupted", path, TMPDIR=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     assert not list(tmp_path.glob("quorate-pipeline-*"))
+
+
+def test_ctrl_c_while_spark_starts_ends_java_too() -> None:
+    assert run_script(INTERRUPTED_START).stdout == "children: .\n"
 
 
 def test_spark_of_another_release_is_named(tmp_path: Path) -> None:

@@ -203,16 +203,27 @@ def _java_by_shell() -> Iterator[None]:
 
     PySpark has code of Python's run between fork and exec for it, and with that come handlers of
     libraries: where the process has a channel of gRPC open, they abort one start in twenty.
+
+    A start that fails or is interrupted ends Java, too.
     """
+    begun: list[Popen[bytes]] = []
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
         del words["preexec_fn"]
         words["env"] = words["env"] | _LAUNCHER
-        return Popen([*_DEAF_TO_CTRL_C, *command], **words)  # noqa: S603 - PySpark's own command
+        java = Popen([*_DEAF_TO_CTRL_C, *command], **words)  # noqa: S603 - PySpark's own command
+        begun.append(java)
+        return java
 
     theirs, java_gateway.Popen = java_gateway.Popen, started
     try:
         yield
+    except BaseException:
+        for java in begun:
+            java.kill()
+            java.wait()
+            SparkContext._gateway = SparkContext._jvm = None
+        raise
     finally:
         java_gateway.Popen = theirs
 

@@ -92,6 +92,11 @@ def test_all_that_the_source_raises_names_options_of_the_command() -> None:
             "gone; set failOnDataLoss to false to go on, or give the query a new checkpoint",
             "gone; say --go-on-after-loss yes to go on, or name another --checkpoint and --output",
         ),
+        (
+            "path: /a/* is not there; no pattern is filled in: name each directory, separated by"
+            " commas",
+            "--path: /a/* is not there; no pattern is filled in: name each directory with --path",
+        ),
         ("/logs/onDamage/x cannot be read", "/logs/onDamage/x cannot be read"),
     ],
 )

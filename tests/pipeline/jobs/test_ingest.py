@@ -159,14 +159,16 @@ def test_a_batch_writes_one_file_for_each_day_and_type(spark: SparkSession, tmp_
     assert spark.read.parquet(str(output)).count() == 48
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
 def test_a_second_ingest_into_an_output_is_refused_before_it_does_anything(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, slash: str
 ) -> None:
     path, output = str(small_log(tmp_path / "log").root), tmp_path / "out"
     output.mkdir()
     with DirectoryLock(str(output)):
         # No session is there, and none is made.
-        assert main(["ingest", "--path", path, "--output", str(output), "--master", "none"]) == 1
+        words = ["--output", f"{output}{slash}", "--master", "none"]
+        assert main(["ingest", "--path", path, *words]) == 1
     assert capsys.readouterr().err == (
         f"quorate pipeline ingest: --output: {output}/.lock is held by process {os.getpid()}: a"
         " directory belongs to one process. Stop that one, or use another --output\n"

@@ -115,6 +115,13 @@ def test_a_full_disk_is_named_by_its_path(
     assert "TMPDIR" in told
 
 
+def test_a_full_disk_that_a_task_met_is_told_from_the_stack_of_java(tmp_path: Path) -> None:
+    error = ValueError("[STREAM_FAILED] Query [id = 1] terminated: Job aborted. SQLSTATE: XXKST")
+    error._stackTrace = FULL  # type: ignore[attr-defined]
+    told = what_was_said(error, "python", str(tmp_path))
+    assert told.startswith("no space is left on the disk of ")
+
+
 def test_a_job_that_writes_nothing_has_filled_its_scratch(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tempfile, "tempdir", str(tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import os
 import re
 import shlex
 import time
@@ -31,6 +32,7 @@ from quorate.sim.week.generating import generate
 from quorate.sim.week.options import WeekOptions
 from tests.pipeline.jobs.histories import Entry, History, frame_of
 from tests.pipeline.log_frames import Log, clock_seed, frame, read_directory
+from tests.pipeline.source.logs import small_log
 from tests.pipeline.walks.image import image_at
 from tests.pipeline.walks.tables import walked
 
@@ -99,10 +101,59 @@ def test_an_empty_log_is_said_to_be_empty(spark: SparkSession) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    for place, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "x", "does not exist")):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for place, words in (
+        *((each, f"^--html: {each} is not a file; name one$") for each in (tmp_path, pipe, link)),
+        (tmp_path / "no" / "x", "does not exist"),
+    ):
         arguments = argparse.Namespace(html=str(place))
         with pytest.raises(PipelineError, match=words):
             run(arguments)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError(28, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_a_page_that_fails_leaves_no_part_of_it(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    error: BaseException,
+    status: int,
+) -> None:
+    def fails(unfinished: str, _: str) -> None:
+        assert Path(unfinished).is_file()
+        raise error
+
+    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(jobs_report, "report", lambda log, *_, **__: str(log.collect()))
+    monkeypatch.setattr(jobs_report.os, "replace", fails)
+    page = tmp_path / "page.html"
+    page.write_text("the page before")
+    path = str(small_log(tmp_path / "log").root)
+    assert main(["report", "--path", path, "--html", str(page)]) == status
+    assert page.read_text() == "the page before"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["log", "page.html"]
+
+
+def test_a_link_stays_and_its_target_is_the_page(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    page, link = tmp_path / "pages" / "page.html", tmp_path / "link.html"
+    page.parent.mkdir()
+    link.symlink_to(page)
+    path = str(small_log(tmp_path / "log").root)
+    assert "Verdicts" in shown(spark, monkeypatch, ["--path", path, "--html", str(link)])
+    assert link.readlink() == page
+    assert page.is_file()
+    assert capsys.readouterr().out == f"{link}\n"
 
 
 def shown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:

@@ -23,6 +23,7 @@ _ADVICE: Final = {
     "set failOnDataLoss to false": "say --go-on-after-loss yes",
     "give the query a new checkpoint and another output": "name another --checkpoint and --output",
     "give the query a new checkpoint": "name another --checkpoint and --output",
+    "name each directory, separated by commas": "name each directory with --path",
 }
 _NAME: Final = re.compile(rf"(?<![\w/.-])({'|'.join(map(re.escape, _FLAGS))})\b(=?)")
 

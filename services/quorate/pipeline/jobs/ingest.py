@@ -178,7 +178,7 @@ def _locked(output: str) -> Iterator[None]:
 
     On other file systems than the machine's Spark tells of a second one when their batches meet.
     """
-    lock = DirectoryLock(output, "--output")
+    lock = DirectoryLock(output.rstrip("/") or "/", "--output")
     try:
         if not _SCHEME.match(output):
             os.makedirs(output, exist_ok=True)

@@ -33,7 +33,9 @@ def what_was_said(error: Exception, python: str, output: str | None = None) -> s
 
     `output` is the directory that was written to, if any.
     """
-    text = str(error)
+    said_first = str(error)
+    # What a task of a stream met stands in Java's stack alone.
+    text = f"{said_first}\n{getattr(error, '_stackTrace', None) or ''}"
     if _NO_SOURCE in text:
         return _why_no_source(python)
     if _FULL in text:
@@ -53,7 +55,7 @@ def what_was_said(error: Exception, python: str, output: str | None = None) -> s
         return str(of_python[-1])
     of_java = _OF_JAVA.findall(text)
     if not of_java:
-        return text.strip().splitlines()[0]
+        return said_first.strip().splitlines()[0]
     unmade = _UNMADE.search(text)
     if unmade is not None:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -62,13 +63,14 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, and print where it is. Raises PipelineError for what the user can mend."""
-    place: str = arguments.html
-    if os.path.isdir(place):
-        raise PipelineError(f"--html: {place} is a directory; name a file")
-    folder = os.path.dirname(os.path.abspath(place))
+    if os.path.exists(arguments.html) and not os.path.isfile(arguments.html):
+        raise PipelineError(f"--html: {arguments.html} is not a file; name one")
+    # A link stays, and what it points to is replaced.
+    place = os.path.realpath(arguments.html)
+    folder = os.path.dirname(place)
     if not os.path.isdir(folder):
         raise PipelineError(
-            f"--html: the directory of {place} does not exist; make it, or name another"
+            f"--html: the directory of {arguments.html} does not exist; make it, or name another"
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PipelineError(
@@ -98,11 +100,15 @@ def run(arguments: argparse.Namespace) -> int:
         with open(unfinished, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(unfinished, place)
-    except OSError as error:
+    except (OSError, KeyboardInterrupt) as error:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise PipelineError(
             f"--html: {unfinished} cannot be written: {error.strerror}; mend that, or name another"
         ) from error
-    sys.stdout.write(f"{place}\n")
+    sys.stdout.write(f"{arguments.html}\n")
     return 0
 
 
