@@ -131,7 +131,7 @@ def test_a_page_that_fails_leaves_no_part_of_it(
 
     monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
     monkeypatch.setattr(jobs_report, "report", lambda log, *_, **__: str(log.collect()))
-    monkeypatch.setattr(jobs_report.os, "replace", fails)
+    monkeypatch.setattr(os, "replace", fails)
     page = tmp_path / "page.html"
     page.write_text("the page before")
     path = str(small_log(tmp_path / "log").root)
@@ -206,6 +206,8 @@ def test_each_command_of_a_page_prints_a_table(
     text = shown(spark, monkeypatch, ["--path", str(voter), "--html", str(tmp_path / "page.html")])
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("quorate ")]
     assert len(commands) > 10
+    (totals,) = (words for words in commands if "totals" in words)
+    assert totals[-2:] == ["--order-by", "fenced_ms desc,broker_id"]
     parser = argparse.ArgumentParser()
     add_jobs(parser)
     empty = frame(spark, [])

@@ -181,7 +181,7 @@ def _totals(totals: DataFrame, commands: LogCommands) -> Table:
             for row in shown.rows
         ),
         shown.row_count,
-        commands.command("brokers", "totals"),
+        commands.command("brokers", "totals", order_by="fenced_ms desc,broker_id"),
     )
 
 
