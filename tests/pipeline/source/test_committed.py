@@ -71,7 +71,7 @@ def test_four_need_three(tmp_path: Path) -> None:
     assert committed_end(logs) == 5
 
 
-@pytest.mark.parametrize("kind", ["missing", "malformed", "of before"])
+@pytest.mark.parametrize("kind", ["missing", "malformed", "old"])
 def test_a_log_without_a_whole_checkpoint_has_the_epochs_of_its_batches(
     tmp_path: Path, kind: str
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_log_without_a_whole_checkpoint_has_the_epochs_of_its_batches(
     checkpoint.unlink()
     if kind == "malformed":
         checkpoint.mkdir()
-    elif kind == "of before":
+    elif kind == "old":
         checkpoint.write_text("0\n1\n1 0\n")
     found = [find_directory(str(log.root)) for log in logs]
     shared = shared_log(found, EndSeeker())

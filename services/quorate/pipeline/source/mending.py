@@ -82,7 +82,7 @@ class _MendedSplit:
 
 
 def _elsewhere(split: Split, low: int, high: int) -> tuple[list[Found], int]:
-    """What others have of these offsets without a gap from `low` on, and up to where."""
+    """The batches of other directories without a gap from `low` on, and up to where they go."""
     found: list[Found] = []
     while low < high < NO_END:
         parts = (_of_directory(path, split, low, high) for path in split.elsewhere)
