@@ -1,4 +1,4 @@
-"""Logs with one fault each: no answer is silently wrong, whoever asks, how, and in which zone."""
+"""Logs with one fault each: batches, streams and commands give the right answer or an error."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Lake:
         return max(int(self.share * voter.size_bytes) - lag, 1)
 
     def committed_end(self) -> int:
-        """Up to where most of the directories hold whole batches by now."""
+        """The offset up to which most of the directories hold whole batches by now."""
         ends = sorted(voter.end_at(self.size_of(voter)) for voter in self.voters)
         return min(ends[len(ends) // 2], max(self.truth) + 1)
 

@@ -96,7 +96,7 @@ def test_voters_are_beside_each_other_where_there_are_several(spark: SparkSessio
 
 
 def test_an_empty_log_is_said_to_be_empty(spark: SparkSession) -> None:
-    with pytest.raises(PipelineError, match="there is no record in it"):
+    with pytest.raises(PipelineError, match="it holds no record; name a log that has some"):
         report(frame_of(spark, []), "DIR")
 
 

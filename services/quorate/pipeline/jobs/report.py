@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _cluster_id(options: Mapping[str, str]) -> str:
-    """The cluster whose log it is. Raises PipelineError where there is no log to tell."""
+    """The cluster whose log it is. Raises PipelineError if the log cannot be reached."""
     from quorate.pipeline.source.live import QuorumError, live_log
 
     try:
@@ -143,7 +143,7 @@ def report(
     minutes = minutes_of(log)
     extent = extent_of(minutes)
     if extent is None:
-        raise PipelineError(f"--path: {name}: there is no record in it")
+        raise PipelineError(f"--path: {name}: it holds no record; name a log that has some")
     span = extent.span
     epochs = elections.tables(log, {})["elections"].persist()
     of_partitions = {

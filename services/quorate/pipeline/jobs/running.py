@@ -59,7 +59,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
     """Run a job and return the exit status; what the user can mend is one line on stderr."""
     try:
         module = import_module(job.module)
-        # What is wrong is told of before Spark takes its seconds to start.
+        # The user need not wait for Spark's start to learn of a wrong flag or path.
         options = source_options(job, arguments)
         if not job.tables:
             check_log(job, options)

@@ -1,4 +1,4 @@
-"""From which of several voters' logs each offset is read, where none of them need hold all."""
+"""A cover of a log's offsets by the logs of several voters, none of which need hold all."""
 
 from __future__ import annotations
 

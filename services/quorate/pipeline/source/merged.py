@@ -69,7 +69,7 @@ def place_of_time(log: SharedLog, timestamp_ms: int, chosen: Span) -> int:
 
 
 def merged_parts(log: SharedLog, low: int, high: int, chosen: Span) -> list[Span]:
-    """Whose records are read from `low` up to `high`; `chosen` is one of `readable`."""
+    """The spans that are read from `low` up to `high`; `chosen` is one of `readable`."""
     parts = cover(readable(log), low, high, chosen) or [Span(chosen.voter, low, high)]
     # What no directory has by now is missed behind the last part.
     parts[-1] = replace(parts[-1], end=max(high, parts[-1].end))
