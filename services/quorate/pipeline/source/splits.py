@@ -115,7 +115,15 @@ def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> l
             continue
         splits += [
             split
-            for split in _segment_splits(directory, segment, following, low, high, split_bytes)
+            for split in _file_splits(
+                directory,
+                segment,
+                split_bytes,
+                first=segment.base_offset,
+                behind=following,
+                low=low,
+                high=high,
+            )
             if split.low < split.high
         ]
     return splits
@@ -123,48 +131,41 @@ def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> l
 
 def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
     """A whole snapshot."""
-    places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
-    ends = [*places[1:], (snapshot.size_bytes, None)]
-    return [
-        Split(
-            path=snapshot.path,
-            source_node=directory.node_id,
-            start=start,
-            end=end,
-            first_offset=first,
-            next_offset=following,
-            low=-1,
-            high=NO_END,
-            snapshot_offset=snapshot.snapshot_id.offset - 1,
-        )
-        for (start, first), (end, following) in zip(places, ends, strict=True)
-    ]
+    last = snapshot.snapshot_id.offset - 1
+    return _file_splits(directory, snapshot, split_bytes, snapshot_offset=last)
 
 
-def _segment_splits(
+def _file_splits(
     directory: Directory,
-    segment: LogFile,
-    following: int | None,
-    low: int,
-    high: int,
+    file: LogFile | SnapshotFile,
     split_bytes: int,
+    *,
+    first: int = 0,
+    behind: int | None = None,
+    low: int = -1,
+    high: int = NO_END,
+    snapshot_offset: int | None = None,
 ) -> list[Split]:
-    first = segment.base_offset
-    places = boundaries(segment.path, segment.size_bytes, split_bytes, first=first, last=following)
-    ends = [*places[1:], (segment.size_bytes, following)]
+    """The parts of a file that hold offsets from `low` up to `high`.
+
+    Its offsets lie from `first` up to `behind`, exclusive where that is known.
+    """
+    places = boundaries(file.path, file.size_bytes, split_bytes, first=first, last=behind)
+    ends = [*places[1:], (file.size_bytes, behind)]
     return [
         Split(
-            path=segment.path,
+            path=file.path,
             source_node=directory.node_id,
             start=start,
             end=end,
             first_offset=begin,
-            next_offset=behind,
+            next_offset=following,
             low=low,
             high=high,
+            snapshot_offset=snapshot_offset,
         )
-        for (start, begin), (end, behind) in zip(places, ends, strict=True)
-        if begin < high and (behind is None or behind > low)
+        for (start, begin), (end, following) in zip(places, ends, strict=True)
+        if begin < high and (following is None or following > low)
     ]
 
 
