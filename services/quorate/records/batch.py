@@ -26,13 +26,14 @@ _AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 _BEFORE_CRC: Final = struct.Struct(">qiibI")
 _PLACE: Final = struct.Struct(">qii")
 _LENGTH: Final = struct.Struct(">i")
-_CRC_END: Final = HEADER_BYTES - _AFTER_CRC.size
-_LENGTH_END: Final = 12
-_MAGIC: Final = 2
+CRC_END: Final = HEADER_BYTES - _AFTER_CRC.size
+LENGTH_AT: Final = 8
+LENGTH_END: Final = 12
+MAGIC: Final = 2
 _NO_PRODUCER: Final = -1
 _COMPRESSION_BITS: Final = 0x07
-_CONTROL_BIT: Final = 0x20
-_KNOWN_BITS: Final = _CONTROL_BIT
+CONTROL_BIT: Final = 0x20
+KNOWN_BITS: Final = CONTROL_BIT
 
 # A record is: length, attributes and timestamp delta, offset delta, key, value, headers.
 _PLAIN_RECORD: Final = b"\0\0"
@@ -76,7 +77,7 @@ class BatchHeader(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """The whole batch, header included."""
-        return _LENGTH_END + self.batch_length
+        return LENGTH_END + self.batch_length
 
     @property
     def last_offset(self) -> int:
@@ -84,7 +85,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & _CONTROL_BIT)
+        return bool(self.attributes & CONTROL_BIT)
 
 
 class Record(NamedTuple):
@@ -107,15 +108,15 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
             position, f"{len(buffer) - position} bytes left, a header takes {HEADER_BYTES}"
         )
     header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
-    size_bytes = _LENGTH_END + header.batch_length
+    size_bytes = LENGTH_END + header.batch_length
     if size_bytes < HEADER_BYTES:
         raise CorruptBatchError(position, f"length {header.batch_length} is below a header's")
     if size_bytes > BATCH_BYTES_MAX:
         raise CorruptBatchError(
             position, f"length {header.batch_length} is above the limit of {BATCH_BYTES_MAX} bytes"
         )
-    if header.magic != _MAGIC:
-        raise CorruptBatchError(position, f"magic {header.magic} instead of {_MAGIC}")
+    if header.magic != MAGIC:
+        raise CorruptBatchError(position, f"magic {header.magic} instead of {MAGIC}")
     if header.base_offset < 0:
         raise CorruptBatchError(position, f"base offset {header.base_offset} is negative")
     if header.epoch < 0:
@@ -135,13 +136,13 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptBatchError(
             position, f"{len(buffer) - position} of {header.size_bytes} bytes are there"
         )
-    covered = memoryview(buffer)[position + _CRC_END : end]
+    covered = memoryview(buffer)[position + CRC_END : end]
     crc = crc32c(covered)
     if crc != header.crc:
         raise CorruptBatchError(position, f"CRC is {crc:08x}, the header says {header.crc:08x}")
     if header.attributes & _COMPRESSION_BITS:
         raise CorruptBatchError(position, "compressed batches do not belong into a metadata log")
-    if header.attributes & ~_KNOWN_BITS:
+    if header.attributes & ~KNOWN_BITS:
         raise CorruptBatchError(position, f"unknown attributes 0x{header.attributes & 0xFFFF:x}")
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
         raise CorruptBatchError(
@@ -216,7 +217,7 @@ def encode_batch(
         )
     guarded = (
         _AFTER_CRC.pack(
-            _CONTROL_BIT if is_control else 0,
+            CONTROL_BIT if is_control else 0,
             len(values) - 1,
             timestamp_ms,
             timestamp_ms,
@@ -227,7 +228,7 @@ def encode_batch(
         )
         + body
     )
-    head = _BEFORE_CRC.pack(base_offset, size_bytes - _LENGTH_END, epoch, _MAGIC, crc32c(guarded))
+    head = _BEFORE_CRC.pack(base_offset, size_bytes - LENGTH_END, epoch, MAGIC, crc32c(guarded))
     return head + guarded
 
 

@@ -16,11 +16,12 @@ from quorate.records.value import value
 from quorate.records.varint import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from quorate.records.batch import BatchHeader
+    from quorate.records.batch_run import BatchRun
 
     Positions = NDArray[np.int64]
 
@@ -51,33 +52,32 @@ class Places:
     is_plain: NDArray[np.bool_]
 
 
-def record_places(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> Places:
-    """The places of all records of these checked batches, which lie at these positions.
+def record_places(run: BatchRun) -> Places:
+    """The places of all records of these batches.
 
     Raises CorruptBatchError, with the position of the batch, where records do not fill it exactly,
     or their offsets are not one behind the other.
     """
+    buffer, heads, ends = run.buffer, run.at, run.ends
     data = np.frombuffer(buffer, np.uint8)
-    counts = np.array([header.record_count for _, header in batches], np.int64)
-    heads = np.array([at for at, _ in batches], np.int64)
-    ends = heads + np.array([header.size_bytes for _, header in batches], np.int64)
+    counts = run.field("record_count")
     begin = _starts_together(buffer, data, heads + HEADER_BYTES, ends, counts)
     if begin is None:
         # One of them does not add up: found out is which, and in what.
-        begin = _starts_one_by_one(buffer, batches)
-    batch = np.repeat(np.arange(len(batches)), counts)
+        begin = _starts_one_by_one(run)
+    batch = np.repeat(np.arange(len(run)), counts)
     expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
     stops = np.append(begin[1:], 0)
     stops[np.cumsum(counts) - 1] = ends
     try:
         places, is_wrong = _read_fields(data, begin, stops, batch)
     except (IndexError, ValueError) as error:
-        raise CorruptBatchError(batches[0][0], f"a record of it or behind it: {error}") from error
+        raise CorruptBatchError(int(heads[0]), f"a record of it or behind it: {error}") from error
     is_wrong |= places.offset_delta != expected
     if is_wrong.any():
         index = int(np.argmax(is_wrong))
         raise CorruptBatchError(
-            batches[int(batch[index])][0], f"record {expected[index]}: its fields do not fill it"
+            int(heads[batch[index]]), f"record {expected[index]}: its fields do not fill it"
         )
     return places
 
@@ -90,7 +90,7 @@ def place_runs(
     Raises CorruptBatchError as `record_places` does, once it comes to what is wrong.
     """
     data = np.frombuffer(buffer, np.uint8)
-    span = _Span(position, header)
+    span = _Span(position, position + header.size_bytes)
     found = 0
     while span.at < span.end:
         starts = array("q")
@@ -171,26 +171,25 @@ def _record_sizes(data: NDArray[np.uint8], at: Positions) -> Positions | None:
     return sizes
 
 
-def _starts_one_by_one(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> Positions:
+def _starts_one_by_one(run: BatchRun) -> Positions:
     """The same, with an error that names the batch."""
     starts = array("q")
-    for at, header in batches:
+    counts = run.field("record_count")
+    for at, end, count in zip(run.at.tolist(), run.ends.tolist(), counts.tolist(), strict=True):
         before = len(starts)
-        _find_starts(buffer, _Span(at, header), starts)
-        if len(starts) - before != header.record_count:
-            raise CorruptBatchError(
-                at, f"{len(starts) - before} records, the header says {header.record_count}"
-            )
+        _find_starts(run.buffer, _Span(at, end), starts)
+        if len(starts) - before != count:
+            raise CorruptBatchError(at, f"{len(starts) - before} records, the header says {count}")
     return np.frombuffer(starts, np.int64)
 
 
 class _Span:
     """How much of a batch's records is left to look for: from `at` to `end`."""
 
-    def __init__(self, position: int, header: BatchHeader) -> None:
+    def __init__(self, position: int, end: int) -> None:
         self.position = position
         self.at = position + HEADER_BYTES
-        self.end = position + header.size_bytes
+        self.end = end
 
 
 def _find_starts(buffer: bytes, span: _Span, starts: array[int], count: int | None = None) -> None:

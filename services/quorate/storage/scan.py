@@ -56,10 +56,8 @@ def scan_batches(
         at = position - start
         wanted = bytes_of_batch(buffer, at)
         if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
-            left = size_bytes - position
-            buffer, start = file.read_at(position, min(max(chunk_bytes, wanted), left)), position
-            if len(buffer) < min(wanted, left):
-                raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
+            buffer = read_chunk(file, size_bytes, position, wanted, chunk_bytes)
+            start = position
             continue
         try:
             header = check_batch(buffer, at)
@@ -67,6 +65,18 @@ def scan_batches(
             raise CorruptBatchError(position, error.reason) from error
         yield FileBatch(position, header, buffer, at)
         position += header.size_bytes
+
+
+def read_chunk(file: File, size_bytes: int, position: int, wanted: int, chunk_bytes: int) -> bytes:
+    """The bytes from `position` up to `size_bytes`: `chunk_bytes` of them, or `wanted` if more.
+
+    Raises CorruptBatchError where the file ends before what is wanted.
+    """
+    left = size_bytes - position
+    chunk = file.read_at(position, min(max(chunk_bytes, wanted), left))
+    if len(chunk) < min(wanted, left):
+        raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
+    return chunk
 
 
 def bytes_of_batch(buffer: bytes, at: int) -> int:

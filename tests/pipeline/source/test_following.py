@@ -12,8 +12,8 @@ from quorate.pipeline.source.following import DirectoryLog, QuorumLog
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.reading import read_split
 from quorate.pipeline.source.seeking import EndSeeker
+from quorate.records.batch_run import BatchRun
 from quorate.storage.files import OsFileSystem
-from quorate.storage.scan import FileBatch
 from tests.pipeline.source.logs import (
     LogWriter,
     partition,
@@ -133,13 +133,14 @@ def test_a_live_quorum_gives_nothing_that_is_uncommitted() -> None:
 def offsets_of(log: DirectoryLog, low: int, high: int) -> list[tuple[int | None, int]]:
     """The offsets that the tasks for a range give, with the node of each."""
     splits, _ = log.parts(None, low, high)
-    found = []
+    found: list[tuple[int | None, int]] = []
     for split in splits:
-        for batch in read_split(split):
-            assert isinstance(batch, FileBatch)
-            offset = batch.header.base_offset
-            if split.wants(offset, offset):
-                found.append((split.source_node, offset))
+        for run in read_split(split):
+            assert isinstance(run, BatchRun)
+            bases = run.field("base_offset").tolist()
+            found += [
+                (split.source_node, offset) for offset in bases if split.wants(offset, offset)
+            ]
     return found
 
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quorate.pipeline.source.options import OptionError
+from quorate.pipeline.source.reading import _SplitReader
 from quorate.records.batch import stamp
 from tests.pipeline.source.logs import (
     LogWriter,
@@ -51,6 +57,61 @@ def test_a_flipped_bit_costs_its_batch_and_no_other(tmp_path: Path) -> None:
         assert (one["file"], one["position"]) == (str(file), position)
         assert f"offsets {first} to {first + 2} are lost" in one["error"]
         assert one["bytes"] == log.positions[4][1] - position
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_batches_together_and_one_by_one_are_told_alike(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Over any damage, which is looked for in one batch after the other."""
+    log = LogWriter(tmp_path_factory.mktemp("log") / "c")
+    for _ in range(data.draw(st.integers(1, 12))):
+        match data.draw(st.sampled_from(["write", "write", "write", "roll", "lead"])):
+            case "write":
+                log.write([partition(log.offset)] * data.draw(st.integers(1, 3)))
+            case "roll":
+                log.roll()
+            case _:
+                log.lead(log.epoch + 1)
+    files = sorted({file for file, _, _ in log.positions})
+    for _ in range(data.draw(st.integers(0, 3)) if files else 0):
+        file = data.draw(st.sampled_from(files))
+        content = bytearray(file.read_bytes())
+        where = data.draw(st.integers(0, len(content) - 1))
+        match data.draw(st.sampled_from(["flip", "flip", "cut", "double"])):
+            case "flip":
+                content[where] ^= 1 << data.draw(st.integers(0, 7))
+            case "cut":
+                del content[where + 1 :]
+            case _:
+                content += content[where:]
+        file.write_bytes(content)
+    low = data.draw(st.integers(0, log.offset))
+    options = {
+        "startingOffsets": str(low),
+        "endingOffsets": str(data.draw(st.integers(low, log.offset))),
+        "splitBytes": "4096",
+    }
+    together = outcome(log, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_SplitReader, "count_fitting", lambda *_: 0)
+        assert outcome(log, options) == together
+
+
+def outcome(log: LogWriter, options: dict[str, str]) -> object:
+    try:
+        return rows(log.root, **options)
+    except OptionError as error:
+        return str(error)
+
+
+def test_batches_come_together_where_nothing_is_wrong(tmp_path: Path) -> None:
+    """The comparison above would hold, too, if they never did."""
+    log = long_log(tmp_path / "c")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(_SplitReader, "take")
+        assert offsets(rows(log.root)) == list(range(log.offset))
 
 
 def test_every_single_flipped_bit_of_a_header_is_told(tmp_path: Path) -> None:

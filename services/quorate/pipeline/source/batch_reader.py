@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.storage.scan import FileBatch
+    from quorate.records.batch_run import BatchRun
 
 _OFFSET: Final = ("offset",)
 _RECORD_TYPE: Final = ("record_type",)
@@ -170,7 +170,7 @@ def read_partition(
     yield from builder.flush()
 
 
-def _read_whole(found: Iterable[FileBatch | Damage]) -> Iterator[FileBatch | Damage]:
+def _read_whole(found: Iterable[BatchRun | Damage]) -> Iterator[BatchRun | Damage]:
     for each in found:
         if isinstance(each, Damage):
             check_read([each])
@@ -182,6 +182,7 @@ def _live_rows(
 ) -> Iterator[pa.RecordBatch]:
     from quorate.pipeline.source.live import live_log
     from quorate.pipeline.source.live_plan import range_split
+    from quorate.storage.scan_runs import runs_of
 
     with live_log(options) as log:
         log.check_cluster(wanted.cluster_id)
@@ -189,4 +190,4 @@ def _live_rows(
             found = log.snapshot_batches(wanted.snapshot_id)
         else:
             found = log.batches(wanted.low, wanted.high)
-        yield from builder.read(range_split(wanted), found)
+        yield from builder.read(range_split(wanted), runs_of(found))

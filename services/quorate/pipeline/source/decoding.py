@@ -17,13 +17,14 @@ from quorate.pipeline.source.rows import RowReader, damage_row
 from quorate.pipeline.source.vectors import VectorReader, buffer_of, unfit_batches
 from quorate.records.batch import CorruptBatchError
 from quorate.records.schema import SchemaError
+from quorate.storage.scan_runs import batches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.storage.scan import FileBatch
+    from quorate.records.batch_run import BatchRun
 
 ROWS_MAX: Final = 10_000
 BYTES_MAX: Final = 8 * 1024 * 1024
@@ -44,29 +45,25 @@ class FrameBuilder:
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
 
-    def read(self, split: Split, found: Iterable[FileBatch | Damage]) -> Iterator[pa.RecordBatch]:
+    def read(self, split: Split, found: Iterable[BatchRun | Damage]) -> Iterator[pa.RecordBatch]:
         """The rows of a split, the last ones after `flush`.
 
         Raises DamageError where the options want that.
         """
-        together: list[FileBatch] = []
         for each in found:
             if isinstance(each, Damage):
                 yield from self.add_damage(each, split.source_node)
                 continue
-            header = each.header
-            if not split.wants(header.base_offset, header.last_offset):
-                continue
-            if header.is_control:
-                if self._options.has_controls:
-                    yield from self._add_rows(split, [each])
-                continue
-            if together and together[0].buffer is not each.buffer:
-                yield from self._decode(split, together)
-                together = []
-            together.append(each)
-        if together:
-            yield from self._decode(split, together)
+            run = each
+            if split.snapshot_offset is None:
+                bases, lasts = run.field("base_offset"), run.last_offsets
+                run = run.part((lasts >= split.low) & (bases < split.high))
+            controls = run.is_control
+            if self._options.has_controls:
+                yield from self._add_rows(split, run.part(controls))
+            data = run.part(~controls)
+            if len(data):
+                yield from self._decode(split, data)
 
     def add_damage(self, damage: Damage, source_node: int | None) -> Iterator[pa.RecordBatch]:
         """A row about damage. Raises DamageError where the options want that."""
@@ -86,26 +83,26 @@ class FrameBuilder:
             self._rows, self._bytes = [], 0
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _decode(self, split: Split, batches: Sequence[FileBatch]) -> Iterator[pa.RecordBatch]:
+    def _decode(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
         try:
-            buffer = buffer_of(split, batches)
-            unfit = unfit_batches(buffer)
-            if unfit:
-                yield from self._add_rows(split, [batches[index] for index in sorted(unfit)])
-                batches = [each for index, each in enumerate(batches) if index not in unfit]
-                if not batches:
+            buffer = buffer_of(split, run)
+            is_unfit = unfit_batches(buffer)
+            if is_unfit.any():
+                yield from self._add_rows(split, run.part(is_unfit))
+                run = run.part(~is_unfit)
+                if not len(run):
                     return
-                buffer = buffer_of(split, batches)
+                buffer = buffer_of(split, run)
             made = list(self._vectors.batches(buffer))
         except (CorruptBatchError, SchemaError):
-            yield from self._add_rows(split, batches)
+            yield from self._add_rows(split, run)
             return
         for batch in made:
             yield from _slices(batch)
 
-    def _add_rows(self, split: Split, batches: Sequence[FileBatch]) -> Iterator[pa.RecordBatch]:
+    def _add_rows(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
         """Record by record, so that what is wrong is told of the one that it is wrong with."""
-        for batch in batches:
+        for batch in batches_of(run):
             for row in self._row_reader.rows(split, batch):
                 if not self._is_wanted(row.get("record_type")):
                     continue

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.pipeline.source.splits import Split
-    from quorate.storage.scan import FileBatch
+    from quorate.records.batch_run import BatchRun
 
     # What was found, and the split that says which of its records are wanted.
-    Found: TypeAlias = tuple[Split, FileBatch | Damage]
+    Found: TypeAlias = tuple[Split, BatchRun | Damage]
 
 _STEP_BYTES: Final = 1024 * 1024
 
 
-def read_mended(split: Split) -> Iterator[tuple[Split, Iterable[FileBatch | Damage]]]:
+def read_mended(split: Split) -> Iterator[tuple[Split, Iterable[BatchRun | Damage]]]:
     """Everything in a split, by the split of whose directory it comes from."""
     if not split.elsewhere:
         yield split, read_split(split)
@@ -59,15 +59,15 @@ class _MendedSplit:
             if reached < high:
                 yield self.split, replace(each, offset=reached)
 
-    def give(self, batch: FileBatch) -> Iterator[Found]:
-        """Give of a batch what has not been given."""
-        if batch.header.last_offset < self.done:
+    def give(self, run: BatchRun) -> Iterator[Found]:
+        """Give of a run what has not been given."""
+        if run.last_offset < self.done:
             return
         part = self.split
-        if batch.header.base_offset < self.done:
+        if run.first_offset < self.done:
             part = replace(part, low=self.done)
-        self.done = batch.header.last_offset + 1
-        yield part, batch
+        self.done = run.last_offset + 1
+        yield part, run
 
     def lost(self, damage: Damage) -> tuple[int, int]:
         """The offsets that damage costs, as far as they are wanted."""
@@ -90,21 +90,21 @@ def _elsewhere(split: Split, low: int, high: int) -> tuple[list[Found], int]:
         if part is None:
             break
         found += part
-        low = max(low, *(batch.header.last_offset + 1 for _, batch in part))
+        low = max(low, *(run.last_offset + 1 for _, run in part))
     return found, min(low, high)
 
 
-def _of_directory(path: str, split: Split, low: int, high: int) -> list[tuple[Split, FileBatch]]:
+def _of_directory(path: str, split: Split, low: int, high: int) -> list[tuple[Split, BatchRun]]:
     """The batches of a directory that hold these offsets, up to the first that is not there."""
-    found: list[tuple[Split, FileBatch]] = []
+    found: list[tuple[Split, BatchRun]] = []
     reached = low
     with suppress(OptionError):
         for part in log_splits(find_directory(path), low, high, _STEP_BYTES):
             known = replace(part, epochs=split.epochs)
-            for batch in read_split(known):
-                if isinstance(batch, Damage) or batch.header.base_offset > reached:
+            for run in read_split(known):
+                if isinstance(run, Damage) or run.first_offset > reached:
                     return found
-                if batch.header.last_offset >= reached:
-                    found.append((known, batch))
-                    reached = batch.header.last_offset + 1
+                if run.last_offset >= reached:
+                    found.append((known, run))
+                    reached = run.last_offset + 1
     return found

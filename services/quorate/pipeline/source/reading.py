@@ -10,6 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.splits import offset_behind
 from quorate.raft.fitting import begins_epoch
@@ -19,13 +21,15 @@ from quorate.records.schema import SchemaError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem, parent
-from quorate.storage.scan import salvage_batches, scan_batches
+from quorate.storage.scan import salvage_batches
+from quorate.storage.scan_runs import batches_of, scan_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.pipeline.source.splits import Split
     from quorate.records.batch import BatchHeader
+    from quorate.records.batch_run import BatchRun
     from quorate.storage.files import File
     from quorate.storage.scan import FileBatch
 
@@ -34,8 +38,11 @@ if TYPE_CHECKING:
 BUFFER_BYTES: Final = 8 * 1024 * 1024
 
 
-def read_split(split: Split) -> Iterator[FileBatch | Damage]:
-    """Everything in a split, in order; what cannot be read is told where it stands."""
+def read_split(split: Split) -> Iterator[BatchRun | Damage]:
+    """Everything in a split, in order; what cannot be read is told where it stands.
+
+    Batches come in runs of those that go on where the log does, as far as they lie in one buffer.
+    """
     try:
         file = OsFileSystem().open(split.path)
     except (OSError, StorageError) as error:
@@ -88,18 +95,52 @@ class _SplitReader:
         # offset no CRC covers.
         self.limit = split.next_offset if split.end == file.size() else None
 
-    def run(self) -> Iterator[FileBatch | Damage]:
+    def run(self) -> Iterator[BatchRun | Damage]:
         end = self.split.end
         while self.position < end:
             try:
-                for batch in scan_batches(self.file, end, self.position, chunk_bytes=BUFFER_BYTES):
-                    yield from self.take(batch)
-                    if self.expected is not None and self.expected >= self.split.high:
+                for run in scan_runs(self.file, end, self.position, chunk_bytes=BUFFER_BYTES):
+                    yield from self.take_run(run)
+                    if self.is_done():
                         # The next batch is not asked for, and may be on its way to the disk.
                         return
             except CorruptBatchError as error:
                 yield from self.skip(error)
         yield from self.check_end()
+
+    def is_done(self) -> bool:
+        return self.expected is not None and self.expected >= self.split.high
+
+    def take_run(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
+        """Give the batches of a run, together where there is nothing to tell about them."""
+        while len(run) and not self.is_done():
+            count = self.count_fitting(run)
+            part = run.part(slice(count or 1))
+            if count:
+                self.position = part.start + int(part.ends[-1])
+                self.expected = part.last_offset + 1
+                self.epoch = int(part.headers["epoch"][-1])
+                yield part
+            else:
+                yield from self.take(part)
+            run = run.part(slice(count or 1, None))
+
+    def count_fitting(self, run: BatchRun) -> int:
+        """How many of the first batches of a run hold what follows, in the epoch that it is of."""
+        if self.expected is None or self.lost is not None:
+            return 0
+        base, behind = run.field("base_offset"), run.last_offsets + 1
+        fits = base == np.append(self.expected, behind[:-1])
+        fits &= base < self.split.high
+        if self.limit is not None:
+            fits &= behind <= self.limit
+        epoch, until = self.split.epoch_from(self.expected)
+        if epoch is None:
+            epoch = int(run.headers["epoch"][0]) if self.epoch is None else self.epoch
+        fits &= run.headers["epoch"] == epoch
+        if until is not None:
+            fits &= base < until
+        return len(fits) if fits.all() else int(np.argmin(fits))
 
     def check_end(self) -> Iterator[Damage]:
         """Tell of offsets that should follow, and do not; those of another file may come back."""
@@ -120,7 +161,9 @@ class _SplitReader:
         """The offset with which this file goes on behind the split; None at the file's end."""
         return offset_behind(self.file, self.split.end, self.file.size(), None)
 
-    def take(self, batch: FileBatch) -> Iterator[FileBatch | Damage]:
+    def take(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
+        """Give a batch, which is a run of its own, and tell what is wrong about it."""
+        batch = next(batches_of(run))
         header = batch.header
         self.position = batch.position
         base, expected = header.base_offset, self.expected
@@ -162,7 +205,7 @@ class _SplitReader:
         self.epoch = header.epoch if known is None else known
         self.expected = header.last_offset + 1
         self.position += header.size_bytes
-        yield batch
+        yield run
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether the batch behind this one goes on as if this one began at `expected`."""

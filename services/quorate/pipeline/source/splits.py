@@ -65,8 +65,13 @@ class Split:
 
     def epoch_of(self, offset: int) -> int | None:
         """The epoch of the record at this offset, where the log's epochs are known."""
-        index = bisect_right(self.epochs, offset, key=_START_OF) - 1
-        return self.epochs[index][0] if index >= 0 else None
+        return self.epoch_from(offset)[0]
+
+    def epoch_from(self, offset: int) -> tuple[int | None, int | None]:
+        """The same, and the offset at which the next epoch begins if one does."""
+        index = bisect_right(self.epochs, offset, key=_START_OF)
+        until = self.epochs[index][1] if index < len(self.epochs) else None
+        return self.epochs[index - 1][0] if index else None, until
 
 
 def boundaries(

@@ -28,14 +28,14 @@ from quorate.records.schema import schema_of
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
+    from quorate.records.batch_run import BatchRun
     from quorate.records.places import Places
-    from quorate.storage.scan import FileBatch
 
     Index = NDArray[np.intp]
 
@@ -61,21 +61,18 @@ class Buffer:
     """Batches in one buffer, and where their records lie in it."""
 
     split: Split
-    batches: Sequence[FileBatch]
-    data: bytes
+    run: BatchRun
     octets: NDArray[np.uint8]
     places: Places
 
 
-def buffer_of(split: Split, batches: Sequence[FileBatch]) -> Buffer:
+def buffer_of(split: Split, run: BatchRun) -> Buffer:
     """The records of data batches that share a buffer. Raises CorruptBatchError."""
-    data = batches[0].buffer
-    places = record_places(data, [(batch.at, batch.header) for batch in batches])
-    return Buffer(split, batches, data, np.frombuffer(data, np.uint8), places)
+    return Buffer(split, run, np.frombuffer(run.buffer, np.uint8), record_places(run))
 
 
-def unfit_batches(buffer: Buffer) -> set[int]:
-    """Which batches hold a record that does not begin as each record of a metadata log does.
+def unfit_batches(buffer: Buffer) -> NDArray[np.bool_]:
+    """True for a batch that holds a record which does not begin as others of a metadata log do.
 
     One of a version that is not known is of these, too: it has to be told of by itself.
     """
@@ -85,7 +82,9 @@ def unfit_batches(buffer: Buffer) -> set[int]:
     is_fit &= (octets[at] == 1) & (octets[at + 1] < _ONE_BYTE) & (octets[at + 2] < _ONE_BYTE)
     fit = at[is_fit]
     is_fit[is_fit] = _HAS_VERSION[octets[fit + 1], octets[fit + 2]]
-    return set(np.unique(places.batch[~is_fit]).tolist())
+    is_unfit = np.zeros(len(buffer.run), np.bool_)
+    is_unfit[places.batch[~is_fit]] = True
+    return is_unfit
 
 
 class VectorReader:
@@ -120,8 +119,7 @@ class VectorReader:
         split, places = buffer.split, buffer.places
         chosen = np.arange(len(places.batch))
         if split.snapshot_offset is None:
-            base = np.array([batch.header.base_offset for batch in buffer.batches], np.int64)
-            offsets = base[places.batch] + places.offset_delta
+            offsets = buffer.run.field("base_offset")[places.batch] + places.offset_delta
             chosen = np.flatnonzero((offsets >= split.low) & (offsets < split.high))
         if self._wanted_types is not None:
             names = [type_name(api_key) in self._wanted_types for api_key in range(_ONE_BYTE)]
@@ -201,7 +199,9 @@ def _payloads(buffer: Buffer, index: Index, wanted: tuple[str, ...] | None) -> p
 
 
 def _one_by_one(buffer: Buffer, at: NDArray[np.int64], size: NDArray[np.int64]) -> pa.StringArray:
-    values = (buffer.data[start : start + count] for start, count in zip(at, size, strict=True))
+    values = (
+        buffer.run.buffer[start : start + count] for start, count in zip(at, size, strict=True)
+    )
     return pa.array(map(payload_of, values), pa.string())
 
 
@@ -257,8 +257,7 @@ class _PlainColumns:
                 return pa.nulls(count, wanted)
 
     def of_batch(self, field: str) -> NDArray[np.int64]:
-        each = [getattr(batch.header, field) for batch in self.buffer.batches]
-        return np.array(each, np.int64)[self.batch]
+        return self.buffer.run.field(field)[self.batch]
 
     def octets_at(self, distance: int) -> NDArray[np.uint8]:
         return self.buffer.octets[self.value_at + distance]
@@ -270,7 +269,7 @@ class _PlainColumns:
         bounds = np.empty(2 * len(at), np.int32)
         bounds[::2] = at
         bounds[1::2] = at + self.buffer.places.value_size[self.index][order]
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.buffer.data)]
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.buffer.run.buffer)]
         spans = pa.Array.from_buffers(wanted, len(bounds) - 1, buffers)
         place = np.empty(len(at), np.int64)
         place[order] = np.arange(0, len(bounds), 2)

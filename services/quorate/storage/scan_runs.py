@@ -1,0 +1,56 @@
+"""Batches of a file in runs, for readers of whole logs: all are checked, none becomes an object."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from quorate.records.batch import CorruptBatchError, check_batch, read_header
+from quorate.records.batch_run import read_run, run_at
+from quorate.storage.scan import FileBatch, bytes_of_batch, read_chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.records.batch_run import BatchRun
+    from quorate.storage.files import File
+
+
+def scan_runs(
+    file: File, size_bytes: int, position: int, *, chunk_bytes: int
+) -> Iterator[BatchRun]:
+    """The batches from `position` to `size_bytes`, as many together as `chunk_bytes` hold.
+
+    Raises CorruptBatchError, with its position in the file, at the first that does not check.
+    """
+    buffer, start = b"", position
+    while position < size_bytes:
+        at = position - start
+        wanted = bytes_of_batch(buffer, at)
+        if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
+            buffer = read_chunk(file, size_bytes, position, wanted, chunk_bytes)
+            start = position
+            continue
+        run = read_run(buffer, at, start=start)
+        if not len(run):
+            try:
+                check_batch(buffer, at)
+            except CorruptBatchError as error:
+                raise CorruptBatchError(position, error.reason) from error
+        yield run
+        position = start + int(run.ends[-1])
+
+
+def batches_of(run: BatchRun) -> Iterator[FileBatch]:
+    """The batches of a run as objects, one by one."""
+    for at in run.at.tolist():
+        yield FileBatch(run.start + at, read_header(run.buffer, at), run.buffer, at)
+
+
+def runs_of(batches: Iterable[FileBatch]) -> Iterator[BatchRun]:
+    """Checked batches in runs of those that lie in one buffer, in order."""
+    for _, together in groupby(batches, key=lambda batch: id(batch.buffer)):
+        several = list(together)
+        first = several[0]
+        places = [batch.at for batch in several]
+        yield run_at(first.buffer, places, start=first.position - first.at)
