@@ -43,6 +43,7 @@ _END_S_MAX: Final = 5
 # What the script of Spark says behind the line that tells why Java does not start.
 _SHELL_NOISE: Final = "bad array subscript"
 _DEAF_TO_CTRL_C: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
+_DAEMON: Final = "quorate.pipeline.worker_daemon"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 # All jobs label their times as UTC, and `ingest` sorts by the days of UTC.
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -142,6 +143,7 @@ def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.python.daemon.module": _DAEMON,
         # The default of 200 is for clusters: a small job would spend its time on empty tasks.
         "spark.sql.shuffle.partitions": str(2 * (cores or 1)),
     }

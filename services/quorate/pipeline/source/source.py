@@ -1,7 +1,7 @@
 """The data source as Spark meets it: `spark.read.format("kraft")`.
 
-Spark imports it in a Python process for each of the questions that it has, most of which are about
-name and columns only: the readers are imported where one is asked for.
+Spark imports it in a Python process for each of the questions that it has, the first of which is
+about its name only: what tells columns, and the readers, are imported where they are asked for.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
-
-from quorate.pipeline.source.frame import spark_schema
-from quorate.pipeline.source.options import parse_options, table_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,6 +37,9 @@ class KraftDataSource(DataSource):
 
     def schema(self) -> str | StructType:
         """The columns. Raises OptionError for options that cannot be."""
+        from quorate.pipeline.source.frame import spark_schema
+        from quorate.pipeline.source.options import parse_options, table_options
+
         of_table = table_options(self.options)
         if of_table is None:
             options = parse_options(self.options)
@@ -69,5 +69,7 @@ class KraftDataSource(DataSource):
         return KraftStreamReader(self._read_options(schema))
 
     def _read_options(self, schema: StructType) -> Options:
+        from quorate.pipeline.source.options import parse_options
+
         of_table = schema[0].metadata.get(_OPTIONS, {}) if schema.fields else {}
         return parse_options({**of_table, **self.options})
