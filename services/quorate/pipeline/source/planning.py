@@ -113,7 +113,8 @@ class _Planner:
             wanted = snapshot.snapshot_id
             splits += snapshot_of_any(self.log, wanted, self.chosen, size_bytes) or ()
         if len(self.log.directories) == 1:
-            return [*splits, *log_splits(self.log.directories[0], low, high, size_bytes)]
+            found = log_splits(self.log.directories[0], low, high, size_bytes)
+            return [*splits, *self.log.mendable(0, found)]
         if low < high:
             parts = merged_parts(self.log, low, high, readable(self.log)[self.chosen.voter])
             splits += merged_splits(self.log, parts, size_bytes)

@@ -10,12 +10,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from quorate.pipeline.source.batch_epochs import BatchEpochs
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.splits import offset_behind
-from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
-from quorate.records.control import control_records
-from quorate.records.schema import SchemaError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem, parent
@@ -81,7 +79,7 @@ class _SplitReader:
         self.file = file
         self.position = split.start
         self.expected = split.first_offset
-        self.epoch: int | None = None
+        self.epochs = BatchEpochs(split, file)
         # Where other directories may have it: why offsets from the expected one on are missing.
         self.lost: str | None = None
         # The name of the next segment says so. Behind other splits it is said by a batch, whose
@@ -150,16 +148,18 @@ class _SplitReader:
         if expected is not None and base != expected:
             what = self.lost or f"offset {base} where the log goes on at {expected}"
             yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
-            self.epoch = None
+            self.epochs.forget()
         self.lost = None
         known = self.split.epoch_of(base) if self.split.epochs else None
         if known is not None and header.epoch != known:
             why = f"epoch {header.epoch} where the log's epochs have {known}"
             yield from self.tell(why, 0, header.last_offset + 1)
-        elif header.epoch != self.epoch and self.epoch is not None and not self.begins_epoch(batch):
-            why = f"epoch {header.epoch} behind epoch {self.epoch} without a LeaderChange"
+        elif known is None and (fault := self.epochs.fault(batch)) is not None:
+            why = fault.reason
+            if fault.epoch not in {None, header.epoch}:
+                why += f": its records are given with epoch {fault.epoch}"
+                batch = batch._replace(header=header._replace(epoch=fault.epoch))
             yield from self.tell(why, 0, header.last_offset + 1)
-        self.epoch = header.epoch if known is None else known
         self.expected = header.last_offset + 1
         self.position += header.size_bytes
         yield batch
@@ -176,13 +176,6 @@ class _SplitReader:
         position = self.position + header.size_bytes
         return offset_behind(self.file, position, self.split.end, following)
 
-    def begins_epoch(self, batch: FileBatch) -> bool:
-        try:
-            return begins_epoch(control_records(batch.buffer, batch.at, batch.header))
-        except (SchemaError, CorruptBatchError):
-            # A control record of a newer release is told among the records.
-            return True
-
     def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
         """Go on behind bytes that do not check, and say what they cost."""
         self.position = error.position
@@ -191,7 +184,8 @@ class _SplitReader:
         if self.split.elsewhere and found is not None:
             # The batch behind says what is lost, once its own offset is borne out.
             self.lost = self.lost or error.reason
-            self.position, self.epoch = behind, None
+            self.position = behind
+            self.epochs.forget()
             return
         reason, first = error.reason, self.expected
         following = self.split.next_offset if found is None else found.header.base_offset
@@ -202,7 +196,7 @@ class _SplitReader:
         yield from self.tell(reason, behind - self.position, following)
         self.position = behind
         self.expected = first if following is None else following
-        self.epoch = None
+        self.epochs.forget()
 
     def tell(
         self, reason: str, size_bytes: int, following: int | None, *, is_unread: bool = False
