@@ -49,8 +49,9 @@ class SharedLog:
     def start(self) -> tuple[SnapshotFile | None, int]:
         """The snapshot that stands for what was deleted everywhere, and the offset behind it."""
         begin = covered_from(self.spans, self.end)
-        starts = map(log_start, self.directories)
-        return next((start for start in starts if start[1] == begin), (None, begin))
+        starts = [start for start in map(log_start, self.directories) if start[1] == begin]
+        # One may begin there because it has lost the snapshot.
+        return next((start for start in starts if start[0] is not None), (None, begin))
 
     def mendable(self, voter: int, splits: Iterable[Split]) -> list[Split]:
         """Parts of a directory's log that know who else may hold the same records.

@@ -73,6 +73,16 @@ def _first_segment(path: str) -> int | None:
     return None
 
 
+def _snapshot_at(path: str, end: int) -> str | None:
+    """The name of a directory's snapshot that ends there."""
+    with suppress(OSError, StorageError):
+        for name in OsFileSystem().list_dir(path):
+            snapshot_id = layout.parse_checkpoint(name)
+            if snapshot_id is not None and snapshot_id.offset == end:
+                return name
+    return None
+
+
 class _SplitReader:
     def __init__(self, split: Split, file: File) -> None:
         self.split = split
@@ -106,8 +116,13 @@ class _SplitReader:
         if following is None and self.split.reach is not None:
             following = self.split.reach
             why = f": the log was seen to reach up to {following}"
+            snapshot = _snapshot_at(parent(self.split.path), following)
+            if snapshot is not None:
+                why = f": {snapshot} stands for them, and startingOffsets=snapshot begins with it"
         elif first is not None and self.part_behind() != following:
-            why = f", and there is no {layout.segment_name(first)}"
+            name = layout.segment_name(first)
+            is_there = OsFileSystem().exists(f"{parent(self.split.path)}/{name}")
+            why = f", and {name} cannot be opened" if is_there else f", and there is no {name}"
         if first is not None and following is not None and first < following:
             reason = f"offsets {first} to {following - 1} are missing behind{why}"
             if self.lost is not None:
