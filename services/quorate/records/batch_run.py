@@ -90,6 +90,12 @@ class BatchRun:
         found: NDArray[np.bool_] = self.headers["attributes"] & CONTROL_BIT != 0
         return found
 
+    def with_epoch(self, epoch: int) -> BatchRun:
+        """The same batches in another epoch than their bytes say."""
+        headers = self.headers.copy()
+        headers["epoch"] = epoch
+        return BatchRun(self.buffer, self.start, self.at, headers)
+
     def part(self, chosen: slice | NDArray[np.bool_]) -> BatchRun:
         """Some of the batches, in the same buffer."""
         return BatchRun(self.buffer, self.start, self.at[chosen], self.headers[chosen])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from quorate.records.batch import CorruptBatchError, check_batch, read_header
+from quorate.records.batch import BatchHeader, CorruptBatchError, check_batch
 from quorate.records.batch_run import read_run, run_at
 from quorate.storage.scan import FileBatch, bytes_of_batch, read_chunk
 
@@ -43,8 +43,8 @@ def scan_runs(
 
 def batches_of(run: BatchRun) -> Iterator[FileBatch]:
     """The batches of a run as objects, one by one."""
-    for at in run.at.tolist():
-        yield FileBatch(run.start + at, read_header(run.buffer, at), run.buffer, at)
+    for at, fields in zip(run.at.tolist(), run.headers.tolist(), strict=True):
+        yield FileBatch(run.start + at, BatchHeader._make(fields), run.buffer, at)
 
 
 def runs_of(batches: Iterable[FileBatch]) -> Iterator[BatchRun]:

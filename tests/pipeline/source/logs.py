@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.decoding import FrameBuilder
+from quorate.pipeline.source.mending import read_mended
 from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.planning import plan_batch
-from quorate.pipeline.source.reading import read_split
 from quorate.records.batch import encode_batch
 from quorate.records.control import (
     ControlRecord,
@@ -181,8 +181,9 @@ def rows(path: Path | str, **options: str) -> list[dict[str, Any]]:
     builder = FrameBuilder(parsed)
     found: list[dict[str, Any]] = []
     for split in plan.splits:
-        for batch in builder.read(split, read_split(split)):
-            found += batch.to_pylist()
+        for part, batches in read_mended(split):
+            for batch in builder.read(part, batches):
+                found += batch.to_pylist()
     for damage, source_node in plan.damages:
         for batch in builder.add_damage(damage, source_node):
             found += batch.to_pylist()

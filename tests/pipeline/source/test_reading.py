@@ -23,7 +23,11 @@ from tests.pipeline.source.logs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from quorate.pipeline.source.damage import Damage
+    from quorate.records.batch_run import BatchRun
 
 
 def long_log(path: Path) -> LogWriter:
@@ -109,9 +113,18 @@ def outcome(log: LogWriter, options: dict[str, str]) -> object:
 def test_batches_come_together_where_nothing_is_wrong(tmp_path: Path) -> None:
     """The comparison above would hold, too, if they never did."""
     log = long_log(tmp_path / "c")
+    taken = []
+
+    def note(reader: _SplitReader, run: BatchRun) -> Iterator[BatchRun | Damage]:
+        taken.append(run.first_offset)
+        return take(reader, run)
+
+    take = _SplitReader.take
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(_SplitReader, "take")
+        patch.setattr(_SplitReader, "take", note)
         assert offsets(rows(log.root)) == list(range(log.offset))
+    # The first of each segment, in front of which no batch tells the epoch.
+    assert taken == [0, 16]
 
 
 def test_every_single_flipped_bit_of_a_header_is_told(tmp_path: Path) -> None:

@@ -89,3 +89,9 @@ def test_a_part_lies_in_the_same_buffer() -> None:
     part = run.part(run.field("record_count") > 1)
     assert part.buffer is buffer
     assert part.field("epoch").tolist() == [1, 2]
+
+
+def test_another_epoch_leaves_the_first_run_as_it_was() -> None:
+    run = read_run(batches([1, 2]))
+    assert run.with_epoch(9).field("epoch").tolist() == [9, 9]
+    assert run.field("epoch").tolist() == [0, 1]

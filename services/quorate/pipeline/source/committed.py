@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.coverage import Span, covered_from
 from quorate.pipeline.source.directories import log_start
+from quorate.pipeline.source.epochs import recorded_epochs
 from quorate.records.ids import Epoch
 from quorate.records.value import value
 
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 class SharedLog:
     """One log up to `end`, and the offsets of it that each directory holds, by its number.
 
-    `epochs` has of each of several directories the epochs and where they begin, if they are known.
+    `epochs` has of each of several directories the epochs and where they begin, if they are known;
+    `checkpoint` has what the file of a single one says of them.
     """
 
     directories: tuple[Directory, ...]
     spans: tuple[Span, ...]
     end: int
     epochs: tuple[tuple[tuple[int, int], ...], ...]
+    checkpoint: tuple[tuple[int, int], ...] = ()
 
     @property
     def place(self) -> str:
@@ -46,13 +49,14 @@ class SharedLog:
     def start(self) -> tuple[SnapshotFile | None, int]:
         """The snapshot that stands for what was deleted everywhere, and the offset behind it."""
         begin = covered_from(self.spans, self.end)
-        starts = map(log_start, self.directories)
-        return next((start for start in starts if start[1] == begin), (None, begin))
+        starts = [start for start in map(log_start, self.directories) if start[1] == begin]
+        # One may begin there because it has lost the snapshot.
+        return next((start for start in starts if start[0] is not None), (None, begin))
 
     def mendable(self, voter: int, splits: Iterable[Split]) -> list[Split]:
         """Parts of a directory's log that know who else may hold the same records.
 
-        Those are told by their epochs.
+        Those are told by their epochs. A single directory has its checkpoint to hold them against.
         """
         epochs = self.epochs[voter]
         others = tuple(
@@ -60,7 +64,10 @@ class SharedLog:
             for number, directory in enumerate(self.directories)
             if number != voter and epochs
         )
-        return [replace(each, elsewhere=others, epochs=epochs) for each in splits]
+        return [
+            replace(each, elsewhere=others, epochs=epochs, checkpoint=self.checkpoint)
+            for each in splits
+        ]
 
     def known_epoch(self, voter: int, offset: int) -> Epoch | None:
         """The epoch of a record that this directory holds, as far as its epochs tell."""
@@ -97,7 +104,8 @@ def shared_log(
     if len(directories) == 1:
         (only,) = directories
         end = seeker.log_end(only)
-        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end, ((),))
+        checkpoint = _pairs(recorded_epochs(only, is_needed=False))
+        return SharedLog((only,), (Span(0, log_start(only)[1], end),), end, ((),), checkpoint)
     logs = [_voter_log(directory, seeker) for directory in directories]
     if is_committed_only:
         majority = len(logs) // 2 + 1
@@ -116,10 +124,12 @@ def shared_log(
         Span(number, log.begin, min(end, _agreed_end(followed, log)))
         for number, log in enumerate(logs)
     )
-    epochs = (
-        tuple((int(each.epoch), int(each.start_offset)) for each in log.epochs) for log in logs
-    )
-    return SharedLog(tuple(directories), tuple(spans), end, tuple(epochs))
+    epochs = tuple(_pairs(log.epochs) for log in logs)
+    return SharedLog(tuple(directories), tuple(spans), end, epochs)
+
+
+def _pairs(epochs: Iterable[EpochStart]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(each.epoch), int(each.start_offset)) for each in epochs)
 
 
 def _voter_log(directory: Directory, seeker: EndSeeker) -> _VoterLog:

@@ -140,23 +140,18 @@ def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> 
     return found
 
 
-def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:
-    """The newest snapshot that ends at or below `high`, or how the log begins where none does."""
-    for snapshot in reversed(directory.snapshots):
-        if snapshot.snapshot_id.offset <= high:
-            return snapshot, snapshot.snapshot_id.offset
-    return log_start(directory)
-
-
 def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
     """The snapshot that stands for what was deleted, and the first offset behind it."""
-    first = directory.segments[0].base_offset if directory.segments else None
+    if not directory.segments and directory.snapshots:
+        newest = directory.snapshots[-1]
+        return newest, newest.snapshot_id.offset
+    first = directory.segments[0].base_offset if directory.segments else 0
     for snapshot in directory.snapshots:
         end = snapshot.snapshot_id.offset
-        if first is None or end >= first:
+        if end >= first:
             # Offset 0 has the bootstrap checkpoint, which holds the first voters, or nothing.
             return (snapshot, end) if end == 0 or first != 0 else (None, 0)
-    return None, first or 0
+    return None, first
 
 
 def covered_until_ms(snapshot: SnapshotFile) -> int | None:

@@ -17,6 +17,8 @@ from quorate.storage.scan import salvage_batches
 
 if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile
+    from quorate.records.batch import BatchHeader
+    from quorate.storage.scan import FileBatch
 
 _STEP_BYTES: Final = 1024 * 1024
 
@@ -29,15 +31,7 @@ class LogEpochs:
 
     def of(self, directory: Directory, last: int | None) -> tuple[EpochStart, ...]:
         """Each epoch and where it begins; `last` is that of the log's last batch."""
-        path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
-        found: tuple[EpochStart, ...] = ()
-        try:
-            found = read_epochs(OsFileSystem(), path) or ()
-        except (OSError, StorageError) as error:
-            reason = (
-                f"the log's epochs cannot be read, those of batches have to do: {words_of(error)}"
-            )
-            directory.damages.append(Damage(reason, path, 0, 0, is_unread=True))
+        found = recorded_epochs(directory)
         # A copy may have a file from before the last epoch.
         if last is not None and (not found or found[-1].epoch < last):
             return self._of_batches(directory)
@@ -55,6 +49,20 @@ class LogEpochs:
                     found.append(each)
         self._of_segments[directory.path] = seen
         return tuple(found)
+
+
+def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[EpochStart, ...]:
+    """What the checkpoint says: nothing where it is missing, or is noted as damage.
+
+    Of one directory nothing depends on it; where it `is_needed` another attempt may give more.
+    """
+    path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
+    try:
+        return read_epochs(OsFileSystem(), path) or ()
+    except (OSError, StorageError) as error:
+        reason = f"the log's epochs cannot be read, those of batches have to do: {words_of(error)}"
+        directory.damages.append(Damage(reason, path, 0, 0, is_unread=is_needed))
+    return ()
 
 
 def _epoch_starts(segment: LogFile) -> list[EpochStart]:
@@ -77,7 +85,10 @@ def _epoch_starts(segment: LogFile) -> list[EpochStart]:
 
 
 class RecordEpochs:
-    """Reads epochs of records, and remembers the last batch: the next one is mostly close by."""
+    """Reads epochs of records, and remembers the last batch: the next one is mostly close by.
+
+    An epoch counts as far as the batches beside it bear it out.
+    """
 
     def __init__(self) -> None:
         self._last = ("", 0)
@@ -108,11 +119,25 @@ class RecordEpochs:
 
     def _from(self, segment: LogFile, position: int, end: int, wanted: int) -> Epoch | None:
         with closing(OsFileSystem().open(segment.path)) as file:
-            for batch in salvage_batches(file, min(end, segment.size_bytes), position):
+            batches = salvage_batches(file, min(end, segment.size_bytes), position)
+            before = None
+            for batch in batches:
                 header = batch.header
                 if header.base_offset > wanted:
                     break
                 if header.last_offset >= wanted:
-                    self._last = segment.path, batch.position
-                    return Epoch(header.epoch)
+                    self._last = segment.path, (before or batch).position
+                    behind = next(batches, None)
+                    return Epoch(header.epoch) if _is_borne_out(header, before, behind) else None
+                before = batch
         return None
+
+
+def _is_borne_out(header: BatchHeader, before: FileBatch | None, behind: FileBatch | None) -> bool:
+    """True if a batch beside this one has its epoch, or none can tell."""
+    beside = [each.header for each in (before, behind) if each is not None]
+    if not beside or header.epoch in {each.epoch for each in beside}:
+        return True
+    if behind is not None:
+        return behind.header.is_control and behind.header.epoch > header.epoch
+    return header.is_control and header.epoch > beside[0].epoch

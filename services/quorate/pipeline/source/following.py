@@ -19,6 +19,7 @@ from quorate.pipeline.source.live_plan import (
     snapshot_range,
 )
 from quorate.pipeline.source.merged import (
+    lost_beginning,
     merged_parts,
     merged_splits,
     newest_of_all,
@@ -26,6 +27,7 @@ from quorate.pipeline.source.merged import (
     preferred,
     readable,
     snapshot_of_any,
+    unreplaced,
 )
 from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, check_reached
 from quorate.pipeline.source.seeking import EndSeeker
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.pipeline.source.coverage import Span
-    from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.damage import Damage
+    from quorate.pipeline.source.directories import SnapshotFile
     from quorate.pipeline.source.live import LogEnds
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
@@ -126,14 +129,23 @@ class DirectoryLog:
             case AtTime(timestamp_ms=timestamp_ms):
                 # As a live quorum has it: there was no stream yet that could have lost the rest.
                 offset = place_of_time(log, timestamp_ms, self._preferred(log))
-                self._check_read(*log.directories)
+                self._check_read(log)
                 return None, offset
             case "latest":
                 return None, log.end
             case "snapshot":
-                return _named_file(newest_of_all(log, log.end))
+                found = newest_of_all(log, log.end)
             case _:
-                return _named_file(log.start())
+                found = log.start()
+        lost = lost_beginning(log)
+        if found[0] is None and lost is not None:
+            self._tell_lost(lost)
+        return _named_file(found)
+
+    def _tell_lost(self, lost: Damage) -> None:
+        if self._options.fails_on_data_loss:
+            check_read([lost])
+        _log.warning("path: %s", lost)
 
     def ends(self) -> tuple[int, int]:
         log = self._look()
@@ -197,7 +209,7 @@ class DirectoryLog:
         directories = find_directories(self._options.paths, before)
         is_committed_only = self._options.is_committed_only
         log = shared_log(directories, self._seeker, is_committed_only=is_committed_only)
-        self._check_read(*directories)
+        self._check_read(log)
         self._seen = log
         self._choose(log, self._preferred(log), "it holds the most")
         return log
@@ -216,11 +228,10 @@ class DirectoryLog:
             )
         self._chosen = path
 
-    def _check_read(self, *directories: Directory) -> None:
+    def _check_read(self, log: SharedLog) -> None:
         """Raises UnreadError where more may be there than could be read, if that is to end it."""
         if self._options.fails_on_data_loss:
-            for directory in directories:
-                check_read(directory.damages)
+            check_read(damage for damage, _ in unreplaced(log))
 
 
 class QuorumLog:

@@ -8,11 +8,13 @@ records were deleted are refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.committed import shared_log
 from quorate.pipeline.source.directories import covered_until_ms, find_directories
 from quorate.pipeline.source.merged import (
+    lost_beginning,
     merged_parts,
     merged_splits,
     newest_of_all,
@@ -20,6 +22,7 @@ from quorate.pipeline.source.merged import (
     preferred,
     readable,
     snapshot_of_any,
+    unreplaced,
 )
 from quorate.pipeline.source.options import (
     END,
@@ -76,12 +79,10 @@ def plan_batch(options: Options) -> ReadingPlan:
         for log, high in zip(logs, highs, strict=True)
         for split in _Planner(log, options).plan(high)
     ]
-    found = [
-        (damage, each.node_id)
-        for log in logs
-        for each in log.directories
-        for damage in each.damages
-    ]
+    found = [(damage, each.node_id) for log in logs for damage, each in unreplaced(log)]
+    if options.start in {"earliest", "snapshot"}:
+        lost = ((lost_beginning(log), log.directories[0].node_id) for log in logs)
+        found += [(damage, node_id) for damage, node_id in lost if damage is not None]
     return ReadingPlan(tuple(splits), tuple(found))
 
 
@@ -113,7 +114,13 @@ class _Planner:
             wanted = snapshot.snapshot_id
             splits += snapshot_of_any(self.log, wanted, self.chosen, size_bytes) or ()
         if len(self.log.directories) == 1:
-            return [*splits, *log_splits(self.log.directories[0], low, high, size_bytes)]
+            (directory,) = self.log.directories
+            found = log_splits(directory, low, high, size_bytes)
+            if self.log.end in {each.snapshot_id.offset for each in directory.snapshots}:
+                # Segments that end before it lack what is between.
+                reach = min(high, self.log.end)
+                found[-1:] = [replace(split, reach=reach) for split in found[-1:]]
+            return [*splits, *self.log.mendable(0, found)]
         if low < high:
             parts = merged_parts(self.log, low, high, readable(self.log)[self.chosen.voter])
             splits += merged_splits(self.log, parts, size_bytes)

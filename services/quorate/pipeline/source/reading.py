@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from quorate.pipeline.source.batch_epochs import BatchEpochs
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.splits import offset_behind
-from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
-from quorate.records.control import control_records
-from quorate.records.schema import SchemaError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem, parent
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from quorate.records.batch import BatchHeader
     from quorate.records.batch_run import BatchRun
     from quorate.storage.files import File
-    from quorate.storage.scan import FileBatch
 
 # Records in one buffer are decoded together, and what that costs for each of their shapes is shared
 # by more of them in a larger one.
@@ -82,13 +79,23 @@ def _first_segment(path: str) -> int | None:
     return None
 
 
+def _snapshot_at(path: str, end: int) -> str | None:
+    """The name of a directory's snapshot that ends there."""
+    with suppress(OSError, StorageError):
+        for name in OsFileSystem().list_dir(path):
+            snapshot_id = layout.parse_checkpoint(name)
+            if snapshot_id is not None and snapshot_id.offset == end:
+                return name
+    return None
+
+
 class _SplitReader:
     def __init__(self, split: Split, file: File) -> None:
         self.split = split
         self.file = file
         self.position = split.start
         self.expected = split.first_offset
-        self.epoch: int | None = None
+        self.epochs = BatchEpochs(split, file)
         # Where other directories may have it: why offsets from the expected one on are missing.
         self.lost: str | None = None
         # The name of the next segment says so. Behind other splits it is said by a batch, whose
@@ -119,7 +126,6 @@ class _SplitReader:
             if count:
                 self.position = part.start + int(part.ends[-1])
                 self.expected = part.last_offset + 1
-                self.epoch = int(part.headers["epoch"][-1])
                 yield part
             else:
                 yield from self.take(part)
@@ -135,11 +141,13 @@ class _SplitReader:
         if self.limit is not None:
             fits &= behind <= self.limit
         epoch, until = self.split.epoch_from(self.expected)
-        if epoch is None:
-            epoch = int(run.headers["epoch"][0]) if self.epoch is None else self.epoch
-        fits &= run.headers["epoch"] == epoch
         if until is not None:
             fits &= base < until
+        if epoch is None:
+            epoch = self.epochs.before
+            # A control batch may begin an epoch.
+            fits &= ~run.is_control
+        fits &= run.headers["epoch"] == (-1 if epoch is None else epoch)
         return len(fits) if fits.all() else int(np.argmin(fits))
 
     def check_end(self) -> Iterator[Damage]:
@@ -149,8 +157,13 @@ class _SplitReader:
         if following is None and self.split.reach is not None:
             following = self.split.reach
             why = f": the log was seen to reach up to {following}"
+            snapshot = _snapshot_at(parent(self.split.path), following)
+            if snapshot is not None:
+                why = f": {snapshot} stands for them, and startingOffsets=snapshot begins with it"
         elif first is not None and self.part_behind() != following:
-            why = f", and there is no {layout.segment_name(first)}"
+            name = layout.segment_name(first)
+            is_there = OsFileSystem().exists(f"{parent(self.split.path)}/{name}")
+            why = f", and {name} cannot be opened" if is_there else f", and there is no {name}"
         if first is not None and following is not None and first < following:
             reason = f"offsets {first} to {following - 1} are missing behind{why}"
             if self.lost is not None:
@@ -193,16 +206,18 @@ class _SplitReader:
         if expected is not None and base != expected:
             what = self.lost or f"offset {base} where the log goes on at {expected}"
             yield from self.tell(f"{what}: offsets {expected} to {base - 1} are missing", 0, base)
-            self.epoch = None
+            self.epochs.forget()
         self.lost = None
         known = self.split.epoch_of(base) if self.split.epochs else None
         if known is not None and header.epoch != known:
             why = f"epoch {header.epoch} where the log's epochs have {known}"
             yield from self.tell(why, 0, header.last_offset + 1)
-        elif header.epoch != self.epoch and self.epoch is not None and not self.begins_epoch(batch):
-            why = f"epoch {header.epoch} behind epoch {self.epoch} without a LeaderChange"
+        elif known is None and (fault := self.epochs.fault(batch)) is not None:
+            why = fault.reason
+            if fault.epoch not in {None, header.epoch}:
+                why += f": its records are given with epoch {fault.epoch}"
+                run = run.with_epoch(fault.epoch)
             yield from self.tell(why, 0, header.last_offset + 1)
-        self.epoch = header.epoch if known is None else known
         self.expected = header.last_offset + 1
         self.position += header.size_bytes
         yield run
@@ -219,13 +234,6 @@ class _SplitReader:
         position = self.position + header.size_bytes
         return offset_behind(self.file, position, self.split.end, following)
 
-    def begins_epoch(self, batch: FileBatch) -> bool:
-        try:
-            return begins_epoch(control_records(batch.buffer, batch.at, batch.header))
-        except (SchemaError, CorruptBatchError):
-            # A control record of a newer release is told among the records.
-            return True
-
     def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
         """Go on behind bytes that do not check, and say what they cost."""
         self.position = error.position
@@ -234,7 +242,8 @@ class _SplitReader:
         if self.split.elsewhere and found is not None:
             # The batch behind says what is lost, once its own offset is borne out.
             self.lost = self.lost or error.reason
-            self.position, self.epoch = behind, None
+            self.position = behind
+            self.epochs.forget()
             return
         reason, first = error.reason, self.expected
         following = self.split.next_offset if found is None else found.header.base_offset
@@ -245,7 +254,7 @@ class _SplitReader:
         yield from self.tell(reason, behind - self.position, following)
         self.position = behind
         self.expected = first if following is None else following
-        self.epoch = None
+        self.epochs.forget()
 
     def tell(
         self, reason: str, size_bytes: int, following: int | None, *, is_unread: bool = False

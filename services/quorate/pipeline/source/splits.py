@@ -1,9 +1,9 @@
 """A log cut into parts that can be read at the same time, without reading it first.
 
 A file is cut near every so many bytes, at the next place where a whole batch checks and what
-follows it bears its offset out, as no CRC covers that. Each part knows with which offset it begins,
-and which one must follow it: what is missing between two parts is noticed by the reader of the
-first.
+follows it bears out its offset and its epoch, as no CRC covers those. Each part knows with which
+offset it begins, and which one must follow it: what is missing between two parts is noticed by the
+reader of the first.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Split:
     last part of a batch of a stream has to reach `reach`, up to where the log was seen. All records
     of a snapshot stand at `snapshot_offset`, the last one that it covers. The logs in `elsewhere`,
     of other voters, hold the same records, and then `epochs` has all epochs and where each begins.
+    `checkpoint` is what the directory's own file says of them, which may be of another time.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Split:
     reach: int | None = None
     elsewhere: tuple[str, ...] = ()
     epochs: tuple[tuple[int, int], ...] = ()
+    checkpoint: tuple[tuple[int, int], ...] = ()
 
     def wants(self, first: int, last: int) -> bool:
         """Whether any of these offsets of the file is to be given."""
@@ -104,8 +106,12 @@ def _batch_from(
         header = whole_batch_at(file, at)
         if header is None or header.base_offset <= first:
             continue
-        behind = offset_behind(file, at + header.size_bytes, size_bytes, last)
-        if behind == header.last_offset + 1 and (last is None or behind <= last):
+        position = at + header.size_bytes
+        behind = offset_behind(file, position, size_bytes, last)
+        if behind != header.last_offset + 1 or (last is not None and behind > last):
+            continue
+        # Nor does it cover the epoch, which the first batch of a part has nothing in front to tell.
+        if position >= size_bytes or header_at(file, position).epoch == header.epoch:
             return at, header.base_offset
     return None
 
