@@ -120,6 +120,9 @@ def settings() -> dict[str, str]:
     return {
         _TIME_ZONE: _UTC,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # The default, INT96, has no zone and no statistics, and other readers' nanoseconds of it
+        # wrap in the year 2262.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Rows on their way to Python go together in thousands. By default Java adds up after each
         # of them how large they have become, which takes as long as all else about them.
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),

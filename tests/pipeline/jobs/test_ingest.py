@@ -5,6 +5,8 @@ import signal
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -157,6 +159,21 @@ def test_a_batch_writes_one_file_for_each_day_and_type(spark: SparkSession, tmp_
     files = list(output.glob("day=*/record_type=*/*.parquet"))
     assert len(files) == len(parts) > 6
     assert spark.read.parquet(str(output)).count() == 48
+
+
+def test_other_readers_find_times_in_utc_and_what_a_file_spans(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own default has neither a zone nor statistics, and wraps in the year 2262."""
+    log, output = Log(), tmp_path / "out"
+    days_of(log, 12)
+    stream = streamed(spark, tmp_path / "source", log)
+    start_ingest(stream, str(output), None, every_s=None).awaitTermination()
+    file = pq.ParquetFile(next(output.glob("day=*/record_type=*/*.parquet")))
+    assert file.schema_arrow.field("timestamp").type == pa.timestamp("us", "UTC")
+    row_group = file.metadata.row_group(0)
+    times = row_group.column(file.schema.names.index("timestamp"))
+    assert times.statistics.has_min_max
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
