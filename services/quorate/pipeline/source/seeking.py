@@ -67,9 +67,11 @@ class EndSeeker:
         What does not check behind that one may be on its way to the disk.
         """
         end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
-        for segment in directory.segments[-1:]:
-            end = max(end, self._segment_end(directory, segment))
-        return end
+        return max(end, self.segments_end(directory))
+
+    def segments_end(self, directory: Directory) -> int:
+        """The same without its snapshots; 0 where there is no segment."""
+        return max((self._segment_end(directory, s) for s in directory.segments[-1:]), default=0)
 
     def _segment_end(self, directory: Directory, segment: LogFile) -> int:
         status = _status(segment)
