@@ -128,7 +128,9 @@ def _damage_of(directory: Directory, snapshot: SnapshotFile) -> Damage | None:
 def place_of_time(log: SharedLog, timestamp_ms: int, chosen: Span) -> int:
     """The first batch with a record of this time or later; the log's end if there is none."""
     for part in cover(log.spans, log.start()[1], log.end, chosen):
-        offset = offset_at(log.directories[part.voter], timestamp_ms)
+        holding = [each for each in log.spans if each.begin <= part.begin and each.end >= part.end]
+        # Each stands in front of what its directory has lost, so the furthest is the place.
+        offset = max(offset_at(log.directories[each.voter], timestamp_ms) for each in holding)
         if offset < part.end:
             return max(offset, part.begin)
     return log.end
