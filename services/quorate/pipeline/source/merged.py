@@ -53,7 +53,7 @@ def readable(log: SharedLog) -> list[Span]:
 
 
 def unreplaced(log: SharedLog) -> Iterator[tuple[Damage, Directory]]:
-    """What cannot be read of the directories, but for files for which another one stands in."""
+    """The damages of all directories, but for files for which another one stands in."""
     held = readable(log)
     for voter, directory in enumerate(log.directories):
         others = [span for span in held if span.voter != voter]

@@ -210,7 +210,8 @@ class _SplitReader:
             reason += "; nothing behind it checks: a torn tail, or the end of the log is damaged"
         yield from self.tell(reason, behind - self.position, following)
         self.position = behind
-        self.expected = first if following is None else following
+        # The batch behind may be one that was there before, or its offset may be damaged, too.
+        self.expected = max((each for each in (first, following) if each is not None), default=None)
         self.epochs.forget()
 
     def tell(
