@@ -79,6 +79,26 @@ def _lose_history(logs: list[LogWriter]) -> None:
     logs[0].snapshot(13, [topic(10), topic(11)])
 
 
+def _change_epoch(logs: list[LogWriter]) -> None:
+    """A bit of the epoch of the batch of offset 17 has flipped, which no CRC guards."""
+    file, position, _ = next(each for each in logs[0].positions if each[2] == 17)
+    flip(file, position + 15, 3)
+
+
+def _close_segment(logs: list[LogWriter]) -> None:
+    """The segment of the second epoch cannot be read: whoever reads it, a directory is there."""
+    file = logs[0].directory / f"{13:020d}.log"
+    file.unlink()
+    file.mkdir()
+
+
+def _fetch_snapshot(logs: list[LogWriter]) -> None:
+    """A snapshot was fetched of all there is, and the log is still that of the first epochs."""
+    (logs[0].directory / f"{26:020d}.log").unlink()
+    logs[0].snapshot(logs[0].offset, [topic(10)], epoch=3)
+    (logs[0].directory / _EPOCHS).write_text("0\n2\n1 0\n2 13\n")
+
+
 def _tear_tail(logs: list[LogWriter]) -> None:
     """The last batch is half written."""
     file, position, _ = logs[0].positions[-1]
@@ -89,7 +109,10 @@ FAULTS: Final[dict[str, Fault | None]] = {
     "whole": None,
     "magic": _change_magic,
     "record": _change_record,
+    "epoch": _change_epoch,
     "missing segment": _lose_segment,
+    "closed segment": _close_segment,
+    "snapshot ahead": _fetch_snapshot,
     "deleted history": _lose_history,
     "torn tail": _tear_tail,
 }

@@ -10,6 +10,8 @@ import pytest
 
 from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.session import session
+from quorate.records.batch import read_header
+from quorate.storage.layout import LOG_DIR
 from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.faulty_inputs import FAULTS, answers, batch_rows, write_inputs
 from tests.pipeline.source.logs import START_MS, STEP_MS
@@ -28,9 +30,18 @@ LOST = {
     "whole": (),
     "magic": range(30, 33),
     "record": range(17, 20),
+    "epoch": (),
     "missing segment": range(13, 26),
+    "closed segment": range(13, 26),
+    "snapshot ahead": range(26, END),
     "deleted history": range(13),
     "torn tail": range(39, END),
+}
+# What ends the stream of one directory, which another attempt may read.
+ENDS = {
+    "missing segment": "00000000000000000013.log",
+    "closed segment": "00000000000000000013.log",
+    "snapshot ahead": "offsets 26 to 40 are missing",
 }
 
 
@@ -88,14 +99,14 @@ def test_a_lake_of_one_directory_has_what_it_has_and_tells_the_rest(
     answer = found[f"{name} 1: stream"]
     left = [offset for offset in range(END) if offset not in LOST[name]]
     assert {row[5] for row in answer["rows"] if row[3] != "damaged"} <= {"2026-01-05"}
-    if name == "missing segment":
-        assert "00000000000000000013.log" in answer["error"]
+    if name in ENDS:
+        assert ENDS[name] in answer["error"]
         assert records(answer["rows"]) == left[: len(records(answer["rows"]))]
         return
     assert answer["error"] == ""
     assert records(answer["rows"]) == left
     told = [row for row in answer["rows"] if row[3] == "damaged"]
-    assert bool(told) == (name in {"magic", "record"})
+    assert bool(told) == (name in {"magic", "record", "epoch"})
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -153,3 +164,55 @@ async def test_a_live_quorum_answers_as_its_disk_in_any_zone(
                 found = await asyncio.to_thread(answers, opened, live, tmp_path / zone)
             assert without_nodes(found) == without_nodes(on_disk)
             assert len(found["log: batch"]) > 4
+
+
+def below(found: dict[str, Any], end: int) -> list[list[list[Any]]]:
+    """The rows of a batch and of a stream below an offset, without whose directory they are from.
+
+    Whoever leads next has written a record behind it.
+    """
+    assert found["log: stream"]["error"] == ""
+    return [
+        [row[:5] for row in rows if row[0] < end]
+        for rows in (found["log: batch"], found["log: stream"]["rows"])
+    ]
+
+
+@pytest.mark.parametrize(("harmed", "zone"), [("a follower", ZONES[0]), ("the leader", ZONES[1])])
+async def test_damage_on_one_disk_of_a_live_quorum_costs_nothing(
+    spark: SparkSession, tmp_path: Path, harmed: str, zone: str
+) -> None:
+    """A leader that finds its log damaged serves it no more, and another one leads."""
+    async with Quorum(tmp_path / "q", STEADY) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(NewTopic("a", 3, 3))
+        end = await quorum.assert_logs_agree()
+        leader = await quorum.leader_id()
+        node = quorum.nodes[
+            leader
+            if harmed == "the leader"
+            else next(each for each in quorum.nodes if each != leader)
+        ]
+        first = {"startingOffsets": "0"}
+        disk = {"log": first | {"path": str(node.metadata_dir)}}
+        on_disk = answers(spark, disk, tmp_path / "disk")
+        flip_record(node.metadata_dir, end // 2)
+        live = {"log": first | {"bootstrap.servers": quorum.bootstrap_servers}}
+        with submitted_in(zone, spark), session() as opened:
+            found = await asyncio.to_thread(answers, opened, live, tmp_path / "live")
+        assert below(found, end) == below(on_disk, end)
+        assert len(below(found, end)[0]) == end
+        if harmed == "the leader":
+            assert await quorum.leader_id() != leader
+
+
+def flip_record(metadata_dir: Path, offset: int) -> None:
+    """Turn over a bit behind the CRC of the batch with this offset."""
+    (segment,) = (metadata_dir / LOG_DIR).glob("*.log")
+    at, data = 0, segment.read_bytes()
+    while (header := read_header(data, at)).last_offset < offset:
+        at += header.size_bytes
+    # Its controller appends to the file.
+    with segment.open("r+b") as file:
+        file.seek(at + header.size_bytes - 1)
+        file.write(bytes([data[at + header.size_bytes - 1] ^ 1]))

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.pipeline.source.batch_reader import KraftReader
 from quorate.pipeline.source.committed import shared_log
-from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.directories import find_directories, find_directory
 from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.seeking import EndSeeker
 from tests.pipeline.source.logs import LogWriter, damaged, flip, partition, topic
@@ -131,3 +131,17 @@ def test_each_log_is_mended_by_its_own_epochs(tmp_path: Path) -> None:
     assert {row["source_node"] for row in found if row["leader_epoch"] is not None} == {2}
     (told,) = damaged(found)
     assert told["offset"] == 10
+
+
+def test_a_snapshot_ahead_of_the_segments_agrees_in_its_own_epoch(tmp_path: Path) -> None:
+    logs = [LogWriter(tmp_path / str(node), node_id=node) for node in (1, 2)]
+    for log in logs:
+        for epoch, count in ((1, 5), (3, 9)):
+            log.roll()
+            log.lead(epoch)
+            log.write([partition(0)] * count)
+        (log.directory / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n3 6\n")
+    (logs[0].directory / f"{6:020d}.log").unlink()
+    logs[0].snapshot(12, [topic(1)], epoch=3)
+    (logs[0].directory / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    assert committed_end(find_directories([str(log.root) for log in logs])) == 12

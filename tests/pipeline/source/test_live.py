@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from quorate.client.log_reader import FetchedLog
 from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.source import live
 from quorate.pipeline.source.batch_reader import KraftReader, LivePartition
@@ -20,10 +21,10 @@ from quorate.pipeline.source.stream_reader import (
     KraftStreamReader,
     OtherClusterError,
 )
-from quorate.records.ids import ClusterId
+from quorate.records.ids import ClusterId, Offset
 from tests.integration.disks import log_start
 from tests.integration.quorum import SMALL_LOG, STEADY, Quorum
-from tests.pipeline.source.logs import rows
+from tests.pipeline.source.logs import LogWriter, partition, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -187,3 +188,25 @@ def test_nobody_there_is_said_with_whom_was_asked(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(live, "TIMEOUT_MS", 300)
     with pytest.raises(QuorumError, match=r"127\.0\.0\.1:1"):
         read("127.0.0.1:1")
+
+
+def test_what_a_leader_sends_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogWriter(tmp_path / "c")
+    for number in range(3):
+        log.write([partition(number)] * 2)
+    whole = log.file.read_bytes()
+    first, second = (position for _, position, _ in log.positions[1:])
+    spoiled = bytearray(whole)
+    spoiled[second - 1] ^= 1
+    sent = {
+        "offsets 2 to 3 are missing in what the leader sent": whole[:first] + whole[second:],
+        "what the leader sent for offset 0 does not check: ": bytes(spoiled),
+    }
+    with live_log(parse_options({"bootstrap.servers": "127.0.0.1:1"})) as quorum:
+        for words, data in sent.items():
+            fetched = FetchedLog(data, Offset(6), Offset(0), None)
+            monkeypatch.setattr(LiveLog, "_fetch", lambda *_, fetched=fetched: fetched)
+            batches = quorum.batches(0, 6)
+            assert next(batches).header.base_offset == 0
+            with pytest.raises(QuorumError, match=words):
+                list(batches)

@@ -227,3 +227,24 @@ def test_an_epoch_that_rises_without_its_leader_is_told(tmp_path: Path) -> None:
     found = rows(log.root)
     assert offsets(found) == list(range(log.offset))
     assert "epoch 9 behind epoch 1 without a LeaderChange" in told(found)[0]["error"]
+
+
+def test_behind_bytes_that_do_not_check_no_offset_comes_again(tmp_path: Path) -> None:
+    """A batch behind them that was there before, or whose own offset has become another one."""
+    log = long_log(tmp_path / "c")
+    file, position, first = log.positions[7]
+    whole, behind = file.read_bytes(), log.positions[8][1]
+    again = whole[:behind] + b"x" * 40 + whole[behind - 100 :]
+    zeroed = bytearray(whole)
+    zeroed[behind - 5 : behind + 8] = bytes(13)
+    for data, lost in ((again, ()), (bytes(zeroed), range(first, first + 6))):
+        file.write_bytes(data)
+        found = rows(log.root)
+        given = offsets(found)
+        assert sorted(set(given)) == given
+        assert set(range(log.offset)) - set(given) <= set(lost)
+        assert damaged(found)
+    file.write_bytes(whole[:behind] + b"x" * 40 + whole[position:])
+    found = rows(log.root)
+    assert offsets(found) == list(range(log.offset))
+    assert len(damaged(found)) == 2

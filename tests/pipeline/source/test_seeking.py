@@ -208,3 +208,25 @@ def test_a_time_is_a_place_in_front_of_damage_and_of_a_flipped_offset(tmp_path: 
         assert offsets(after) == list(range(11, 20))
         assert [row["offset"] for row in damaged(after)] == [10]
         assert offsets(rows(log.root, endingOffsets=place)) == list(range(10))
+
+
+def test_a_time_is_a_place_in_front_of_a_segment_that_is_missing(tmp_path: Path) -> None:
+    logs = [LogWriter(tmp_path / str(node), node_id=node) for node in (1, 2)]
+    for log in logs:
+        for number in range(30):
+            if number % 10 == 0:
+                log.roll()
+            log.write([partition(number)])
+    one, other = logs
+    (one.directory / f"{10:020d}.log").unlink()
+    for second in (12, 20):
+        place = f"2026-01-05T00:00:{second}Z"
+        found = rows(one.root, startingOffsets=place)
+        assert offsets(found) == list(range(20, 30))
+        assert [row["offset"] for row in damaged(found)] == [10]
+        for paths in (f"{one.root},{other.root}", f"{other.root},{one.root}"):
+            found = rows(paths, startingOffsets=place, mergeDirectories="true")
+            assert offsets(found) == list(range(second, 30))
+            assert damaged(found) == []
+    late = rows(one.root, startingOffsets="2026-01-05T00:00:21Z")
+    assert (offsets(late), damaged(late)) == (list(range(21, 30)), [])

@@ -78,18 +78,26 @@ class SharedLog:
 
 @value
 class _VoterLog:
-    """A log's end and epochs, with the last epoch of what a snapshot at its begin stands for."""
+    """A log's end and epochs, with the last epoch of what a snapshot at its begin stands for.
+
+    Its segments end at `segments_end`; a snapshot that ends above that has `epoch_ahead`.
+    """
 
     end: int
     epochs: tuple[EpochStart, ...]
     begin: int
     epoch_before: int | None
+    segments_end: int
+    epoch_ahead: int | None
 
     def stops(self) -> dict[int, int]:
         """Each epoch and where it ends. Of a log whose epochs are not known there are none."""
         starts = [each.start_offset for each in self.epochs]
-        ends = [*starts[1:], self.end][: len(starts)]
+        last = self.end if self.epoch_ahead is None else self.segments_end
+        ends = [*starts[1:], last][: len(starts)]
         stops = {int(each.epoch): end for each, end in zip(self.epochs, ends, strict=True)}
+        if self.epoch_ahead is not None and stops:
+            stops[self.epoch_ahead] = self.end
         if self.epoch_before is not None:
             stops.setdefault(self.epoch_before, self.begin)
         return stops
@@ -135,8 +143,13 @@ def _pairs(epochs: Iterable[EpochStart]) -> tuple[tuple[int, int], ...]:
 def _voter_log(directory: Directory, seeker: EndSeeker) -> _VoterLog:
     snapshot, begin = log_start(directory)
     epoch_before = None if snapshot is None or begin == 0 else int(snapshot.snapshot_id.epoch)
-    end = seeker.log_end(directory)
-    return _VoterLog(end, seeker.epochs_of(directory), begin, epoch_before)
+    segments_end = end = seeker.segments_end(directory)
+    epoch_ahead = None
+    for newest in directory.snapshots[-1:]:
+        if newest.snapshot_id.offset > end:
+            end, epoch_ahead = newest.snapshot_id.offset, int(newest.snapshot_id.epoch)
+    epochs = seeker.epochs_of(directory)
+    return _VoterLog(end, epochs, begin, epoch_before, segments_end, epoch_ahead)
 
 
 def _agreed_end(one: _VoterLog, other: _VoterLog) -> int:

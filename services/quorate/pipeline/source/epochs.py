@@ -52,7 +52,7 @@ class LogEpochs:
 
 
 def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[EpochStart, ...]:
-    """What the checkpoint says: nothing where it is missing, or is noted as damage.
+    """The checkpoint's entries: none where it is missing, or is noted as damage.
 
     Of one directory nothing depends on it; where it `is_needed` another attempt may give more.
     """

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from quorate.pipeline.source.options import Options
+    from quorate.records.batch import BatchHeader
     from quorate.records.ids import ClusterId
 
 T = TypeVar("T")
@@ -110,9 +111,14 @@ class LiveLog:
                     f"offset {start} is gone: the log begins at {fetched.log_start} by now"
                 )
             position = start
-            for at, header in iter_batches(fetched.data):
+            for at, header in _checked(fetched.data, start):
                 if header.base_offset >= end or header.last_offset >= fetched.high_watermark:
                     break
+                if header.base_offset > position:
+                    raise QuorumError(
+                        f"bootstrap.servers: offsets {position} to {header.base_offset - 1} are "
+                        "missing in what the leader sent"
+                    )
                 yield FileBatch(at, header, fetched.data, at)
                 position = header.last_offset + 1
             if position == start:
@@ -169,6 +175,16 @@ def live_log(options: Options) -> Iterator[LiveLog]:
         yield log
     finally:
         log.close()
+
+
+def _checked(data: bytes, start: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Positions and headers of the batches that a leader sent for `start`. Raises QuorumError."""
+    try:
+        yield from iter_batches(data)
+    except CorruptBatchError as error:
+        raise QuorumError(
+            f"bootstrap.servers: what the leader sent for offset {start} does not check: {error}"
+        ) from error
 
 
 def snapshot_words(snapshot_id: OffsetAndEpoch) -> str:

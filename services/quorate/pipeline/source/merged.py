@@ -53,7 +53,7 @@ def readable(log: SharedLog) -> list[Span]:
 
 
 def unreplaced(log: SharedLog) -> Iterator[tuple[Damage, Directory]]:
-    """What cannot be read of the directories, but for files for which another one stands in."""
+    """The damages of all directories, but for files for which another one stands in."""
     held = readable(log)
     for voter, directory in enumerate(log.directories):
         others = [span for span in held if span.voter != voter]
@@ -128,7 +128,9 @@ def _damage_of(directory: Directory, snapshot: SnapshotFile) -> Damage | None:
 def place_of_time(log: SharedLog, timestamp_ms: int, chosen: Span) -> int:
     """The first batch with a record of this time or later; the log's end if there is none."""
     for part in cover(log.spans, log.start()[1], log.end, chosen):
-        offset = offset_at(log.directories[part.voter], timestamp_ms)
+        holding = [each for each in log.spans if each.begin <= part.begin and each.end >= part.end]
+        # Each stands in front of what its directory has lost, so the furthest is the place.
+        offset = max(offset_at(log.directories[each.voter], timestamp_ms) for each in holding)
         if offset < part.end:
             return max(offset, part.begin)
     return log.end

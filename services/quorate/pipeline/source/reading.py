@@ -79,12 +79,12 @@ def _first_segment(path: str) -> int | None:
     return None
 
 
-def _snapshot_at(path: str, end: int) -> str | None:
-    """The name of a directory's snapshot that ends there."""
+def _snapshot_for(path: str, end: int) -> str | None:
+    """The name of a directory's snapshot that covers the offsets below `end`, if it has one."""
     with suppress(OSError, StorageError):
-        for name in OsFileSystem().list_dir(path):
+        for name in sorted(OsFileSystem().list_dir(path)):
             snapshot_id = layout.parse_checkpoint(name)
-            if snapshot_id is not None and snapshot_id.offset == end:
+            if snapshot_id is not None and snapshot_id.offset >= end:
                 return name
     return None
 
@@ -157,7 +157,7 @@ class _SplitReader:
         if following is None and self.split.reach is not None:
             following = self.split.reach
             why = f": the log was seen to reach up to {following}"
-            snapshot = _snapshot_at(parent(self.split.path), following)
+            snapshot = _snapshot_for(parent(self.split.path), following)
             if snapshot is not None:
                 why = f": {snapshot} stands for them, and startingOffsets=snapshot begins with it"
         elif first is not None and self.part_behind() != following:
@@ -253,7 +253,8 @@ class _SplitReader:
             reason += "; nothing behind it checks: a torn tail, or the end of the log is damaged"
         yield from self.tell(reason, behind - self.position, following)
         self.position = behind
-        self.expected = first if following is None else following
+        # The batch behind may be one that was there before, or its offset may be damaged, too.
+        self.expected = max((each for each in (first, following) if each is not None), default=None)
         self.epochs.forget()
 
     def tell(

@@ -67,9 +67,11 @@ class EndSeeker:
         What does not check behind that one may be on its way to the disk.
         """
         end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
-        for segment in directory.segments[-1:]:
-            end = max(end, self._segment_end(directory, segment))
-        return end
+        return max(end, self.segments_end(directory))
+
+    def segments_end(self, directory: Directory) -> int:
+        """The same without its snapshots; 0 where there is no segment."""
+        return max((self._segment_end(directory, s) for s in directory.segments[-1:]), default=0)
 
     def _segment_end(self, directory: Directory, segment: LogFile) -> int:
         status = _status(segment)
@@ -127,19 +129,24 @@ def offset_at(directory: Directory, timestamp_ms: int) -> int:
         if _is_before(directory, candidates[index], 0, timestamp_ms):
             candidates = candidates[index:]
             break
+    reached: int | None = None
     for segment in candidates:
         position, expected = _place_before(directory, segment, timestamp_ms)
+        # Where a segment is missing in front of this one, what it had may be that late.
+        lost = reached if position == 0 else None
         found = _batches_from(directory, segment, position)
         for header, behind in pairwise(chain((header for _, header in found), (None,))):
             assert header is not None
             if header.max_timestamp_ms >= timestamp_ms:
                 # With what is damaged in front of it, and whatever its own offset says.
-                return expected
+                return expected if lost is None else min(expected, lost)
+            lost = None
             following = None if behind is None else behind.base_offset
             if header.base_offset == expected or following == header.last_offset + 1:
                 expected = header.last_offset + 1
             elif following == expected + header.record_count:
                 expected = following
+        reached = expected
     return log_end(directory)
 
 
