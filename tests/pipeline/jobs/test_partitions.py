@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from quorate.records.metadata import MetadataRecord
     from tests.pipeline.jobs.plain import State
 
 
@@ -186,9 +187,9 @@ def test_partitions_of_one_topic_are_in_several_parts_and_counted_together(
     spark: SparkSession,
 ) -> None:
     topic_id = TopicId(bytes(range(16)))
-    records = [
+    records: list[MetadataRecord] = [
         TopicRecord(name="large", topic_id=topic_id),
-        *(PartitionRecord(partition_id=number, topic_id=topic_id) for number in range(24)),
+        *(_with_one_replica(topic_id, number) for number in range(24)),
     ]
     log = frame_of(spark, [Entry(at, START_MS, record) for at, record in enumerate(records)])
     events = partitions.partition_events(log)
@@ -201,3 +202,15 @@ def test_partitions_of_one_topic_are_in_several_parts_and_counted_together(
         ("large", 24)
     ]
     assert {row.topic for row in partitions.partition_history(events).collect()} == {"large"}
+
+
+def _with_one_replica(topic_id: TopicId, partition_id: int) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=(1,),
+        isr=(1,),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
