@@ -215,3 +215,16 @@ def test_memory_is_a_share_within_bounds(tmp_path: Path) -> None:
     limit.write_text(f"{3 << 30}\n")
     assert memory_share_mib(limit) == 1024
     assert local_settings("scratch", 2048)["spark.driver.memory"] == "2048m"
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "heap_mib"),
+    [(1, 64, 1024), (2, 64, 1024), (8, 64, 4096), (8, 8, 2048), (64, 64, 8192), (2, 2, 1024)],
+)
+def test_memory_is_by_core_and_at_most_a_quarter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cores: int, gib: int, heap_mib: int
+) -> None:
+    machine = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": (gib << 30) // 4096}
+    monkeypatch.setattr("os.sysconf", machine.__getitem__)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    assert memory_share_mib(tmp_path / "absent") == heap_mib

@@ -1,9 +1,9 @@
 """The Spark session of the jobs, made for one small machine unless somebody says otherwise.
 
 Started by spark-submit it takes that command's word on everything, the master first, but times are
-UTC. Else it is local: one process with as many task threads as there are cores, a quarter of the
-memory, no web page, no port but on loopback, and what Spark and Java say in a file that is shown
-when they fail.
+UTC. Else it is local: one process with as many task threads as there are cores, memory for each of
+them but at most a quarter of the machine's, no web page, no port but on loopback, and what Spark
+and Java say in a file that is shown when they fail.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 _MIB: Final = 1 << 20
 _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
+# For each core. With more Java collects later and Spark sorts more at once; neither makes a job
+# over ten million records faster.
+_MEMORY_MIB_PER_CORE: Final = 512
 _LAST_WORDS: Final = 5
 _END_S_MAX: Final = 5
 # What the script of Spark says behind the line that tells why Java does not start.
@@ -137,7 +140,6 @@ def settings() -> dict[str, str]:
 
 def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
     """What holds for a session in one process, whose files go to the folder `scratch`."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "spark.driver.memory": f"{memory_mib}m",
         "spark.driver.host": "127.0.0.1",
@@ -148,20 +150,27 @@ def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.python.daemon.module": _DAEMON,
         # The default of 200 is for clusters: a small job would spend its time on empty tasks.
-        "spark.sql.shuffle.partitions": str(2 * (cores or 1)),
+        "spark.sql.shuffle.partitions": str(2 * _core_count()),
     }
 
 
 def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
-    """A quarter of the machine's memory, within reason: the source's processes need theirs.
+    """The heap of Java in MiB: a share for each core, within a quarter of the machine's memory.
 
-    In a container it is a quarter of what that may have; `limit` is the file that says so.
+    The source's processes need theirs. In a container it is a quarter of what that may have;
+    `limit` is the file that says so.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
     # The file is absent outside a control group, and says "max" where there is no bound.
     with suppress(OSError, ValueError):
         total = min(total, int(limit.read_text()) // _MIB)
-    return max(_MEMORY_MIB_MIN, min(_MEMORY_MIB_MAX, total // 4))
+    share = min(_MEMORY_MIB_MAX, total // 4, _core_count() * _MEMORY_MIB_PER_CORE)
+    return max(_MEMORY_MIB_MIN, share)
+
+
+def _core_count() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cores or 1
 
 
 def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> SparkSession:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,15 @@ def test_counts_over_time_are_those_of_a_loop(spark: SparkSession) -> None:
     few = counts_over_time(intervals, 3).collect()
     assert len(few) <= 6
     assert max(row["count"] for row in few) == max(expected.values()), f"seed {seed}"
+
+
+def test_counts_over_time_sort_the_times_of_one_bin_at_a_time(spark: SparkSession) -> None:
+    frame = frame_of(spark, [Entry(0, START_MS, NoOpRecord())])
+    counts = counts_over_time(closed(spark.createDataFrame([], SCHEMA), frame), 3)
+    plan = counts._jdf.queryExecution().optimizedPlan().toString()
+    windows = re.findall(r"windowspecdefinition\((.*?), specifiedwindowframe", plan)
+    # Of bins there are few; the times are in a window for each of them.
+    assert [re.findall(r"(\w+)#", window) for window in windows] == [["bin"], ["bin", "at"]]
 
 
 def _end(end: int | None) -> tuple[object, object]:

@@ -8,10 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import partitions
+from quorate.records.ids import TopicId
+from quorate.records.metadata import PartitionRecord, TopicRecord
 from tests.pipeline.jobs import plain
-from tests.pipeline.jobs.histories import History, frame_of
+from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
 from tests.pipeline.jobs.rows import rows_of
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from quorate.records.metadata import MetadataRecord
     from tests.pipeline.jobs.plain import State
 
 
@@ -177,3 +181,36 @@ def begins_move(before: State, after: State) -> bool:
     if before.adding or before.removing:
         return False
     return bool(after.adding or after.removing) or set(before.replicas) != set(after.replicas)
+
+
+def test_partitions_of_one_topic_are_in_several_parts_and_counted_together(
+    spark: SparkSession,
+) -> None:
+    topic_id = TopicId(bytes(range(16)))
+    records: list[MetadataRecord] = [
+        TopicRecord(name="large", topic_id=topic_id),
+        *(_with_one_replica(topic_id, number) for number in range(24)),
+    ]
+    log = frame_of(spark, [Entry(at, START_MS, record) for at, record in enumerate(records)])
+    events = partitions.partition_events(log)
+    placed = events.rows.where("partition >= 0").select(F.spark_partition_id(), "partition")
+    parts, numbers = zip(*placed.collect(), strict=True)
+    assert len(set(parts)) == 2
+    assert sorted(numbers) == list(range(24))
+    summary = partitions.partition_summary(events)
+    assert [(row.topic, row.partitions) for row in partitions.churn(summary).collect()] == [
+        ("large", 24)
+    ]
+    assert {row.topic for row in partitions.partition_history(events).collect()} == {"large"}
+
+
+def _with_one_replica(topic_id: TopicId, partition_id: int) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=(1,),
+        isr=(1,),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+    )

@@ -17,6 +17,7 @@ from quorate.pipeline.jobs.log_rows import duration_ms
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_UP_TO_NOW: Final = (Window.unboundedPreceding, Window.currentRow)
 INTERVAL_FIELDS: Final = (
     T.StructField("start_offset", T.LongType()),
     T.StructField("start", T.TimestampType()),
@@ -53,31 +54,35 @@ def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
         .groupBy("at")
         .agg(F.sum("step").alias("step"))
     )
-    so_far = Window.orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    whole = Window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    first, last = (F.unix_millis(bound("at").over(whole)) for bound in (F.min, F.max))
-    binned = (
-        changes.withColumn("count", F.sum("step").over(so_far))
-        .withColumn("first", first)
-        .withColumn("whole", last - first + 1)
-        .withColumn("bin", F.floor((F.unix_millis("at") - F.col("first")) * bins / F.col("whole")))
+    span = changes.agg(F.min("at").alias("first"), F.max("at").alias("last"))
+    since_ms = F.unix_millis("at") - F.unix_millis("first")
+    whole_ms = F.unix_millis("last") - F.unix_millis("first") + 1
+    binned = changes.crossJoin(F.broadcast(span)).select(
+        "at", "step", F.floor(since_ms * bins / whole_ms).alias("bin")
     )
-    # Of equal counts the one that was reached first.
-    highest = F.struct("count", (-F.unix_millis("at")).alias("minus_ms"))
-    told = binned.groupBy("bin").agg(
-        F.max(highest).alias("highest"),
-        F.max("at").alias("until"),
-        F.max_by("count", "at").alias("left"),
+    # A bin is counted by itself, and then come those that the bins before it left.
+    in_bin = Window.partitionBy("bin").orderBy("at").rowsBetween(*_UP_TO_NOW)
+    of_bins = (
+        binned.withColumn("count", F.sum("step").over(in_bin))
+        .groupBy("bin")
+        .agg(
+            # Of equal counts the one that was reached first.
+            F.max(F.struct("count", (-F.unix_millis("at")).alias("minus_ms"))).alias("highest"),
+            F.max("at").alias("until"),
+            F.sum("step").alias("left"),
+        )
     )
+    so_far = Window.orderBy("bin").rowsBetween(*_UP_TO_NOW)
+    told = of_bins.withColumn("all_left", F.sum("left").over(so_far))
     points = F.inline(
         F.array(
             F.struct(
                 F.timestamp_millis(-F.col("highest.minus_ms")).alias("at"),
-                F.col("highest.count").alias("count"),
+                (F.col("all_left") - F.col("left") + F.col("highest.count")).alias("count"),
                 F.lit(0).alias("nr"),
             ),
             F.struct(
-                F.col("until").alias("at"), F.col("left").alias("count"), F.lit(1).alias("nr")
+                F.col("until").alias("at"), F.col("all_left").alias("count"), F.lit(1).alias("nr")
             ),
         )
     )

@@ -31,7 +31,7 @@ from quorate.records.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from quorate.pipeline.jobs.keeping import Kept
 
@@ -105,6 +105,9 @@ CHURN_SCHEMA: Final = T.StructType(
 
 PARTITION_RECORDS: Final = (PartitionRecord, PartitionChangeRecord, TopicRecord, RemoveTopicRecord)
 
+_TOPIC_COLUMNS: Final = ("topic", "topic_id", "removed")
+# Partitions of one topic are spread over so many tasks; more would repeat its records as often.
+_GROUPS: Final = 8
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERING: Final = 1
 _LISTS: Final = {
@@ -119,16 +122,18 @@ _ELIGIBLE: Final = "eligibleLeaderReplicas"
 def partition_events(log: DataFrame) -> Kept:
     """What each record says of its partition, or of a topic, as `states_of` takes it.
 
-    All records of a topic are in one part of the frame, sorted. They are kept on the disk: what is
-    made of them goes through them in order, and once.
+    A part of the frame has all records of its partitions, sorted, and those of their topics. They
+    are kept on the disk: what is made of them goes through them in order, and once.
     """
     read = kept_as(
         log,
         [record.__name__ for record in PARTITION_RECORDS],
         lambda rows: (
             _events(typed(rows, *PARTITION_RECORDS))
-            .repartition("topic_id")
+            .withColumn("group", F.explode(_groups()))
+            .repartition("topic_id", "group")
             .sortWithinPartitions("topic_id", "partition", "offset")
+            .drop("group")
         ),
         StorageLevel.DISK_ONLY,
     )
@@ -164,6 +169,13 @@ def _events(rows: DataFrame) -> DataFrame:
     )
 
 
+def _groups() -> Column:
+    """The groups of partitions that a record goes to: to all of them where it is of the topic."""
+    is_of_topic = F.col("topic_id").isNotNull() & (F.col("partition") == TOPIC)
+    every = F.sequence(F.lit(0), F.lit(_GROUPS - 1))
+    return F.when(is_of_topic, every).otherwise(F.array(F.col("partition") % _GROUPS))
+
+
 def partition_history(events: Kept) -> DataFrame:
     """One row for each record about a partition: its state from there to the next (HISTORY_SCHEMA).
 
@@ -175,7 +187,10 @@ def partition_history(events: Kept) -> DataFrame:
 
 
 def partition_summary(events: Kept) -> DataFrame:
-    """The rows of the four below, kept: all are made on one way through the events."""
+    """The rows of the four below, kept: all are made on one way through the events.
+
+    Of a topic there is a row of churn for each part of the events that has partitions of it.
+    """
     schema = from_arrow(partition_tables.SUMMARY)
     return _closed(events.rows.mapInArrow(partition_tables.summary, schema), events).persist()
 
@@ -212,7 +227,9 @@ def churn(summary: DataFrame) -> DataFrame:
 
     A change of leader to or from none counts, too. A reassignment is counted where it begins.
     """
-    return _of_table(summary, "churn")
+    counts = (name for name in CHURN_SCHEMA.names if name not in _TOPIC_COLUMNS)
+    of_parts = _of_table(summary, "churn").groupBy(*_TOPIC_COLUMNS)
+    return of_parts.agg(*(F.sum(name).alias(name) for name in counts))
 
 
 def _of_table(summary: DataFrame, name: str) -> DataFrame:
