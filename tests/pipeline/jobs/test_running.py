@@ -276,14 +276,3 @@ def test_a_segment_is_no_directory_and_stays_where_it_is(
     assert capsys.readouterr().err == (
         f"quorate pipeline elections: --path: {file} is a file; give the directory that holds it\n"
     )
-
-
-def test_ctrl_c_ends_a_job_with_its_status_and_without_a_word(
-    read: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(running, "write_tables", interrupted)
-    assert main(["elections", "--path", "a"]) == running.INTERRUPTED == 130
-    assert capsys.readouterr().err == ""

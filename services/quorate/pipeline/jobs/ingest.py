@@ -31,7 +31,7 @@ from quorate.pipeline.jobs.damage import DamagedBatches, observed
 from quorate.pipeline.jobs.progress import say, show
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, opened, source_options
-from quorate.process.stop_signals import StopSignals
+from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
 
@@ -73,8 +73,6 @@ _ENDING: Final = (
     "ends after the batch that is under way, and goes on from there when it is run again; Ctrl-C"
     " once more ends it at once"
 )
-# The exit status of what a signal ended is so much more than its number, as in shells.
-_BY_SIGNAL: Final = 128
 
 
 def ingested(log: DataFrame) -> DataFrame:
@@ -210,7 +208,7 @@ def follow(query: StreamingQuery) -> int:
                 say(f"quorate pipeline {INGEST.name}: {_ENDING}")
             if not query.status["isTriggerActive"] or _last_batch_of(query) != last:
                 query.stop()
-                status = _BY_SIGNAL + signals.received
+                status = status_of(signals.received)
                 break
     if sys.stderr.isatty():
         say(_batch_line(query))

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from quorate.pipeline.jobs.registry import Job
 
 FORMAT: Final = "kraft"
-# The exit status of what Ctrl-C ended, as shells have it.
-INTERRUPTED: Final = 130
 # Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
@@ -84,8 +82,6 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
                 seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return 0
 
 
