@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from quorate.pipeline.jobs.damage import DamagedBatches, observed
 from quorate.pipeline.jobs.progress import say, show
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
-from quorate.pipeline.jobs.running import FORMAT, opened, source_options
+from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
 from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
@@ -154,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     A stop signal ends it between batches, a second Ctrl-C at once.
     """
     options = source_options(INGEST, arguments)
+    check_log(INGEST, options)
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"

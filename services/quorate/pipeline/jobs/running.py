@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from quorate.pipeline.jobs.registry import Job
+    from quorate.pipeline.source.directories import Directory
 
 FORMAT: Final = "kraft"
 # Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
@@ -57,12 +58,11 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
     """Run a job and return the exit status; what the user can mend is one line on stderr."""
     try:
         module = import_module(job.module)
-        # The user need not wait for Spark's start to learn of a wrong flag or path.
-        options = source_options(job, arguments)
         if not job.tables:
-            check_log(job, options)
             status: int = module.run(arguments)
             return status
+        # The user need not wait for Spark's start to learn of a wrong flag or path.
+        options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
         schemas = {name: module.SCHEMAS[name] for name in names}
@@ -106,15 +106,13 @@ def opened(
             raise PipelineError(in_flags(fault)) from error
 
 
-def check_log(job: Job, options: Mapping[str, str]) -> None:
-    """Look at the directories of a log, and say of several which one is read.
+def check_log(job: Job, options: Mapping[str, str]) -> list[Directory]:
+    """The directories of a log, once it is said which of several is read; none of a running quorum.
 
     Raises PipelineError for what the source will refuse, in its words.
     """
     try:
         asked = parse_options(options)
-        if not asked.paths:
-            return
         directories = find_directories(asked.paths)
         if asked.merges_directories:
             is_committed_only = asked.is_committed_only
@@ -122,6 +120,7 @@ def check_log(job: Job, options: Mapping[str, str]) -> None:
             sys.stderr.write(f"quorate pipeline {job.name}: {choice_words(log)}\n")
     except OptionError as error:
         raise PipelineError(in_flags(str(error))) from error
+    return directories
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
