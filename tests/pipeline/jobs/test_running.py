@@ -276,3 +276,14 @@ def test_a_segment_is_no_directory_and_stays_where_it_is(
     assert capsys.readouterr().err == (
         f"quorate pipeline elections: --path: {file} is a file; give the directory that holds it\n"
     )
+
+
+@pytest.mark.usefixtures("read")
+def test_a_condition_that_fails_for_a_row_is_told_by_its_flag(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["elections", "--path", "a", "--table", "elections", "--where", "epoch / 0 > 2"]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("quorate pipeline elections: --where: epoch / 0: Division by zero. ")
+    assert said.count("\n") == 1

@@ -16,7 +16,12 @@ from pyspark.errors import PySparkException
 
 from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.flag_names import in_flags
-from quorate.pipeline.jobs.narrowing import check_condition, narrowed, narrowing_of
+from quorate.pipeline.jobs.narrowing import (
+    check_condition,
+    condition_told,
+    narrowed,
+    narrowing_of,
+)
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.raised import what_was_said
@@ -75,7 +80,8 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
-            write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
+            with condition_told(narrowing):
+                write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
             # Those that are about the logs themselves have it in their first table.
             is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
             if not is_told:
