@@ -32,6 +32,7 @@ WAIT_S: Final = 300
 POLL_S: Final = 0.05
 MANY_BATCHES: Final = ("--max-offsets-per-batch", "9")
 RECORDS: Final = 600
+BATCH: Final = "quorate pipeline ingest: batch "
 ENDS: Final = (
     "quorate pipeline ingest: ends after the batch that is under way, and goes on from there when"
     " it is run again; Ctrl-C once more ends it at once\n"
@@ -68,6 +69,11 @@ status = main(["elections", "--master", "local[1]", "--path", path])
 print(f"children: {Path(f'/proc/self/task/{os.getpid()}/children').read_text()}.")
 sys.exit(status)
 """
+
+
+def without_progress(said: str) -> str:
+    """What was said beside the progress, which comes where the machine is slow."""
+    return "".join(line for line in said.splitlines(keepends=True) if not line.startswith(BATCH))
 
 
 def below(pid: int) -> list[int]:
@@ -163,7 +169,7 @@ def test_ingest_ends_between_batches_whoever_gets_sigterm(
     with ingesting(log, output, *words) as (process, _):
         send(process, signal.SIGTERM)
         said = process.communicate(timeout=WAIT_S)[1]
-        assert (process.returncode, said) == (143, ENDS)
+        assert (process.returncode, without_progress(said)) == (143, ENDS)
     assert not list(tmp_path.glob("quorate-pipeline-*"))
     # What a snapshot has comes first, without offsets of its own.
     stored = spark.read.parquet(str(output)).where("offset >= 0")
@@ -179,7 +185,7 @@ def test_a_terminal_that_closes_and_ctrl_c_end_it_in_the_same_way(
     with ingesting(log, tmp_path / "lake", "--every-s", "1") as (process, _):
         to_its_group(process, number)
         said = process.communicate(timeout=WAIT_S)[1]
-        assert (process.returncode, said) == (128 + number, ENDS)
+        assert (process.returncode, without_progress(said)) == (128 + number, ENDS)
 
 
 @pytest.mark.parametrize("send", [to_the_command, to_its_group])

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.damage import DamagedBatches, observed
-from quorate.pipeline.jobs.progress import say, show
+from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
 from quorate.process.stop_signals import StopSignals, status_of
@@ -196,11 +196,12 @@ def _locked(output: str) -> Iterator[None]:
 def follow(query: StreamingQuery) -> int:
     """Tell of batches until the query ends, or a signal ends it; returns the exit status."""
     damaged = DamagedBatches(INGEST.name)
+    shown = LastLine(INGEST.name)
     signals = StopSignals()
     status, last, is_told = 0, None, False
     with signals.recording():
         while not query.awaitTermination(_POLL_S):
-            show(_batch_line(query))
+            shown.show(_batch_line(query))
             damaged.look(query)
             if signals.received is None:
                 continue
