@@ -103,8 +103,9 @@ def is_deaf(pid: int, number: int) -> bool:
 
 def to_each(process: Command, number: int) -> None:
     for pid in below(process.pid):
-        assert is_deaf(pid, number)
-        os.kill(pid, number)
+        with suppress(FileNotFoundError, ProcessLookupError):
+            assert is_deaf(pid, number)
+            os.kill(pid, number)
     process.send_signal(number)
 
 
@@ -128,7 +129,10 @@ def ingesting(path: Path, output: Path, *words: str) -> Iterator[tuple[Command, 
         while not list((output / "_checkpoint/commits").glob("[0-9]*")):
             with suppress(subprocess.TimeoutExpired):
                 pytest.fail(process.communicate(timeout=POLL_S)[1])
-        started = [os.pidfd_open(pid) for pid in below(process.pid)]
+        for pid in below(process.pid):
+            # Spark ends some that it does not need again.
+            with suppress(ProcessLookupError):
+                started.append(os.pidfd_open(pid))
         assert len(started) > 1
         yield process, started
     finally:
