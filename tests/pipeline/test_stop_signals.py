@@ -72,7 +72,7 @@ sys.exit(status)
 
 
 def without_progress(said: str) -> str:
-    """What was said beside the progress, which comes where the machine is slow."""
+    """The lines beside the progress, which comes where the machine is slow."""
     return "".join(line for line in said.splitlines(keepends=True) if not line.startswith(BATCH))
 
 
