@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
@@ -7,6 +8,8 @@ import pytest
 
 from quorate.pipeline.command import main, overview
 from quorate.pipeline.jobs.registry import JOBS
+
+RUNNING = "quorate.pipeline.jobs.running"
 
 
 def test_the_list_has_every_job_and_its_summary() -> None:
@@ -47,3 +50,28 @@ def test_help_goes_without_spark(
     told = capsys.readouterr().out
     assert "--order-by" in told
     assert "columns of" not in told
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_a_signal_while_spark_is_imported_ends_a_job_with_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    status: int,
+) -> None:
+    class Signalled:
+        """Finds no module."""
+
+        def find_spec(self, name: str, *_: object) -> None:
+            """A signal comes when the one is looked for that imports Spark."""
+            if name == RUNNING:
+                signal.raise_signal(number)
+
+    monkeypatch.delitem(sys.modules, RUNNING, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Signalled(), *sys.meta_path])
+    assert main(["elections", "--path", "a"]) == status
+    assert capsys.readouterr().err == (
+        f"quorate pipeline elections: {number.name} ended it before it was done; run it again\n"
+    )

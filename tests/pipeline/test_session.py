@@ -48,37 +48,21 @@ with session("local[1]") as spark:
     java = spark.sparkContext._gateway.proc
     status = Path(f"/proc/{java.pid}/status").read_text()
     ignored = int(re.search(r"^SigIgn:\\s*(\\w+)$", status, re.MULTILINE)[1], 16)
-    print(forks, bool(ignored >> (signal.SIGINT - 1) & 1), os.getpgid(java.pid) == os.getpgid(0))
+    stops = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    is_deaf = all(ignored >> (number - 1) & 1 for number in stops)
+    print(forks, is_deaf, os.getpgid(java.pid) == os.getpgid(0))
 """
 
-INTERRUPTED_START = """
-import os, time
-from pathlib import Path
-from quorate.pipeline.session import session
-def interrupts(_):
-    raise KeyboardInterrupt
-# PySpark sleeps until Java, which it has started, gives its port.
-time.sleep = interrupts
-try:
-    with session("local[1]"):
-        pass
-except KeyboardInterrupt:
-    print(f"children: {Path(f'/proc/self/task/{os.getpid()}/children').read_text()}.")
-"""
-
-JOB_WITH_A_FATE = """
-import signal, sys
+JAVA_KILLED = """
+import sys
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import running
 read = running.read_log
 def reads(spark, options):
-    if sys.argv[1] == "killed":
-        spark.sparkContext._gateway.proc.kill()
-    else:
-        signal.raise_signal(signal.SIGINT)
+    spark.sparkContext._gateway.proc.kill()
     return read(spark, options)
 running.read_log = reads
-sys.exit(main(["elections", "--master", "local[1]", "--path", sys.argv[2]]))
+sys.exit(main(["elections", "--master", "local[1]", "--path", sys.argv[1]]))
 """
 
 
@@ -121,7 +105,7 @@ def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
 
 def test_java_that_was_killed_is_told_with_the_likely_cause(tmp_path: Path) -> None:
     path = str(small_log(tmp_path / "c").root)
-    done = run_script(JOB_WITH_A_FATE, "killed", path, TMPDIR=str(tmp_path))
+    done = run_script(JAVA_KILLED, path, TMPDIR=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith(
         "quorate pipeline elections: Spark's Java process was killed, most likely because the"
@@ -129,17 +113,6 @@ def test_java_that_was_killed_is_told_with_the_likely_cause(tmp_path: Path) -> N
     )
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("quorate-pipeline-*"))
-
-
-def test_ctrl_c_ends_java_too_and_says_nothing(tmp_path: Path) -> None:
-    path = str(small_log(tmp_path / "c").root)
-    done = run_script(JOB_WITH_A_FATE, "interrupted", path, TMPDIR=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-    assert not list(tmp_path.glob("quorate-pipeline-*"))
-
-
-def test_ctrl_c_while_spark_starts_ends_java_too() -> None:
-    assert run_script(INTERRUPTED_START).stdout == "children: .\n"
 
 
 def test_spark_of_another_release_is_named(tmp_path: Path) -> None:
@@ -152,8 +125,8 @@ def test_spark_of_another_release_is_named(tmp_path: Path) -> None:
 
 def test_no_handler_of_another_library_takes_part_in_the_start() -> None:
     done = run_script(STARTED_AMONG_OTHERS)
-    deaf_to_ctrl_c = in_our_group = True
-    assert (done.stdout, done.stderr) == (f"[] {deaf_to_ctrl_c} {in_our_group}\n", "")
+    deaf_to_stop_signals = in_our_group = True
+    assert (done.stdout, done.stderr) == (f"[] {deaf_to_stop_signals} {in_our_group}\n", "")
 
 
 def test_java_is_asked_once_for_a_name(

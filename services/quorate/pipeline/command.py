@@ -6,6 +6,7 @@ Spark is imported once a job runs or shows its help, which goes without it where
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.pipeline.jobs.registry import JOBS, number
+from quorate.process.stop_signals import StopSignal, raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,6 +185,16 @@ def _add_own(action: argparse.ArgumentParser, job: Job) -> None:
 
 def _run(job: Job, arguments: argparse.Namespace) -> int:
     try:
+        with raised():
+            return _run_job(job, arguments)
+    except KeyboardInterrupt as error:
+        ended = error if isinstance(error, StopSignal) else StopSignal(signal.SIGINT)
+        _say(job, f"{ended} ended it before it was done; run it again")
+        return ended.status
+
+
+def _run_job(job: Job, arguments: argparse.Namespace) -> int:
+    try:
         from quorate.pipeline.jobs.running import run_job
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
@@ -191,8 +203,10 @@ def _run(job: Job, arguments: argparse.Namespace) -> int:
         if library == "py4j":
             # It comes with Spark, and nobody knows it.
             library = "pyspark"
-        sys.stderr.write(
-            f"quorate pipeline {job.name}: {library} is missing: install it with {INSTALL}\n"
-        )
+        _say(job, f"{library} is missing: install it with {INSTALL}")
         return 1
     return run_job(job, arguments)
+
+
+def _say(job: Job, line: str) -> None:
+    sys.stderr.write(f"quorate pipeline {job.name}: {line}\n")

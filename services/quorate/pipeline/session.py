@@ -13,22 +13,24 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from subprocess import Popen, TimeoutExpired
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
 from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.core import context
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.process.stop_signals import deferred
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,8 +47,13 @@ _LAST_WORDS: Final = 5
 _END_S_MAX: Final = 5
 # What the script of Spark says behind the line that tells why Java does not start.
 _SHELL_NOISE: Final = "bad array subscript"
-_DEAF_TO_CTRL_C: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _DAEMON: Final = "quorate.pipeline.worker_daemon"
+# A stop signal often goes to a whole process group or control group, and the command decides what
+# ends when: Java ends with its stdin, and the processes of Python end with Java. Java takes signals
+# that are blocked, but not those that are ignored. Python's processes, which Java starts, handle
+# what is ignored, and leave what is blocked; one of them ends others by SIGHUP.
+_DEAF: Final = ("/bin/sh", "-c", 'trap "" HUP INT TERM; exec "$0" "$@"')
+_BLOCKED: Final = (signal.SIGINT, signal.SIGTERM)
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 # All jobs label their times as UTC, and `ingest` sorts by the days of UTC.
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -102,20 +109,22 @@ def session(
                 opened.stop()
         return
     scratch = tempfile.mkdtemp(prefix="quorate-pipeline-")
+    java: list[Popen[bytes]] = []
+    opened = None
     try:
         memory = memory_mib or memory_share_mib()
-        opened = _local(scratch, master or LOCAL, memory, is_small=is_small)
-        try:
-            yield opened
-        except KeyboardInterrupt:
-            # An answer of Java may be under way, and its work would be done before the next call.
-            _kill_java(opened)
-            raise
-        finally:
-            with _stderr_in(f"{scratch}/spark.log"):
-                _stop(opened)
+        opened = _local(scratch, master or LOCAL, memory, java, is_small=is_small)
+        yield opened
+    except KeyboardInterrupt:
+        # An answer of Java may be under way, and its work would be done before the next call.
+        with deferred():
+            _kill(java)
+        raise
     finally:
-        rmtree(scratch, ignore_errors=True)
+        with deferred():
+            with _stderr_in(f"{scratch}/spark.log"):
+                _end(opened, java)
+            rmtree(scratch, ignore_errors=True)
 
 
 def settings() -> dict[str, str]:
@@ -173,8 +182,12 @@ def _core_count() -> int:
     return cores or 1
 
 
-def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> SparkSession:
+def _local(
+    scratch: str, master: str, memory_mib: int, java: list[Popen[bytes]], *, is_small: bool
+) -> SparkSession:
+    """Start Java, which is added to `java` at once, and open a session in it."""
     _check_home()
+    _quiet_python()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
     chosen = settings() | local_settings(scratch, memory_mib)
@@ -185,7 +198,7 @@ def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> Spa
             conf.set(key, value)
     said = f"{scratch}/spark.log"
     try:
-        with _stderr_in(said), _java_by_shell(), _ctrl_c_kept():
+        with _stderr_in(said), _java_by_shell(java), _signals_left():
             opened = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         words = Path(said).read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -196,7 +209,6 @@ def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> Spa
             " found by JAVA_HOME or PATH"
         ) from error
     opened.sparkContext.setLogLevel("OFF")
-    _quiet_python()
     _remember_names(opened)
     return opened
 
@@ -212,57 +224,52 @@ def _check_home() -> None:
 
 
 @contextmanager
-def _java_by_shell() -> Iterator[None]:
-    """Java is started deaf to Ctrl-C, as PySpark wants it, without a fork that others take part in.
+def _java_by_shell(java: list[Popen[bytes]]) -> Iterator[None]:
+    """Java is started deaf to stop signals, without a fork that others take part in.
 
     PySpark has code of Python's run between fork and exec for it, and with that come handlers of
     libraries: where the process has a channel of gRPC open, they abort one start in twenty.
 
-    A start that fails or is interrupted ends Java, too.
+    A process that is started is added to `java`.
     """
-    begun: list[Popen[bytes]] = []
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
         del words["preexec_fn"]
         words["env"] = words["env"] | _LAUNCHER
-        java = Popen([*_DEAF_TO_CTRL_C, *command], **words)  # noqa: S603 - PySpark's own command
-        begun.append(java)
-        return java
+        with deferred():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+            try:
+                java.append(Popen([*_DEAF, *command], **words))  # noqa: S603 - PySpark's command
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return java[-1]
 
     theirs, java_gateway.Popen = java_gateway.Popen, started
     try:
         yield
-    except BaseException:
-        for java in begun:
-            java.kill()
-            java.wait()
-            SparkContext._gateway = SparkContext._jvm = None
-        raise
     finally:
         java_gateway.Popen = theirs
 
 
 @contextmanager
-def _ctrl_c_kept() -> Iterator[None]:
-    """Restore the handler of Ctrl-C at the end of the block.
+def _signals_left() -> Iterator[None]:
+    """Keep PySpark from handling Ctrl-C.
 
-    That of PySpark calls Java while another call may be under way.
+    Its handler calls Java while another call may be under way.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
+    theirs = context.signal
+    context.signal = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        context.signal = theirs
 
 
 def _submitted() -> SparkSession:
-    with _ctrl_c_kept():
+    _quiet_python()
+    with _signals_left():
         SparkContext._ensure_initialized()
         opened = _submitted_session()
-    _quiet_python()
     _remember_names(opened)
     return opened
 
@@ -334,25 +341,30 @@ def _java_of(opened: SparkSession) -> Popen[bytes] | None:
     return java
 
 
-def _kill_java(opened: SparkSession) -> None:
-    java = _java_of(opened)
-    if java is not None:
-        java.kill()
-        java.wait()
+def _kill(java: Sequence[Popen[bytes]]) -> None:
+    for process in java:
+        process.kill()
+        process.wait()
 
 
-def _stop(opened: SparkSession) -> None:
-    """End the session and the Java process, which would else say that Python went first."""
-    gateway, java = opened.sparkContext._gateway, _java_of(opened)
-    # Nothing is left to end where Java has gone.
-    with suppress(Py4JError, ConnectionError):
-        opened.stop()
-    if gateway is not None and java is not None:
+def _end(opened: SparkSession | None, java: Sequence[Popen[bytes]]) -> None:
+    """End the session and its Java, which would else say that Python went first."""
+    gateway = SparkContext._gateway
+    if opened is None or gateway is None:
+        _kill(java)
+    else:
+        # Nothing is left to end where Java has gone.
+        with suppress(Py4JError, ConnectionError):
+            opened.stop()
         with suppress(Py4JError, ConnectionError):
             gateway.shutdown()
-        if java.stdin is not None:
-            java.stdin.close()
-        java.wait()
+    for process in java:
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            process.wait(_END_S_MAX)
+        except TimeoutExpired:
+            _kill([process])
         SparkContext._gateway = SparkContext._jvm = None
 
 

@@ -5,6 +5,8 @@ Without a handler a signal would end the process at once, and the first process 
 (PID 1) would never hear of it: the kernel drops what has no handler there. The service then takes
 over with `on_stop`, which delivers what was recorded.
 
+A command without a loop has them `raised`, and `deferred` while it must not be interrupted.
+
 SIGUSR1 and SIGUSR2 have no meaning here. Log rotation sends them by habit, and without a handler
 they would end a leader before it hands over: `keep` has them ignored.
 
@@ -14,8 +16,9 @@ A process that was started with SIGHUP ignored, as `nohup` does, goes on when it
 from __future__ import annotations
 
 import signal
+import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 _ALWAYS: Final = (signal.SIGTERM, signal.SIGINT)
 _MEANINGLESS: Final = (signal.SIGUSR1, signal.SIGUSR2)
+# The exit status of what a signal ended is so much more than its number, as in shells.
+_BY_SIGNAL: Final = 128
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -30,6 +35,19 @@ def stop_signals() -> tuple[signal.Signals, ...]:
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return _ALWAYS
     return (*_ALWAYS, signal.SIGHUP)
+
+
+class StopSignal(KeyboardInterrupt):
+    """A stop signal that ends what the main thread is doing."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.status = status_of(number)
+
+
+def status_of(number: int) -> int:
+    """The exit status of a process that a signal ended."""
+    return _BY_SIGNAL + number
 
 
 class StopSignals:
@@ -96,3 +114,42 @@ class StopSignals:
 
 # A process has one set of handlers.
 STOP_SIGNALS: Final = StopSignals()
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Have each stop signal raise StopSignal in the main thread while the block runs.
+
+    Without effect on another thread, which gets no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in stop_signals()}
+    try:
+        for number in before:
+            signal.signal(number, _raise)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Deliver the first stop signal of the block at its end; a second Ctrl-C interrupts it.
+
+    Without effect on another thread than the main one, which gets no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = StopSignals()
+    with signals.recording():
+        yield
+    if signals.received is not None:
+        signal.raise_signal(signals.received)
+
+
+def _raise(number: int, _: Any) -> NoReturn:  # noqa: ANN401 - a frame
+    raise StopSignal(number)

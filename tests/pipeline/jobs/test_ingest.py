@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs import progress, running
 from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, follow, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.storage.lock import DirectoryLock
@@ -264,6 +264,19 @@ def test_a_signal_ends_it_between_batches(
     assert said.count("\n") == bool(has_signal)
     assert ("ingest: ends after the batch that is under way" in said) == bool(has_signal)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_without_a_terminal_a_batch_is_told_once_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ["batch ends", "wait", "wait", "batch ends", "end"]
+    assert follow(cast("StreamingQuery", Batches(*steps))) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "_KEPT_EVERY_S", 0)
+    assert follow(cast("StreamingQuery", Batches(*steps))) == 0
+    assert capsys.readouterr().err == (
+        "quorate pipeline ingest: batch 1: 9 rows\nquorate pipeline ingest: batch 2: 9 rows\n"
+    )
 
 
 def test_a_second_ctrl_c_ends_it_in_the_middle_of_a_batch() -> None:

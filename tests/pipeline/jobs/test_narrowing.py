@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
 
-from quorate.pipeline.jobs.narrowing import Narrowing, check_condition, narrowed, narrowing_of
+from quorate.pipeline.jobs.narrowing import (
+    Narrowing,
+    check_condition,
+    condition_told,
+    narrowed,
+    narrowing_of,
+)
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 
 if TYPE_CHECKING:
@@ -97,6 +105,40 @@ def test_a_column_that_a_condition_misspells_is_named_before_a_row_is_read(
         check_condition(spark, Narrowing(where=f"{name} > 3"), SCHEMA)
     # PySpark would log the error by itself, with the plan.
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("1 / 0 > 2", "1 / 0: Division by zero. Use `try_divide` to tolerate divisor being 0"),
+        (
+            "epoch > 0 and cast(end as int) = 3",
+            'cast(end as int): The value \'b\' of the type "STRING" cannot be cast to "INT" because'
+            " it is malformed. Use `try_cast` to tolerate malformed input",
+        ),
+        ("end > 5", 'end > 5: The value \'b\' of the type "STRING" cannot be cast to "BIGINT"'),
+    ],
+)
+def test_a_condition_that_fails_for_a_row_is_one_line_with_the_part_at_fault(
+    table: DataFrame, where: str, words: str
+) -> None:
+    narrowing = Narrowing(where=where)
+    with (
+        pytest.raises(PipelineError, match=f"^--where: {re.escape(words)}") as caught,
+        condition_told(narrowing),
+    ):
+        narrowed(table, narrowing).collect()
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "SQLSTATE" not in said
+    assert "ansi" not in said
+
+
+def test_an_error_of_something_else_is_not_put_on_the_condition(table: DataFrame) -> None:
+    narrowing = Narrowing(where="epoch > 0")
+    broken = table.selectExpr("1 / (epoch - epoch) as ratio", "epoch", "end")
+    with pytest.raises(ArithmeticException), condition_told(narrowing):
+        narrowed(broken, narrowing).collect()
 
 
 @pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])

@@ -26,6 +26,8 @@ from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
 from quorate.pipeline.jobs.running import chosen_tables
 from quorate.pipeline.report.text import grouped
+from quorate.pipeline.source import directories, live
+from quorate.pipeline.source.directories import find_directory
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
 from quorate.sim.week.generating import generate
@@ -35,9 +37,14 @@ from tests.pipeline.log_frames import Log, clock_seed, frame, read_directory
 from tests.pipeline.source.logs import small_log
 from tests.pipeline.walks.image import image_at
 from tests.pipeline.walks.tables import walked
+from tests.ports import free_ports
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
+
+    from quorate.pipeline.source.directories import Directory
 
 SIZE_MAX = 300_000
 
@@ -232,6 +239,36 @@ def test_a_wrong_path_is_told_by_name(
     asked = parser.parse_args(["report", "--path", str(tmp_path), "--html", str(tmp_path / "x")])
     with pytest.raises(PipelineError, match=f"path: {tmp_path} holds no segment"):
         run(asked)
+
+
+def test_a_quorum_that_cannot_be_reached_is_told_by_its_flag_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running, "session", lambda *_, **__: pytest.fail("Spark starts"))
+    monkeypatch.setattr(live, "TIMEOUT_MS", 1)
+    (port,) = free_ports(1)
+    words = ["--bootstrap-controller", f"127.0.0.1:{port}", "--html", str(tmp_path / "page.html")]
+    assert main(["report", *words]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("quorate pipeline report: --bootstrap-controller: ")
+    assert said.count("\n") == 1
+
+
+def test_directories_are_looked_into_once_before_spark_reads(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened = []
+
+    def noted(path: str, before: Mapping[str, Directory]) -> Directory:
+        opened.append(path)
+        return find_directory(path, before)
+
+    monkeypatch.setattr(directories, "find_directory", noted)
+    monkeypatch.setattr(jobs_report, "report", lambda *_, **__: "")
+    monkeypatch.setattr(jobs_report, "read_log", lambda session, _: frame(session, []))
+    path = str(small_log(tmp_path / "log").root)
+    shown(spark, monkeypatch, ["--path", path, "--html", str(tmp_path / "page.html")])
+    assert opened == [path]
 
 
 def test_a_small_log_is_read_once_and_has_the_same_page(

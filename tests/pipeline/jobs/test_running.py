@@ -278,12 +278,12 @@ def test_a_segment_is_no_directory_and_stays_where_it_is(
     )
 
 
-def test_ctrl_c_ends_a_job_with_its_status_and_without_a_word(
-    read: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("read")
+def test_a_condition_that_fails_for_a_row_is_told_by_its_flag(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(running, "write_tables", interrupted)
-    assert main(["elections", "--path", "a"]) == running.INTERRUPTED == 130
-    assert capsys.readouterr().err == ""
+    words = ["elections", "--path", "a", "--table", "elections", "--where", "epoch / 0 > 2"]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("quorate pipeline elections: --where: epoch / 0: Division by zero. ")
+    assert said.count("\n") == 1

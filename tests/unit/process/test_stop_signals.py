@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.process.stop_signals import StopSignals, stop_signals
+from quorate.process.stop_signals import (
+    StopSignal,
+    StopSignals,
+    deferred,
+    raised,
+    status_of,
+    stop_signals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,3 +138,48 @@ def test_a_second_ctrl_c_ends_what_records_the_first() -> None:
         send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             send(signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_is_raised_with_its_name_and_status(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(StopSignal) as caught, raised():
+        send(number)
+    assert str(caught.value) == number.name
+    assert caught.value.status == status_of(number) == 128 + number
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_is_deferred_to_the_end_of_a_block() -> None:
+    done = []
+
+    def work(*numbers: signal.Signals) -> None:
+        with raised(), deferred():
+            for number in numbers:
+                send(number)
+            done.append(len(numbers))
+
+    with pytest.raises(StopSignal, match="SIGTERM"):
+        work(signal.SIGTERM, signal.SIGHUP)
+    work()
+    assert done == [2, 0]
+
+
+def test_a_second_ctrl_c_interrupts_what_defers_the_first() -> None:
+    def work() -> None:
+        with raised(), deferred():
+            send(signal.SIGINT)
+            send(signal.SIGINT)
+            pytest.fail("it went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_another_thread_has_no_signals_to_raise_or_defer() -> None:
+    def enter() -> str:
+        with raised(), deferred():
+            return "entered"
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(enter).result() == "entered"

@@ -28,10 +28,10 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.damage import DamagedBatches, observed
-from quorate.pipeline.jobs.progress import say, show
+from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
-from quorate.pipeline.jobs.running import FORMAT, opened, source_options
-from quorate.process.stop_signals import StopSignals
+from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
+from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
 
@@ -73,8 +73,6 @@ _ENDING: Final = (
     "ends after the batch that is under way, and goes on from there when it is run again; Ctrl-C"
     " once more ends it at once"
 )
-# The exit status of what a signal ended is so much more than its number, as in shells.
-_BY_SIGNAL: Final = 128
 
 
 def ingested(log: DataFrame) -> DataFrame:
@@ -156,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     A stop signal ends it between batches, a second Ctrl-C at once.
     """
     options = source_options(INGEST, arguments)
+    check_log(INGEST, options)
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
@@ -197,11 +196,12 @@ def _locked(output: str) -> Iterator[None]:
 def follow(query: StreamingQuery) -> int:
     """Tell of batches until the query ends, or a signal ends it; returns the exit status."""
     damaged = DamagedBatches(INGEST.name)
+    shown = LastLine(INGEST.name)
     signals = StopSignals()
     status, last, is_told = 0, None, False
     with signals.recording():
         while not query.awaitTermination(_POLL_S):
-            show(_batch_line(query))
+            shown.show(_batch_line(query))
             damaged.look(query)
             if signals.received is None:
                 continue
@@ -210,7 +210,7 @@ def follow(query: StreamingQuery) -> int:
                 say(f"quorate pipeline {INGEST.name}: {_ENDING}")
             if not query.status["isTriggerActive"] or _last_batch_of(query) != last:
                 query.stop()
-                status = _BY_SIGNAL + signals.received
+                status = status_of(signals.received)
                 break
     if sys.stderr.isatty():
         say(_batch_line(query))

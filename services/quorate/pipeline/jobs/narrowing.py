@@ -6,9 +6,15 @@ A condition is SQL as Spark has it, over all columns of the table, also those th
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ParseException,
+    PySparkException,
+    QueryContextType,
+)
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
@@ -16,12 +22,14 @@ from quorate.records.value import value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _NO_COLUMN: Final = "UNRESOLVED_COLUMN"
+# The name that Spark gives to a kind of error.
+_CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$")
 
 
@@ -81,6 +89,29 @@ def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
         ]
         shown = shown.orderBy(*asked, *table.columns)
     return shown.select(*(narrowing.columns or table.columns))
+
+
+@contextmanager
+def condition_told(narrowing: Narrowing) -> Iterator[None]:
+    """Raises PipelineError for a condition that Spark cannot work out for some row of the block."""
+    try:
+        yield
+    except PySparkException as error:
+        part = _part_at_fault(error, narrowing.where or "")
+        if part is None:
+            raise
+        # The remedy stands between the fault and what the command cannot set.
+        said, *more = _PLACE.sub("", _CONDITION.sub("", str(error).splitlines()[0])).split(". ")
+        remedies = [sentence for sentence in more if sentence.startswith("Use `")]
+        told = ". ".join([said, *remedies])
+        raise PipelineError(f"--where: {part}: {told.rstrip('. ')}") from error
+
+
+def _part_at_fault(error: PySparkException, where: str) -> str | None:
+    """The part of the condition that an error is about; None where it is about something else."""
+    contexts = error.getQueryContext()
+    parts = [each.fragment() for each in contexts if each.contextType() is QueryContextType.SQL]
+    return next((part for part in parts if part and part in where), None)
 
 
 def _misunderstood(error: PySparkException, columns: Iterable[str]) -> str:

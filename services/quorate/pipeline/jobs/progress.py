@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -34,6 +35,25 @@ class Progress:
         for number, (name, part) in enumerate(parts.items(), 1):
             self.part = f"part {number} of {len(parts)}, {name}"
             yield name, part
+
+
+class LastLine:
+    """The newest of a job's lines: on a terminal it stands, elsewhere one stays now and then."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._said = ""
+        self._said_s = time.monotonic()
+
+    def show(self, line: str) -> None:
+        """Show a line, which may be the same as before, or empty."""
+        if sys.stderr.isatty():
+            show(line)
+            return
+        now_s = time.monotonic()
+        if line not in ("", self._said) and now_s - self._said_s >= _KEPT_EVERY_S:
+            self._said, self._said_s = line, now_s
+            say(f"quorate pipeline {self._job}: {line}")
 
 
 @contextmanager

@@ -23,12 +23,14 @@ from quorate.pipeline.jobs import (
     sizes,
 )
 from quorate.pipeline.jobs.damage import DamageSeen
+from quorate.pipeline.jobs.flag_names import in_flags
 from quorate.pipeline.jobs.keeping import at_hand, kept_rows
 from quorate.pipeline.jobs.log_size import is_small_log
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
     UNCOMMITTED,
+    check_log,
     damage_options,
     opened,
     read_log,
@@ -46,7 +48,6 @@ from quorate.pipeline.report.partitions import (
 )
 from quorate.pipeline.report.text import duration, grouped
 from quorate.pipeline.report.voters import voter_verdict, voters_section
-from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.options import OptionError, parse_options
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     from quorate.pipeline.report.activity import Extent
     from quorate.pipeline.report.brokers import BrokerIds
+    from quorate.pipeline.source.directories import Directory
 
     Fact = tuple[str, str]
 
@@ -78,10 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
-    small = is_small_log(options)
+    directories = check_log(JOBS["report"], options)
+    cluster_id = _cluster_id(options, directories)
+    small = is_small_log(directories)
     with opened(arguments.master, is_small=small) as spark, progress(spark):
         made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, by Quorate {quorate.__version__}"
-        origin = (("made", made), ("cluster", _cluster_id(options)))
+        origin = (("made", made), ("cluster", cluster_id))
         seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
         log = seen.watched(read_log(spark, options))
         if small:
@@ -112,19 +116,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cluster_id(options: Mapping[str, str]) -> str:
-    """The cluster whose log it is. Raises PipelineError if the log cannot be reached."""
+def _cluster_id(options: Mapping[str, str], directories: Sequence[Directory]) -> str:
+    """The cluster whose log it is. Raises PipelineError if a running quorum cannot be reached."""
     from quorate.pipeline.source.live import QuorumError, live_log
 
-    try:
-        parsed = parse_options(options)
-        if not parsed.paths:
-            with live_log(parsed) as log:
-                return log.cluster_id()
-        found = (directory.cluster_id for directory in find_directories(parsed.paths))
+    if directories:
+        found = (directory.cluster_id for directory in directories)
         return next((cluster_id for cluster_id in found if cluster_id), "no meta.properties tells")
+    try:
+        with live_log(parse_options(options)) as log:
+            return log.cluster_id()
     except (OptionError, QuorumError) as error:
-        raise PipelineError(str(error)) from error
+        raise PipelineError(in_flags(str(error))) from error
 
 
 def report(

@@ -16,7 +16,12 @@ from pyspark.errors import PySparkException
 
 from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.flag_names import in_flags
-from quorate.pipeline.jobs.narrowing import check_condition, narrowed, narrowing_of
+from quorate.pipeline.jobs.narrowing import (
+    check_condition,
+    condition_told,
+    narrowed,
+    narrowing_of,
+)
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.raised import what_was_said
@@ -35,10 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from quorate.pipeline.jobs.registry import Job
+    from quorate.pipeline.source.directories import Directory
 
 FORMAT: Final = "kraft"
-# The exit status of what Ctrl-C ended, as shells have it.
-INTERRUPTED: Final = 130
 # Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
@@ -59,12 +63,11 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
     """Run a job and return the exit status; what the user can mend is one line on stderr."""
     try:
         module = import_module(job.module)
-        # The user need not wait for Spark's start to learn of a wrong flag or path.
-        options = source_options(job, arguments)
         if not job.tables:
-            check_log(job, options)
             status: int = module.run(arguments)
             return status
+        # The user need not wait for Spark's start to learn of a wrong flag or path.
+        options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
         schemas = {name: module.SCHEMAS[name] for name in names}
@@ -77,15 +80,14 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
-            write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
+            with condition_told(narrowing):
+                write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
             # Those that are about the logs themselves have it in their first table.
             is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
             if not is_told:
                 seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return 0
 
 
@@ -110,15 +112,13 @@ def opened(
             raise PipelineError(in_flags(fault)) from error
 
 
-def check_log(job: Job, options: Mapping[str, str]) -> None:
-    """Look at the directories of a log, and say of several which one is read.
+def check_log(job: Job, options: Mapping[str, str]) -> list[Directory]:
+    """The directories of a log, once it is said which of several is read; none of a running quorum.
 
     Raises PipelineError for what the source will refuse, in its words.
     """
     try:
         asked = parse_options(options)
-        if not asked.paths:
-            return
         directories = find_directories(asked.paths)
         if asked.merges_directories:
             is_committed_only = asked.is_committed_only
@@ -126,6 +126,7 @@ def check_log(job: Job, options: Mapping[str, str]) -> None:
             sys.stderr.write(f"quorate pipeline {job.name}: {choice_words(log)}\n")
     except OptionError as error:
         raise PipelineError(in_flags(str(error))) from error
+    return directories
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
