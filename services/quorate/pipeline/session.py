@@ -29,6 +29,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.spark_environment import prepare_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,7 +162,7 @@ def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
 
 def _local(scratch: str, master: str, memory_mib: int, *, is_small: bool) -> SparkSession:
     _check_home()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    prepare_environment(os.environ, master, conf_dir=f"{scratch}/conf")
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
     chosen = settings() | local_settings(scratch, memory_mib)
     if is_small:
