@@ -8,20 +8,21 @@ import re
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.integration.quorum import DEADLINE_S, free_quorum
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from pathlib import Path
 
 STARTED = re.compile(r"controller (\d+): started, pid (\d+)")
 
 
-async def up(root: Path, *flags: str) -> Process:
+async def up(root: Path, *flags: str, directory: Path | None = None) -> Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "quorate.cli.main", "up", "--data-dir", str(root), *flags),
+        *(sys.executable, "-P", "-m", "quorate.cli.main", "up", "--data-dir", str(root), *flags),
+        cwd=directory,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -122,3 +123,17 @@ async def test_a_busy_port_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert f"port {base_port + 101} (health of controller 2) is busy" in stderr.decode()
     assert not root.exists()
+
+
+async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('imported from the working directory')")
+    base_port = free_quorum(tmp_path / "data").base_port
+    flags = ("--base-port", str(base_port), "--controllers", "1")
+    # A relative path stays one of the directory in which the command was given.
+    process = await up(Path("data"), *flags, directory=tmp_path)
+    try:
+        await read_until(process, "^ready$")
+        assert (tmp_path / "data/1/controller.log").exists()
+    finally:
+        process.terminate()
+        await process.communicate()

@@ -147,6 +147,8 @@ async def _spawn(node: NodePlan) -> Process:
     with open_log(node.output_path) as output:
         return await asyncio.create_subprocess_exec(
             sys.executable,
+            # Without it a module that lies in the working directory comes before Python's own.
+            "-P",
             "-m",
             "quorate.consensus",
             "--config",

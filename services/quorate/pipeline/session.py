@@ -30,6 +30,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.spark_environment import prepare_environment
 from quorate.process.stop_signals import deferred
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _local(
     """Start Java, which is added to `java` at once, and open a session in it."""
     _check_home()
     _quiet_python()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    prepare_environment(os.environ, master, conf_dir=f"{scratch}/conf")
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
     chosen = settings() | local_settings(scratch, memory_mib)
     if is_small:

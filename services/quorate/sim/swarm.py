@@ -50,6 +50,9 @@ def run_seeds(
         with _collected_rarely():
             yield from map(run, seeds)
         return
+    # A process that is spawned imports from the working directory before it has the path of this
+    # one: a module there would come before Python's own.
+    os.environ["PYTHONSAFEPATH"] = "1"
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     others = set(multiprocessing.active_children())
     try:

@@ -12,6 +12,13 @@ import pytest
 
 from tests.integration.quorum import DEADLINE_S
 
+SCRIPT = """
+import sys
+from quorate.cli.main import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
 
 async def test_ctrl_c_ends_all_processes_and_leaves_a_summary() -> None:
     process = await asyncio.create_subprocess_exec(
@@ -66,3 +73,21 @@ async def ended(pidfd: int) -> None:
     finally:
         asyncio.get_running_loop().remove_reader(pidfd)
         os.close(pidfd)
+
+
+async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:
+    # As installed: the path of this process has the folder of the script instead.
+    script = tmp_path / "bin" / "quorate"
+    script.parent.mkdir()
+    script.write_text(SCRIPT)
+    (tmp_path / "socket.py").write_text("raise SystemExit('imported from the working directory')")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(script), "simulate", "--jobs", "2", "--seeds", "1-2"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        output, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
+    assert b" run, 0 failed\n" in output

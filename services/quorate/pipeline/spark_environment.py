@@ -1,0 +1,38 @@
+"""The environment of a session inside the command: that of other Sparks is left out.
+
+A shell has variables that it sets for a cluster, a notebook or another release. Spark and PySpark
+read some forty of them, and one that does not fit keeps the session from starting, or has it
+answer otherwise. Under spark-submit all of them hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+_PREFIXES: Final = ("SPARK_", "PYSPARK_")
+# SPARK_HOME is checked (pipeline/session.py); options of Java are said for this command, too.
+_KEPT: Final = frozenset({"SPARK_HOME", "SPARK_SUBMIT_OPTS"})
+_LOOPBACK: Final = "127.0.0.1"
+
+
+def prepare_environment(environment: MutableMapping[str, str], master: str, conf_dir: str) -> None:
+    """Leave to Spark's processes what fits a session whose master is `master`.
+
+    One that is local reads its settings from the folder `conf_dir`, which need not exist. With
+    another master the site's variables hold.
+    """
+    # `python -m` would import modules from the working directory before the standard library.
+    environment["PYTHONSAFEPATH"] = "1"
+    if not master.startswith("local"):
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        return
+    for name in list(environment):
+        if name.startswith(_PREFIXES) and name not in _KEPT:
+            del environment[name]
+    environment["PYSPARK_PYTHON"] = sys.executable
+    environment["SPARK_CONF_DIR"] = conf_dir
+    environment["SPARK_LOCAL_IP"] = _LOOPBACK
