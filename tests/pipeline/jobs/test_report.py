@@ -264,8 +264,7 @@ def test_directories_are_looked_into_once_before_spark_reads(
         return find_directory(path, before)
 
     monkeypatch.setattr(directories, "find_directory", noted)
-    monkeypatch.setattr(jobs_report, "report", lambda *_, **__: "")
-    monkeypatch.setattr(jobs_report, "read_log", lambda session, _: frame(session, []))
+    monkeypatch.setattr(jobs_report, "report", lambda log, *_, **__: str(log.collect()))
     path = str(small_log(tmp_path / "log").root)
     shown(spark, monkeypatch, ["--path", path, "--html", str(tmp_path / "page.html")])
     assert opened == [path]
