@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.raised import what_was_said
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
-from tests.chaos.disks import SmallDisk
-from tests.lacking import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
-DISK_BYTES = 4 << 20
-# Some files of a table, and not all of it.
-SPACE_BYTES = 24 << 10
 CALLING = "An error occurred while calling o61.load."
 NO_SOURCE = (
     f"{CALLING}\n: org.apache.spark.SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to"
@@ -133,39 +120,6 @@ def test_a_full_disk_that_a_task_met_is_told_from_the_stack_of_java(tmp_path: Pa
     error._stackTrace = FULL  # type: ignore[attr-defined]
     told = what_was_said(error, "python", str(tmp_path))
     assert told.startswith("no space is left on the disk of ")
-
-
-@pytest.mark.parametrize("job", ["ingest", "partitions"])
-def test_a_disk_that_fills_under_a_task_is_named(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    job: str,
-) -> None:
-    if os.geteuid() != 0:
-        lack("a file system of its own is filled, and mounting one takes root: run it as root")
-    options = WeekOptions(seed=1, days=1, brokers=3, topics=4, records=600)
-    generate(str(tmp_path / "log"), options, lambda *_: None)
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
-    place = tmp_path / "disk"
-    disk = SmallDisk(place, DISK_BYTES)
-    try:
-        words = {
-            # What Spark notes of a batch is on another disk: the driver has space.
-            "ingest": ["--output", f"{place}/lake", "--checkpoint", str(tmp_path / "checkpoint")],
-            "partitions": ["--output", f"{place}/tables", "--format", "parquet"],
-        }
-        command = [job, "--path", str(tmp_path / "log"), *words[job]]
-        disk.fill(leave_bytes=SPACE_BYTES)
-        assert main(command) == 1
-        said = capsys.readouterr().err
-        assert said.startswith(
-            f"quorate pipeline {job}: no space is left on the disk of {words[job][1]}: free some, "
-        )
-        assert said.count("\n") == 1
-    finally:
-        disk.unmount()
 
 
 def test_a_job_that_writes_nothing_has_filled_its_scratch(tmp_path: Path) -> None:

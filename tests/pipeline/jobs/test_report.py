@@ -26,8 +26,7 @@ from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
 from quorate.pipeline.jobs.running import chosen_tables
 from quorate.pipeline.report.text import grouped
-from quorate.pipeline.source import directories, live
-from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source import live
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
 from quorate.sim.week.generating import generate
@@ -40,11 +39,7 @@ from tests.pipeline.walks.tables import walked
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
-
-    from quorate.pipeline.source.directories import Directory
 
 SIZE_MAX = 300_000
 
@@ -252,23 +247,6 @@ def test_a_quorum_that_cannot_be_reached_is_told_by_its_flag_before_spark_starts
     said = capsys.readouterr().err
     assert said.startswith("quorate pipeline report: --bootstrap-controller: ")
     assert said.count("\n") == 1
-
-
-def test_directories_are_looked_into_once_before_spark_reads(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    opened = []
-
-    def noted(path: str, before: Mapping[str, Directory]) -> Directory:
-        opened.append(path)
-        return find_directory(path, before)
-
-    monkeypatch.setattr(directories, "find_directory", noted)
-    monkeypatch.setattr(jobs_report, "report", lambda *_, **__: "")
-    monkeypatch.setattr(jobs_report, "read_log", lambda session, _: frame(session, []))
-    path = str(small_log(tmp_path / "log").root)
-    shown(spark, monkeypatch, ["--path", path, "--html", str(tmp_path / "page.html")])
-    assert opened == [path]
 
 
 def test_a_small_log_is_read_once_and_has_the_same_page(
