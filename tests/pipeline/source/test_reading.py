@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from quorate.pipeline.source import options
 from quorate.records.batch import stamp
 from tests.pipeline.source.logs import (
     LogWriter,
@@ -18,6 +19,8 @@ from tests.pipeline.source.logs import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def long_log(path: Path) -> LogWriter:
@@ -174,3 +177,17 @@ def test_behind_bytes_that_do_not_check_no_offset_comes_again(tmp_path: Path) ->
     found = rows(log.root)
     assert offsets(found) == list(range(log.offset))
     assert len(damaged(found)) == 2
+
+
+def test_a_batch_that_is_there_twice_comes_once_wherever_the_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_SPLIT_BYTES_MIN", 1)
+    log = long_log(tmp_path / "c")
+    file, position, _ = log.positions[7]
+    whole, behind = file.read_bytes(), log.positions[8][1]
+    file.write_bytes(whole[:behind] + whole[position:])
+    for split_bytes in range(100, 1200, 50):
+        found = rows(log.root, splitBytes=str(split_bytes))
+        assert offsets(found) == list(range(log.offset))
+        assert damaged(found)
