@@ -11,7 +11,7 @@ from quorate.pipeline.source.committed import shared_log
 from quorate.pipeline.source.directories import find_directories, find_directory
 from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.seeking import EndSeeker
-from tests.pipeline.source.logs import LogWriter, damaged, flip, partition, topic
+from tests.pipeline.source.logs import LogWriter, damaged, flip, offsets, partition, rows, topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,3 +145,5 @@ def test_a_snapshot_ahead_of_the_segments_agrees_in_its_own_epoch(tmp_path: Path
     logs[0].snapshot(12, [topic(1)], epoch=3)
     (logs[0].directory / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     assert committed_end(find_directories([str(log.root) for log in logs])) == 12
+    found = rows(",".join(str(log.root) for log in logs), mergeDirectories="true")
+    assert (offsets(found), damaged(found)) == (list(range(12)), [])

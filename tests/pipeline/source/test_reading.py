@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from quorate.pipeline.source import options
 from quorate.pipeline.source.options import OptionError
 from quorate.pipeline.source.reading import _SplitReader
 from quorate.records.batch import stamp
@@ -92,20 +93,20 @@ def test_batches_together_and_one_by_one_are_told_alike(
                 content += content[where:]
         file.write_bytes(content)
     low = data.draw(st.integers(0, log.offset))
-    options = {
+    wanted = {
         "startingOffsets": str(low),
         "endingOffsets": str(data.draw(st.integers(low, log.offset))),
         "splitBytes": "4096",
     }
-    together = outcome(log, options)
+    together = outcome(log, wanted)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_SplitReader, "count_fitting", lambda *_: 0)
-        assert outcome(log, options) == together
+        assert outcome(log, wanted) == together
 
 
-def outcome(log: LogWriter, options: dict[str, str]) -> object:
+def outcome(log: LogWriter, wanted: dict[str, str]) -> object:
     try:
-        return rows(log.root, **options)
+        return rows(log.root, **wanted)
     except OptionError as error:
         return str(error)
 
@@ -248,3 +249,17 @@ def test_behind_bytes_that_do_not_check_no_offset_comes_again(tmp_path: Path) ->
     found = rows(log.root)
     assert offsets(found) == list(range(log.offset))
     assert len(damaged(found)) == 2
+
+
+def test_a_batch_that_is_there_twice_comes_once_wherever_the_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_SPLIT_BYTES_MIN", 1)
+    log = long_log(tmp_path / "c")
+    file, position, _ = log.positions[7]
+    whole, behind = file.read_bytes(), log.positions[8][1]
+    file.write_bytes(whole[:behind] + whole[position:])
+    for split_bytes in range(100, 1200, 50):
+        found = rows(log.root, splitBytes=str(split_bytes))
+        assert offsets(found) == list(range(log.offset))
+        assert damaged(found)

@@ -123,7 +123,9 @@ def shared_log(
         ]
         end = max(ends)
         agreeing = [log for log, agreed in zip(logs, ends, strict=True) if agreed == end]
-        followed = max(agreeing, key=lambda log: (bool(log.epochs), -log.begin))
+        followed = max(
+            agreeing, key=lambda log: (bool(log.epochs), log.epoch_ahead is None, -log.begin)
+        )
     else:
         # As voters judge each other.
         followed = max(logs, key=lambda log: (max(log.stops(), default=-1), log.end))
@@ -132,7 +134,8 @@ def shared_log(
         Span(number, log.begin, min(end, _agreed_end(followed, log)))
         for number, log in enumerate(logs)
     )
-    epochs = tuple(_pairs(log.epochs) for log in logs)
+    # One with a snapshot ahead does not have the epochs in between.
+    epochs = tuple(_pairs((log if log.epoch_ahead is None else followed).epochs) for log in logs)
     return SharedLog(tuple(directories), tuple(spans), end, epochs)
 
 

@@ -98,9 +98,8 @@ class _SplitReader:
         self.epochs = BatchEpochs(split, file)
         # Where other directories may have it: why offsets from the expected one on are missing.
         self.lost: str | None = None
-        # The name of the next segment says so. Behind other splits it is said by a batch, whose
-        # offset no CRC covers.
-        self.limit = split.next_offset if split.end == file.size() else None
+        # The reader of the next part gives what lies from there on.
+        self.limit = split.next_offset
 
     def run(self) -> Iterator[BatchRun | Damage]:
         end = self.split.end
@@ -198,7 +197,8 @@ class _SplitReader:
                 self.expected = following
                 return
         if self.limit is not None and header.last_offset >= self.limit:
-            why = f"offsets {base} to {header.last_offset} where the next segment has {self.limit}"
+            behind = "next segment" if self.split.end == self.file.size() else "part behind"
+            why = f"offsets {base} to {header.last_offset} where the {behind} has {self.limit}"
             why += ": this batch does not belong here"
             yield from self.tell(why, header.size_bytes, self.limit)
             self.position += header.size_bytes
