@@ -56,7 +56,7 @@ def no_text(error: UnicodeEncodeError) -> str:
     shown = reprlib.repr(error.object)
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
-        return f"{shown} has bytes that are no {encoding}: set LC_ALL to a locale of UTF-8"
+        return f"{shown} has bytes outside of {encoding}: set LC_ALL to a locale of UTF-8"
     return f"{shown} has bytes that are no UTF-8: give it as UTF-8 text"
 
 

@@ -50,4 +50,4 @@ async def test_a_committed_change_is_a_success_in_any_encoding(
         # Arguments are no text in this locale, which is said with the remedy.
         status, _, stderr = await run(*alter)
         assert status == 1
-        assert b"has bytes that are no ascii: set LC_ALL to a locale of UTF-8" in stderr
+        assert b"has bytes outside of ascii: set LC_ALL to a locale of UTF-8" in stderr
