@@ -1,9 +1,13 @@
-"""`quorate up` as a user has it: ready, a death that is healed, a graceful end, a second start."""
+"""`quorate up` as a user has it: ready, a death that is healed, a graceful end, a second start.
+
+Its output goes to a pipe, a terminal that knows no cursor, a full disk, or a reader that is gone.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import re
 import signal
 import socket
@@ -11,7 +15,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.integration.quorum import DEADLINE_S, free_quorum
+import pytest
+
+from quorate.client.controller_client import ControllerClient
+from tests.integration.quorum import DEADLINE_S, POLL_S, free_quorum
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -19,12 +26,19 @@ if TYPE_CHECKING:
 STARTED = re.compile(r"controller (\d+): started, pid (\d+)")
 
 
-async def up(root: Path, *flags: str, directory: Path | None = None) -> Process:
+async def up(
+    root: Path,
+    *flags: str,
+    directory: Path | None = None,
+    stdout: int = asyncio.subprocess.PIPE,
+    **variables: str,
+) -> Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "quorate.cli.main", "up", "--data-dir", str(root), *flags),
         cwd=directory,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=stdout,
         stderr=asyncio.subprocess.PIPE,
+        env=os.environ | variables,
     )
 
 
@@ -49,6 +63,11 @@ async def stop(process: Process, number: signal.Signals) -> None:
 
 def pids(lines: list[str]) -> dict[int, int]:
     return {int(m[1]): int(m[2]) for m in map(STARTED.fullmatch, lines) if m}
+
+
+def files_of(pid: int) -> list[str]:
+    """The files that a process has open."""
+    return [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 def is_alive(pid: int) -> bool:
@@ -137,3 +156,121 @@ async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path)
     finally:
         process.terminate()
         await process.communicate()
+
+
+async def test_a_second_up_on_the_directory_names_the_first(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    flags = ("--controllers", "1", "--base-port", str(free_quorum(root).base_port))
+    both = await asyncio.gather(up(root, *flags), up(root, *flags))
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            done, _ = await asyncio.wait(
+                [asyncio.create_task(process.wait(), name=str(process.pid)) for process in both],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        (refused,) = (
+            process for process in both if str(process.pid) in {t.get_name() for t in done}
+        )
+        (first,) = (process for process in both if process is not refused)
+        _, stderr = await refused.communicate()
+        assert refused.returncode == 1
+        assert f"/.lock is held by process {first.pid}: " in stderr.decode()
+        ready = pids(await read_until(first, "^ready$"))
+        # A controller that outlives `up` holds no lock of it.
+        opened = files_of(ready[1])
+        assert str(root / "1" / "controller.log") in opened
+        assert str(root / ".lock") not in opened
+        await stop(first, signal.SIGTERM)
+    finally:
+        for process in both:
+            if process.returncode is None:
+                process.terminate()
+                await process.communicate()
+
+
+async def test_a_terminal_without_a_cursor_gets_each_change_as_a_line(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    flags = ("--controllers", "1", "--base-port", str(free_quorum(root).base_port))
+    terminal, other = pty.openpty()
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(terminal, "rb", 0)
+    )
+    process = await up(root, *flags, stdout=other, TERM="dumb")
+    os.close(other)
+    lines: list[str] = []
+
+    async def seen(pattern: str) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not (lines and re.search(pattern, lines[-1])):
+                lines.append((await reader.readuntil(b"\r\n")).decode().rstrip("\r\n"))
+
+    try:
+        await seen("^ready$")
+        os.kill(pids(lines)[1], signal.SIGKILL)
+        await seen("^controller 1: down, killed by SIGKILL")
+        await stop(process, signal.SIGTERM)
+        assert "\x1b" not in "".join(lines)
+    finally:
+        transport.close()
+        if process.returncode is None:
+            process.terminate()
+            await process.communicate()
+
+
+async def test_a_pipe_gets_lines_even_where_colors_are_forced(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    flags = ("--controllers", "1", "--base-port", str(free_quorum(root).base_port))
+    process = await up(root, *flags, FORCE_COLOR="1")
+    try:
+        lines = await read_until(process, "^ready$")
+        assert pids(lines).keys() == {1}
+        assert "\x1b" not in "".join(lines)
+        await stop(process, signal.SIGTERM)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.communicate()
+
+
+@pytest.mark.parametrize("place", ["full disk", "gone reader"])
+async def test_a_quorum_runs_and_stops_without_a_reader_of_its_output(
+    tmp_path: Path, place: str
+) -> None:
+    root = tmp_path / "quorum"
+    quorum = free_quorum(root)
+    if place == "full disk":
+        output = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, output = os.pipe()
+        os.close(reader)
+    flags = ("--controllers", "1", "--base-port", str(quorum.base_port))
+    process = await up(root, *flags, stdout=output)
+    os.close(output)
+    try:
+        address = quorum.nodes[0].address
+        async with ControllerClient([address]) as client, asyncio.timeout(DEADLINE_S):
+            while isinstance(await client.try_describe_at(address, 1.0), str):  # noqa: ASYNC110
+                await asyncio.sleep(POLL_S)
+        await stop(process, signal.SIGTERM)
+        assert "ending=STOPPED" in (root / "1" / "controller.log").read_text()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.communicate()
+
+
+async def test_a_directory_with_a_backslash_and_a_line_break_is_as_good_as_others(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "a\\tb\nc"
+    base_port = free_quorum(tmp_path / "other").base_port
+    process = await up(root, "--controllers", "1", "--base-port", str(base_port))
+    try:
+        await read_until(process, "^ready$")
+        await stop(process, signal.SIGTERM)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.communicate()

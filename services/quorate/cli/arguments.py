@@ -7,12 +7,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.output import CommandError
+from quorate.settings.input_files import read_input
 from quorate.settings.numbers import INT64_MAX, whole_number
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import UnfitFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _DURATION: Final = re.compile(r"([0-9]{1,9})([smh])", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -38,10 +38,13 @@ def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
     return parse
 
 
-def text_of_file(flag: str, path: Path, bytes_max: int) -> str:
-    """The UTF-8 text of a file. Raises CommandError that names the flag and the file."""
+def text_of_file(flag: str, path: str, bytes_max: int) -> str:
+    """The UTF-8 text of a file or a pipe. Raises CommandError that names the flag and the file.
+
+    Not on an event loop, which would wait for the program that writes into the pipe.
+    """
     try:
-        return read_regular(str(path), bytes_max).decode("utf-8-sig")
+        return read_input(path, bytes_max).decode("utf-8-sig")
     except OSError as error:
         raise CommandError(f"{flag}: {path}: {error.strerror}") from error
     except UnfitFileError as error:

@@ -73,7 +73,8 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
         "--command-config",
         metavar="FILE",
         default=default(None),
-        help="properties of the connection: security.protocol, ssl.*, grpc.transport",
+        help="properties of the connection: security.protocol, ssl.*, grpc.transport; - for"
+        " standard input",
     )
     parser.add_argument(
         "--timeout-ms",
@@ -118,12 +119,13 @@ def run_command(
     meanwhile, or `is_endless`.
     """
     try:
+        servers, kind = servers_of(arguments), kind_of(arguments)
         endpoint = endpoint_in(os.environ)
         if endpoint is not None:
             # A request by hand is recorded whatever it is.
             tracing.start(TracingSettings(endpoint=endpoint), "cli")
         with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
-            return asyncio.run(_run(command, arguments, is_endless=is_endless))
+            return asyncio.run(_run(command, arguments, servers, kind, is_endless=is_endless))
     except KeyboardInterrupt:
         return 130
     except OutcomeUnknownError as error:
@@ -147,18 +149,18 @@ def _name_of(arguments: argparse.Namespace) -> str:
 async def _run(
     command: Callable[[ControllerClient, argparse.Namespace], Awaitable[int]],
     arguments: argparse.Namespace,
+    servers: list[Address],
+    kind: ChannelKind,
     *,
     is_endless: bool,
 ) -> int:
     timeout_ms: int = arguments.timeout_ms
-    servers = servers_of(arguments)
     # The calls of one command share its time. A single call ends first and tells what each server
     # answered meanwhile; after many calls the rest of the time is for asking them once more.
     reserve_ms = _reserve_ms(timeout_ms)
     call_ms = timeout_ms - 2 * reserve_ms
     limit_s = (timeout_ms - reserve_ms) / 1000
     loop = asyncio.get_running_loop()
-    kind = kind_of(arguments)
     async with ControllerClient(
         servers, timeout_ms=call_ms, tls=kind.tls, transport=kind.transport
     ) as client:

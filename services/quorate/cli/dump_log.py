@@ -6,12 +6,12 @@ not check goes to stderr with file and byte, and makes the exit status 1.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quorate.process.output_encoding import json_for_stdout
 from quorate.records.batch import CorruptBatchError, check_batch, read_header, read_records
 from quorate.records.ids import Epoch
 from quorate.records.json_form import control_to_json, record_to_json
@@ -267,7 +267,7 @@ def json_lines(name: str, data: bytes, unparsed: list[str]) -> Iterator[str]:
 
 
 def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json_for_stdout(value, (",", ":"))
 
 
 def _word(value: bool) -> str:  # noqa: FBT001 - Java's words for it

@@ -10,17 +10,17 @@ import argparse
 import asyncio
 import json
 import reprlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.cli.arguments import number, text_of_file
 from quorate.cli.connection import add_connection_arguments, made_progress, run_command
-from quorate.cli.output import CommandError, item_error, report_errors
+from quorate.cli.output import CommandError, fail, item_error, report_errors
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.waiting import wait_s
 from quorate.controller.partitions import NO_LEADER
 from quorate.controller.replication.messages import ElectionType, ElectLeaders, LeaderElection
 from quorate.controller.topics.messages import DescribeTopics
+from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
 from quorate.records.legible import written_out
 from quorate.settings.numbers import INT32_MAX
@@ -61,7 +61,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="all partitions that need it: those that another than the first replica leads, or for"
         " an unclean election those without a leader",
     )
-    which.add_argument(_FLAG, type=Path, metavar="F.json", help=f"the partitions: {_SHAPE}")
+    which.add_argument(
+        _FLAG, metavar="F.json", help=f"the partitions: {_SHAPE}; - for standard input"
+    )
     parser.add_argument("--partition", type=number(0, INT32_MAX), metavar="N")
     add_connection_arguments(parser, [])
     parser.set_defaults(run=run)
@@ -76,12 +78,16 @@ def _election_type(text: str) -> ElectionType:
 
 def run(arguments: argparse.Namespace) -> int:
     """Entry of the command line."""
+    try:
+        arguments.partitions = named_partitions(arguments)
+    except CommandError as error:
+        return fail(str(error))
     return run_command(_elect, arguments)
 
 
 async def _elect(client: ControllerClient, arguments: argparse.Namespace) -> int:
     election_type: ElectionType = arguments.election_type
-    parts = parts_of(named_partitions(arguments))
+    parts = parts_of(arguments.partitions)
     if arguments.all_topic_partitions:
         parts = needed_parts(client, election_type)
     report = (_JsonReport if arguments.output == "json" else _TextReport)(election_type)
@@ -121,7 +127,7 @@ def named_partitions(arguments: argparse.Namespace) -> tuple[LeaderElection, ...
         raise CommandError("--partition: give it together with --topic, and with nothing else")
     if arguments.topic is not None:
         return (LeaderElection(arguments.topic, arguments.partition),)
-    path: Path | None = arguments.path_to_json_file
+    path: str | None = arguments.path_to_json_file
     if path is None:
         return ()
     try:
@@ -251,7 +257,7 @@ class _JsonReport:
                 "error": result.error.name,
                 "message": result.message,
             }
-            print(self._before + json.dumps(shown, ensure_ascii=False), end="")
+            print(self._before + json_for_stdout(shown), end="")
             self._before = ", "
 
     def end(self) -> None:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.output import CommandError
+from quorate.cli.output import CommandError, no_text
 from quorate.cli.storage_plan import bootstrap_records
 from quorate.records.ids import (
     ClusterId,
@@ -26,6 +26,7 @@ from quorate.records.ids import (
 )
 from quorate.records.value import value
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.settings.properties import format_properties
 from quorate.settings.regular_files import UnfitFileError, read_regular
 from quorate.storage.files import OsFileSystem, write_atomically
 from quorate.storage.formatting import Formatting, format_directory
@@ -161,6 +162,11 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
     """
     # Unlike Path.resolve, which has no word for a link that leads to itself.
     root = Path(os.path.realpath(root))
+    try:
+        str(root).encode()
+    except UnicodeEncodeError as error:
+        # A properties file is UTF-8 text.
+        raise CommandError(f"--data-dir: {no_text(error)}") from error
     path = _identity_path(root)
     if not path.exists():
         return _new_quorum(
@@ -238,8 +244,7 @@ def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> 
     for node, directory_id in zip(quorum.nodes, quorum.directory_ids, strict=True):
         node.directory.mkdir(exist_ok=True)
         properties = node.properties(quorum.bootstrap_servers) | dict(overrides or {})
-        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        node.properties_path.write_text(lines, encoding="utf-8")
+        node.properties_path.write_text(format_properties(properties), encoding="utf-8")
         if not quorum.is_formatted and not (node.metadata_dir / META_PROPERTIES).exists():
             meta = MetaProperties(NodeId(node.node_id), quorum.cluster_id, directory_id)
             format_node(node.metadata_dir, meta, quorum.voters)

@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import quorate
+from quorate.process.output_encoding import escape_unencodable
 from quorate.process.queued_output import queue_standard_streams
 from quorate.process.standard_descriptors import open_standard_descriptors
 from quorate.process.stop_signals import STOP_SIGNALS
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         open_standard_descriptors()
+        escape_unencodable()
     if arguments is None and words and words[0] in _SERVICES:
         STOP_SIGNALS.keep()
         queue_standard_streams()

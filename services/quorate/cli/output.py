@@ -5,11 +5,11 @@ Nothing here needs a connection, so that commands without one start at once.
 
 from __future__ import annotations
 
-import json
 import reprlib
 import sys
 from typing import TYPE_CHECKING
 
+from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
 from quorate.records.legible import written_out
 
@@ -53,7 +53,11 @@ def admin_error(error: AdminError) -> str:
 
 def no_text(error: UnicodeEncodeError) -> str:
     """What is wrong with an argument of which the shell gave bytes that stand for no characters."""
-    return f"{reprlib.repr(error.object)} has bytes that are no UTF-8: give it as UTF-8 text"
+    shown = reprlib.repr(error.object)
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8":
+        return f"{shown} has bytes outside of {encoding}: set LC_ALL to a locale of UTF-8"
+    return f"{shown} has bytes that are no UTF-8: give it as UTF-8 text"
 
 
 def fail(message: str) -> int:
@@ -69,7 +73,7 @@ def warn(message: str) -> None:
 
 def print_json(value: object) -> None:
     """One JSON document on one line, as scripts read it."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    print(json_for_stdout(value), flush=True)
 
 
 def print_offset(offset: int) -> None:

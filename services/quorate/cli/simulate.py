@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import duration_s, number
 from quorate.records.value import value
+from quorate.settings.input_files import read_input
 from quorate.settings.numbers import is_whole_number
+from quorate.settings.regular_files import UnfitFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -163,13 +165,12 @@ def _run_seeds(arguments: argparse.Namespace) -> int:
 
 
 def _run_case(arguments: argparse.Namespace) -> int:
-    from quorate.sim.case import CASE_BYTES_MAX, CaseError, parse_case
+    from quorate.sim.case import CaseError, parse_case
     from quorate.sim.simulation import run_case
 
     try:
-        with arguments.case.open(encoding="utf-8") as file:
-            case = parse_case(file.read(CASE_BYTES_MAX + 1))
-    except (OSError, UnicodeDecodeError, CaseError) as error:
+        case = parse_case(read_input(str(arguments.case)).decode())
+    except (OSError, UnfitFileError, UnicodeDecodeError, CaseError) as error:
         print(f"--case {arguments.case}: {error}", file=sys.stderr)
         return 1
     if arguments.bug is not None:

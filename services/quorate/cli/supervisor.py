@@ -82,8 +82,9 @@ class Supervisor:
             started = loop.time()
             try:
                 process = await _spawn(child.node)
-            except OSError as error:
-                # The log cannot be opened, or the machine has no more processes or descriptors.
+            except (OSError, RuntimeError) as error:
+                # The log cannot be opened, or the machine has no more processes, descriptors or
+                # threads.
                 again = f"cannot be started: {error}; tries again in {backoff_s:g} s"
                 child.note = again
                 self._say(f"controller {child.node.node_id}: {again}")
@@ -117,10 +118,18 @@ class Supervisor:
                 path = child.node.output_path
                 try:
                     await asyncio.to_thread(shorten_log, path)
-                except OSError as error:
-                    problem = f"{path} cannot be shortened: {error.strerror}"
+                except (OSError, RuntimeError) as error:
+                    what = error.strerror if isinstance(error, OSError) else error
+                    problem = f"{path} cannot be shortened: {what}"
             if problem and problem != before:
                 self._say(problem)
+
+    def check(self) -> None:
+        """Raise what ended a task that keeps a controller or its log, which is a bug."""
+        tasks = [*self._keepers, *filter(None, [self._log_keeper])]
+        for task in tasks:
+            if task.done():
+                task.result()
 
     async def _pause(self, backoff_s: float) -> None:
         """Wait so long, or until the supervisor stops."""
@@ -134,11 +143,14 @@ class Supervisor:
         if self._log_keeper is not None:
             self._log_keeper.cancel()
         for process in list(self._processes.values()):
-            process.terminate()
+            # One that has ended by itself meanwhile needs no signal.
+            with suppress(ProcessLookupError):
+                process.terminate()
         _, late = await asyncio.wait(self._keepers, timeout=STOP_TIMEOUT_S)
         for process in list(self._processes.values()):
             self._say(f"pid {process.pid} has not stopped in {STOP_TIMEOUT_S:g} s, is killed")
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
         if late:
             await asyncio.wait(late)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number, text_of_file
@@ -20,6 +19,7 @@ from quorate.cli.connection import (
 )
 from quorate.cli.output import (
     CommandError,
+    fail,
     parse_setting,
     print_json,
     print_offset,
@@ -56,7 +56,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     create = actions.add_parser("create", help="create one topic, or all topics of a file")
     what = create.add_mutually_exclusive_group(required=True)
     what.add_argument("--topic", metavar="NAME")
-    what.add_argument("--file", type=Path, metavar="F.yaml", help="definitions of many topics")
+    what.add_argument(
+        "--file", metavar="F.yaml", help="definitions of many topics; - for standard input"
+    )
     create.add_argument("--partitions", type=number(1, INT32_MAX), default=USE_DEFAULT, metavar="N")
     create.add_argument(
         "--replication-factor", type=number(1, INT16_MAX), default=USE_DEFAULT, metavar="N"
@@ -96,6 +98,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Entry of the command line."""
     commands = {"create": _create, "list": _list, "describe": _describe, "delete": _delete}
+    if arguments.action == "create":
+        try:
+            arguments.topics = topics_to_create(arguments)
+        except CommandError as error:
+            return fail(str(error))
     return run_command(commands[arguments.action], arguments)
 
 
@@ -109,7 +116,7 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
             raise CommandError("--file: partitions, replicas and configs stand in the file")
         text = text_of_file("--file", arguments.file, _FILE_BYTES_MAX)
-        return read_topics(text, str(arguments.file))
+        return read_topics(text, arguments.file)
     assignments = parse_assignment(arguments.replica_assignment)
     counts = (arguments.partitions, arguments.replication_factor)
     if assignments and counts != (USE_DEFAULT, USE_DEFAULT):
@@ -136,7 +143,7 @@ def parse_assignment(text: str | None) -> tuple[tuple[int, ...], ...]:
 
 
 async def _create(client: ControllerClient, arguments: argparse.Namespace) -> int:
-    topics = topics_to_create(arguments)
+    topics: tuple[NewTopic, ...] = arguments.topics
     applied: list[AppliedTopic] = []
     is_text = arguments.output == "text"
     may_differ: bool = arguments.if_not_exists

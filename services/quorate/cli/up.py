@@ -1,20 +1,23 @@
 """`quorate up`: a local quorum of real processes, kept running until Ctrl-C or SIGTERM.
 
-On a terminal a table shows every controller as it is now; elsewhere each change is a line. Started
-again on the same directory it goes on where it stopped.
+On a terminal a table shows every controller as it is now, below a line for each start and each
+death. Elsewhere, and on a terminal that cannot move its cursor, each change of state is a line. A
+directory belongs to one `up` at a time. Started again on it `up` goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
+from rich.box import HEAVY_HEAD
+from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from quorate.cli.arguments import number
 from quorate.cli.local_quorum import CONTROLLERS_MAX, check_ports, open_quorum, prepare
@@ -23,10 +26,12 @@ from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
+from quorate.records.legible import written_out
 from quorate.records.value import value
 from quorate.settings.properties import PORT_MAX, ConfigError
 from quorate.settings.tracing import ENDPOINT, parse_endpoint
 from quorate.storage.errors import StorageError
+from quorate.storage.lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,25 +92,46 @@ def _directory(text: str) -> Path:
 
 def run(arguments: argparse.Namespace) -> int:
     """Entry of the command line."""
-    try:
-        quorum = open_quorum(
-            arguments.data_dir, controllers=arguments.controllers, base_port=arguments.base_port
-        )
-        overrides = {}
-        if arguments.otlp is not None:
-            overrides[ENDPOINT] = parse_endpoint("--otlp", arguments.otlp)
-        check_ports(quorum)
-        prepare(quorum, overrides)
-    except (CommandError, ConfigError, StorageError) as error:
-        return fail(str(error))
-    except OSError as error:
-        where = error.filename or arguments.data_dir
-        return fail(f"--data-dir: {where}{_problem_of(error)}; choose another directory")
-    try:
-        asyncio.run(_run(quorum))
-    finally:
-        STOP_SIGNALS.keep_on()
+    with ExitStack() as held:
+        try:
+            quorum = _prepared(arguments, held)
+        except (CommandError, ConfigError, StorageError) as error:
+            return fail(str(error))
+        except OSError as error:
+            where = error.filename or arguments.data_dir
+            return fail(f"--data-dir: {where}{_problem_of(error)}; choose another directory")
+        try:
+            asyncio.run(_run(quorum))
+        finally:
+            STOP_SIGNALS.keep_on()
     return 0
+
+
+def _prepared(arguments: argparse.Namespace, held: ExitStack) -> LocalQuorum:
+    """The quorum, ready to be started; `held` gets the lock on its directory.
+
+    Raises CommandError, ConfigError, StorageError, OSError.
+    """
+    overrides = {}
+    if arguments.otlp is not None:
+        overrides[ENDPOINT] = parse_endpoint("--otlp", arguments.otlp)
+    quorum = _quorum_of(arguments)
+    if not quorum.root.exists():
+        # A start that cannot succeed makes no directory.
+        check_ports(quorum)
+    quorum.root.mkdir(parents=True, exist_ok=True)
+    held.enter_context(DirectoryLock(str(quorum.root), "--data-dir"))
+    # Before the lock was taken another `up` may have made a quorum there.
+    quorum = _quorum_of(arguments)
+    check_ports(quorum)
+    prepare(quorum, overrides)
+    return quorum
+
+
+def _quorum_of(arguments: argparse.Namespace) -> LocalQuorum:
+    return open_quorum(
+        arguments.data_dir, controllers=arguments.controllers, base_port=arguments.base_port
+    )
 
 
 def _problem_of(error: OSError) -> str:
@@ -123,16 +149,19 @@ async def _run(quorum: LocalQuorum) -> None:
         return
     console = Console()
     servers = [node.address for node in quorum.nodes]
+    # FORCE_COLOR makes a terminal of a file for `console`, but the file keeps every table.
+    has_table = console.file.isatty() and not console.is_dumb_terminal
     async with ControllerClient(servers) as client:
-        if console.is_terminal:
+        if has_table:
             with Live(console=console, auto_refresh=False) as live:
-                supervisor = Supervisor(quorum.nodes, lambda _: None)
-                say = live.console.print
+
+                def say(line: str) -> None:
+                    live.console.print(Text(written_out(line)))
 
                 def show(rows: Sequence[Row]) -> None:
                     live.update(table_of(rows, quorum), refresh=True)
 
-                await _watch(supervisor, client, stopped, show, say)
+                await _watch(Supervisor(quorum.nodes, say), client, stopped, show, say)
         else:
             changes = ControllerNews(_print_line)
             supervisor = Supervisor(quorum.nodes, _print_line)
@@ -141,7 +170,7 @@ async def _run(quorum: LocalQuorum) -> None:
 
 def _print_line(line: str) -> None:
     # Flushed, because the program that started this one may wait for the line.
-    print(line, flush=True)
+    print(written_out(line), flush=True)
 
 
 async def _watch(
@@ -156,6 +185,7 @@ async def _watch(
     supervisor.start()
     try:
         while not stopped.is_set():
+            supervisor.check()
             answers = await _ask_all(supervisor.children, client)
             show(rows_of(supervisor.children, answers))
             if not is_ready and leader_of(answers) is not None:
@@ -229,11 +259,17 @@ def rows_of(
     return rows
 
 
-def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Table:
-    """The live table."""
-    table = Table(title=f"cluster {quorum.cluster_id} in {quorum.root}")
-    for name in ("NodeId", "Address", "Pid", "State", "Epoch", "LogEndOffset", "Lag", "Remarks"):
-        table.add_column(name)
+def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Group:
+    """The live table, and below it a line for each controller with remarks.
+
+    Addresses stay whole down to 80 columns. That is why the table has no frame, and no remarks.
+    """
+    title = Text(written_out(f"cluster {quorum.cluster_id} in {quorum.root}"))
+    table = Table(title=title, box=HEAVY_HEAD, show_edge=False, pad_edge=False)
+    for name in ("NodeId", "Address", "Pid"):
+        table.add_column(name, no_wrap=True)
+    for name in ("State", "Epoch", "LogEndOffset", "Lag"):
+        table.add_column(name, overflow="fold")
     styles = {"Leader": "bold green", "Follower": "green", "down": "bold red"}
     for row in rows:
         numbers = ("-" if n < 0 else str(n) for n in (row.epoch, row.log_end, row.lag))
@@ -243,9 +279,11 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Table:
             "-" if row.pid is None else str(row.pid),
             f"[{styles.get(row.state, 'yellow')}]{row.state}[/]",
             *numbers,
-            escape(row.remarks),
         )
-    return table
+    remarks = (
+        Text(written_out(f"controller {row.node_id}: {row.remarks}")) for row in rows if row.remarks
+    )
+    return Group(table, *remarks)
 
 
 class ControllerNews:

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.pipeline.jobs.registry import JOBS, number
+from quorate.process.output_encoding import escape_unencodable
 from quorate.process.stop_signals import StopSignal, raised
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage="quorate pipeline JOB ...",
     )
     add_jobs(parser)
+    if arguments is None:
+        escape_unencodable()
     parsed = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     run: Callable[[argparse.Namespace], int] = parsed.run
     return run(parsed)

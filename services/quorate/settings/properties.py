@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.legible import CONTROL
 from quorate.settings.environment import environment_name, unread_variables
 from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
 
@@ -52,6 +53,19 @@ def parse_properties(text: str) -> dict[str, str]:
     if pending:
         _add(pairs, pending)
     return pairs
+
+
+def format_properties(pairs: Mapping[str, str]) -> str:
+    """The text of a file from which `parse_properties` and Java read the same values.
+
+    Keys stay as they are. Blanks at either end of a value are lost when it is read.
+    """
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in pairs.items())
+
+
+def _escaped(value: str) -> str:
+    doubled = value.replace("\\", "\\\\")
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", doubled)
 
 
 def _add(pairs: dict[str, str], line: str) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from quorate.settings.input_files import read_input
 from quorate.settings.properties import ConfigError, parse_properties
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import UnfitFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a file. Raises ConfigError that names it."""
+def read_properties(path: str, read: Callable[[str], bytes] = read_input) -> dict[str, str]:
+    """The pairs of a file or a pipe. Raises ConfigError that names it.
+
+    What is read more than once needs a `read` that takes regular files only.
+    """
     if not path:
         raise ConfigError("the path is empty: name a readable properties file")
     try:
         # Editors on Windows begin a file with a byte order mark, which would be part of a key.
-        text = read_regular(path).decode("utf-8-sig")
+        text = read(path).decode("utf-8-sig")
     except OSError as error:
         problem = f"{path}: {error.strerror}: name a readable properties file"
         raise ConfigError(problem) from error

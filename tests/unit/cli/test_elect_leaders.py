@@ -88,7 +88,9 @@ class FakeQuorum:
 
     def elect(self, *arguments: str) -> int:
         client = cast("ControllerClient", self)
-        return asyncio.run(elect_leaders._elect(client, parsed(*arguments)))
+        flags = parsed(*arguments)
+        flags.partitions = elect_leaders.named_partitions(flags)
+        return asyncio.run(elect_leaders._elect(client, flags))
 
 
 @pytest.mark.parametrize("text", ["preferred", "PREFERRED", "Preferred"])

@@ -13,6 +13,7 @@ import pytest
 from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
 from quorate.cli.output import CommandError
 from quorate.records.ids import format_uuid
+from quorate.settings.property_files import read_properties
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
@@ -167,3 +168,18 @@ def test_no_id_of_a_local_quorum_looks_like_a_flag(
     quorum = open_quorum(tmp_path / "quorum", controllers=3, base_port=None)
     ids = [quorum.cluster_id, *(format_uuid(identity) for identity in quorum.directory_ids)]
     assert not [text for text in ids if text.startswith("-")]
+
+
+@pytest.mark.parametrize("name", ["a\\tb", "a\\", "two\nlines", "a\u2028b", "a b", "é"])
+def test_properties_name_the_directory_however_it_is_called(tmp_path: Path, name: str) -> None:
+    quorum = opened(tmp_path / name, controllers=1, base_port=20_000)
+    prepare(quorum)
+    node = quorum.nodes[0]
+    found = read_properties(str(node.properties_path))
+    assert found["metadata.log.dir"] == str(tmp_path / name / "1" / "metadata")
+
+
+def test_a_directory_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"bad\xff")
+    with pytest.raises(CommandError, match=r"--data-dir: .* has bytes that are no UTF-8"):
+        opened(root, controllers=1, base_port=20_000)

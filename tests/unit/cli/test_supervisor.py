@@ -52,8 +52,8 @@ def test_an_exit_is_put_into_words(status: int, words: str) -> None:
 class Running:
     """A process that runs until it is told to stop."""
 
-    def __init__(self) -> None:
-        self.pid = 4711
+    def __init__(self, pid: int = 4711) -> None:
+        self.pid = pid
         self._is_over = asyncio.Event()
 
     async def wait(self) -> int:
@@ -107,3 +107,80 @@ async def test_a_controller_that_cannot_be_started_is_told_of_with_its_file(tmp_
     assert line.startswith("controller 1: cannot be started: ")
     assert str(node.output_path) in line
     assert keeper.children[0].note in again
+
+
+async def test_a_machine_without_threads_delays_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [RuntimeError("can't start new thread")]
+
+    async def spawn(_: NodePlan) -> Running:
+        if problems:
+            raise problems.pop()
+        return Running()
+
+    monkeypatch.setattr(supervisor, "_spawn", spawn)
+    monkeypatch.setattr(supervisor, "BACKOFF_MIN_S", 0.0)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    supervised = Supervisor([NodePlan(1, 9094, tmp_path)], said.put_nowait)
+    supervised.start()
+    async with asyncio.timeout(60):
+        first, second = await said.get(), await said.get()
+    await supervised.stop()
+    assert first == ("controller 1: cannot be started: can't start new thread; tries again in 0 s")
+    assert second == "controller 1: started, pid 4711"
+
+
+async def test_a_keeper_that_fails_is_told_and_the_others_are_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Running()
+    has_failed = asyncio.Event()
+
+    async def spawn(node: NodePlan) -> Running:
+        if node.node_id == 1:
+            has_failed.set()
+            raise AssertionError("a bug")
+        return other
+
+    monkeypatch.setattr(supervisor, "_spawn", spawn)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    nodes = [NodePlan(1, 9094, tmp_path), NodePlan(2, 9095, tmp_path)]
+    supervised = Supervisor(nodes, said.put_nowait)
+    supervised.start()
+    supervised.check()
+    assert await said.get() == "controller 2: started, pid 4711"
+    assert has_failed.is_set()
+    with pytest.raises(AssertionError, match="a bug"):
+        supervised.check()
+    await supervised.stop()
+    assert await other.wait() == 0
+
+
+class JustEnded(Running):
+    """A process that has ended when its signal comes."""
+
+    def terminate(self) -> None:
+        super().terminate()
+        raise ProcessLookupError
+
+
+async def test_a_controller_that_ends_by_itself_meanwhile_does_not_keep_others_from_their_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = {1: JustEnded(pid=1), 2: Running(pid=2)}
+
+    async def spawn(node: NodePlan) -> Running:
+        return processes[node.node_id]
+
+    monkeypatch.setattr(supervisor, "_spawn", spawn)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    nodes = [NodePlan(1, 9094, tmp_path), NodePlan(2, 9095, tmp_path)]
+    supervised = Supervisor(nodes, said.put_nowait)
+    supervised.start()
+    assert {await said.get(), await said.get()} == {
+        "controller 1: started, pid 1",
+        "controller 2: started, pid 2",
+    }
+    await supervised.stop()
+    assert await processes[2].wait() == 0

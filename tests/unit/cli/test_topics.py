@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli import topics
+from quorate.cli.main import main
 from quorate.cli.output import CommandError
 from quorate.controller.topics.messages import DescribedPartition, DescribedTopic, NewTopic
 from quorate.records.errors import ErrorCode
@@ -68,17 +69,29 @@ def test_a_file_describes_many_topics(tmp_path: Path) -> None:
     assert created("--file", str(file)) == (NewTopic("a", 1), NewTopic("b", 2))
 
 
-@pytest.mark.parametrize(("kind", "what"), [("pipe", "a pipe"), ("device", "a device")])
-def test_a_list_of_topics_that_is_no_file_is_not_waited_for(
-    kind: str, what: str, tmp_path: Path
-) -> None:
+def test_a_list_of_topics_that_is_neither_file_nor_pipe_is_named(tmp_path: Path) -> None:
     path = tmp_path / "topics.yaml"
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero")
-    with pytest.raises(CommandError, match=f"--file: .*topics.yaml: it is {what}"):
+    path.symlink_to("/dev/zero")
+    with pytest.raises(CommandError, match=r"--file: .*topics\.yaml: it is a device"):
         created("--file", str(path))
+
+
+def test_a_program_may_write_the_list_of_topics(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"topics: {a: {partitions: 1}}")
+    os.close(writer)
+    try:
+        assert created("--file", f"/dev/fd/{reader}") == (NewTopic("a", 1),)
+    finally:
+        os.close(reader)
+
+
+def test_a_file_that_cannot_be_read_ends_before_a_server_is_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    where = ["--bootstrap-controller", "127.0.0.1:1", "--file", "/no/file"]
+    assert main(["topics", "create", *where]) == 1
+    assert capsys.readouterr().err == "error: --file: /no/file: No such file or directory\n"
 
 
 def test_a_topic_is_shown_as_kafka_shows_it() -> None:

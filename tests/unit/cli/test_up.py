@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from quorate.cli import up
-from quorate.cli.local_quorum import NodePlan
+from quorate.cli.local_quorum import NodePlan, open_quorum
 from quorate.cli.main import main
 from quorate.cli.supervisor import Child
-from quorate.cli.up import ControllerNews, Row, leader_of, rows_of
+from quorate.cli.up import ControllerNews, Row, leader_of, rows_of, table_of
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
 from quorate.settings.property_files import read_properties
+from quorate.storage.lock import DirectoryLock
 from tests.ports import PORTS
 
 
@@ -163,3 +166,38 @@ def test_a_data_directory_without_a_name_is_refused(capsys: pytest.CaptureFixtur
         main(["up", "--data-dir", ""])
     assert ended.value.code == 1
     assert "argument --data-dir: it is empty: name a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_addresses_and_remarks_are_whole_at_the_usual_widths(tmp_path: Path, width: int) -> None:
+    quorum = open_quorum(tmp_path / "[red]", controllers=2, base_port=31_000)
+    seeking = Row(1, "127.0.0.1:31000", 4_194_304, "seeks a leader", 12_345, 123_456_789_012, 10)
+    down = Row(2, "127.0.0.1:31001", None, "down", remarks="killed by SIGKILL, see [1] a\nb")
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table_of([seeking, down], quorum))
+    shown = captured.get()
+    lines = shown.splitlines()
+    assert "/[red]" in shown
+    assert "controller 2: killed by SIGKILL, see [1] a\\nb" in [line.rstrip() for line in lines]
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    assert cells[0] == [
+        *("1", "127.0.0.1:31000", "4194304", "seeks a leader", "12345", "123456789012", "10")
+    ]
+    assert cells[1] == ["2", "127.0.0.1:31001", "-", "down", "-", "-", "-"]
+
+
+def test_a_directory_belongs_to_one_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def nothing(_: object) -> None:
+        return
+
+    monkeypatch.setattr(up, "_run", nothing)
+    monkeypatch.setattr(up, "check_ports", lambda _: None)
+    with DirectoryLock(str(tmp_path)):
+        assert main(["up", "--data-dir", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert f"/.lock is held by process {os.getpid()}: " in said
+    assert said.endswith("use another --data-dir\n")
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]

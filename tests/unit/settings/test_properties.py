@@ -8,6 +8,7 @@ from quorate.settings.environment import environment_name
 from quorate.settings.properties import (
     ConfigError,
     Settings,
+    format_properties,
     format_settings,
     parse_address,
     parse_properties,
@@ -105,3 +106,17 @@ def test_lists_and_required_values() -> None:
     assert settings.items("a", "") == ["x", "y"]
     with pytest.raises(ConfigError, match="b is missing: say so"):
         settings.required("b", "say so")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a\\tb", "a\\", "a\nb", "a\r\nb", "a\x0bb", "a\x85b", "a\u2028b", "a=b: c#!", "é\U0001f600"],
+)
+def test_a_value_that_is_written_is_read_as_it_was(value: str) -> None:
+    text = format_properties({"metadata.log.dir": value, "node.id": "1"})
+    assert parse_properties(text) == {"metadata.log.dir": value, "node.id": "1"}
+    assert len(text.splitlines()) == 2
+
+
+def test_a_plain_value_is_written_plainly() -> None:
+    assert format_properties({"listeners": "GRPC://[::1]:9094"}) == "listeners=GRPC://[::1]:9094\n"

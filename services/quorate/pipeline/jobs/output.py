@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from quorate.pipeline.jobs.progress import Progress, show
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.process.output_encoding import json_for_stdout
 from quorate.records.legible import written_out
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _print_json(tables: Iterable[tuple[str, DataFrame]]) -> None:
     for name, table in tables:
         for row in table.toLocalIterator():
             told = {"table": name} | _plain(row.asDict(recursive=True))
-            sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+            sys.stdout.write(json_for_stdout(told) + "\n")
 
 
 def _print_csv(tables: Iterable[tuple[str, DataFrame]]) -> None:

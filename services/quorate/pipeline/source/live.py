@@ -20,6 +20,7 @@ from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
+from quorate.settings.regular_files import read_regular
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.transport import read_transport
 from quorate.storage.scan import FileBatch
@@ -202,7 +203,8 @@ def _kind(options: Options) -> ChannelKind:
     if options.command_config is None:
         return ChannelKind()
     try:
-        settings = Settings(read_properties(options.command_config), {})
+        # Every worker reads it.
+        settings = Settings(read_properties(options.command_config, read_regular), {})
         return ChannelKind(open_tls(read_client_tls(settings)), read_transport(settings))
     except (ConfigError, TlsError) as error:
         raise OptionError(f"commandConfig: {error}") from error
