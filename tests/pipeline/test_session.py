@@ -103,6 +103,40 @@ def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
     assert "bad array subscript" not in last
 
 
+def failing_java(folder: Path, *lines: str) -> str:
+    """The JAVA_HOME of a Java that says these lines and fails."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("\n".join(["#!/bin/sh", "cat >&2 <<'EOF'", *lines, "EOF", "exit 1", ""]))
+    java.chmod(0o755)
+    return str(folder)
+
+
+def test_of_a_stack_trace_the_causes_are_told_and_no_java(tmp_path: Path) -> None:
+    home = failing_java(
+        tmp_path,
+        'Exception in thread "main" java.lang.RuntimeException: it did not start',
+        *["\tat org.example.Deep.call(Deep.java:1)"] * 9,
+        "Caused by: java.net.UnknownHostException: no-such-host: Name or service not known",
+        *["\tat org.example.Deeper.call(Deeper.java:1)"] * 9,
+    )
+    done = run(JAVA_HOME=home)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.endswith(
+        'PipelineError: Spark does not start with --master local[*]: Exception in thread "main"'
+        " java.lang.RuntimeException: it did not start; Caused by: java.net.UnknownHostException:"
+        " no-such-host: Name or service not known"
+    )
+
+
+def test_an_older_java_is_named_as_the_cause(tmp_path: Path) -> None:
+    home = failing_java(
+        tmp_path, "\tjava.lang.UnsupportedClassVersionError: org/apache/spark/launcher/Main"
+    )
+    last = run(JAVA_HOME=home).stderr.strip().splitlines()[-1]
+    assert last.endswith("; it needs Java 17 or newer, found by JAVA_HOME or PATH")
+
+
 def test_java_that_was_killed_is_told_with_the_likely_cause(tmp_path: Path) -> None:
     path = str(small_log(tmp_path / "c").root)
     done = run_script(JAVA_KILLED, path, TMPDIR=str(tmp_path))

@@ -46,6 +46,10 @@ _MEMORY_MIB_MAX: Final = 8192
 _MEMORY_MIB_PER_CORE: Final = 512
 _LAST_WORDS: Final = 5
 _END_S_MAX: Final = 5
+_CAUSES: Final = ("Exception in thread", "Caused by:")
+# What the shell, the script of Spark and Java say where there is no Java, or an older one.
+_ABOUT_JAVA: Final = ("JAVA_HOME", "java: not found", "/java: ", "UnsupportedClassVersionError")
+_JAVA: Final = "; it needs Java 17 or newer, found by JAVA_HOME or PATH"
 # What the script of Spark says behind the line that tells why Java does not start.
 _SHELL_NOISE: Final = "bad array subscript"
 _DAEMON: Final = "quorate.pipeline.worker_daemon"
@@ -202,16 +206,22 @@ def _local(
         with _stderr_in(said), _java_by_shell(java), _signals_left():
             opened = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
-        words = Path(said).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        words = [line for line in words if _SHELL_NOISE not in line]
-        told = "; ".join(words[-_LAST_WORDS:]) or str(error)
+        words = Path(said).read_text(encoding="utf-8", errors="replace")
+        told = _last_words(words) or str(error)
+        remedy = _JAVA if not words or any(word in words for word in _ABOUT_JAVA) else ""
         raise PipelineError(
-            f"Spark does not start with --master {master}: {told}; it needs Java 17 or newer,"
-            " found by JAVA_HOME or PATH"
+            f"Spark does not start with --master {master}: {told}{remedy}"
         ) from error
     opened.sparkContext.setLogLevel("OFF")
     _remember_names(opened)
     return opened
+
+
+def _last_words(said: str) -> str:
+    """What Spark's start said at last: of a stack trace the exceptions, without the calls."""
+    lines = [line.strip() for line in said.splitlines() if _SHELL_NOISE not in line]
+    causes = [line for line in lines if line.startswith(_CAUSES)]
+    return "; ".join((causes or lines)[-_LAST_WORDS:])
 
 
 def _check_home() -> None:

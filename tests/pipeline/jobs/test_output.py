@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs.output import aligned, check_output, iso, text_of, write_tables
+from quorate.pipeline.jobs.output import (
+    aligned,
+    check_output,
+    check_place,
+    iso,
+    text_of,
+    write_tables,
+)
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
@@ -96,6 +103,17 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="one exists"):
         check_output(["one"], "csv", str(tmp_path))
     check_output(["two"], "csv", str(tmp_path))
+
+
+@pytest.mark.parametrize("place", ["a:b", "a:b/c", "2026-01-05T10:00", "file:lake"])
+def test_a_colon_that_spark_takes_for_that_of_a_url_is_refused(place: str) -> None:
+    with pytest.raises(PipelineError, match=rf"^--output: {place}: .* write \./{place}$"):
+        check_place("--output", place)
+
+
+@pytest.mark.parametrize("place", ["./a:b", "/a:b", "s3a://bucket/lake", "file:/lake", "lake"])
+def test_other_places_are_taken(place: str) -> None:
+    check_place("--output", place)
 
 
 def test_cells_as_text() -> None:

@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.damage import DamagedBatches, observed
+from quorate.pipeline.jobs.output import check_place
 from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
@@ -160,6 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
     output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
     for flag, place in (("--output", output), ("--checkpoint", checkpoint)):
+        check_place(flag, place)
         if os.path.lexists(place) and not os.path.isdir(place):
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
     check_places(output, checkpoint)

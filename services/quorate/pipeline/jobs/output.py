@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -26,11 +27,22 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _NESTED: Final = (ArrayType, MapType, StructType)
 TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 NOTHING: Final = "-"
 # A row has the same columns in JSON whatever is not there, as on stdout.
 _WRITTEN: Final = {"header": "true", "timestampFormat": TIMES, "ignoreNullFields": "false"}
+
+
+def check_place(flag: str, place: str) -> None:
+    """Raises PipelineError for a path that Spark takes for a URL by its colon."""
+    name = place.partition("/")[0]
+    if ":" in name and _URL.match(place) is None:
+        raise PipelineError(
+            f"{flag}: {place}: Spark takes what is in front of the colon for a scheme, as in"
+            f" s3a://; write ./{place}"
+        )
 
 
 def check_output(names: Sequence[str], form: str, directory: str | None) -> None:
@@ -44,6 +56,7 @@ def check_output(names: Sequence[str], form: str, directory: str | None) -> None
                 " or --output DIR for all"
             )
         return
+    check_place("--output", directory)
     if form == "table":
         raise PipelineError(f"--format: with --output {directory} it is json, csv or parquet")
     for name in names:
