@@ -32,6 +32,7 @@ from quorate.pipeline.jobs.output import check_place
 from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
+from quorate.pipeline.jobs.sink_notes import NOTES, mend_notes
 from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 SCHEMA: Final = StructType(
@@ -63,7 +64,6 @@ SCHEMA: Final = StructType(
 )
 PARTITIONS: Final = ("day", "record_type")
 DAMAGED: Final = "damaged"
-_NOTES: Final = "_spark_metadata"
 _CHECKPOINT: Final = "_checkpoint"
 # Spark gathers every tenth note and those before it in one file.
 _COMPACT: Final = ".compact"
@@ -126,12 +126,12 @@ def check_places(output: str, checkpoint: str) -> None:
     reads would be passed over. Where the checkpoint has batches of another output, what they hold
     would be missing here.
     """
-    if _last_noted(f"{checkpoint}/commits") > _last_noted(f"{output}/{_NOTES}"):
+    if _last_noted(f"{checkpoint}/commits") > _last_noted(f"{output}/{NOTES}"):
         raise PipelineError(
             f"--output: {output} lacks what {checkpoint} says has been written: name the output"
             " that goes with that checkpoint, or another --checkpoint"
         )
-    if os.path.exists(f"{output}/{_NOTES}") and not os.path.exists(f"{checkpoint}/offsets"):
+    if os.path.exists(f"{output}/{NOTES}") and not os.path.exists(f"{checkpoint}/offsets"):
         raise PipelineError(
             f"--checkpoint: {checkpoint} is not that of {output}, which has been written to before:"
             " name the checkpoint that goes with it, or another --output"
@@ -166,11 +166,23 @@ def run(arguments: argparse.Namespace) -> int:
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
     check_places(output, checkpoint)
     with _locked(output), opened(arguments.master, output) as spark:
+        if not _SCHEME.match(output):
+            for line in mend_notes(output, _url_of(spark, output), arguments.keep_days):
+                say(f"quorate pipeline {INGEST.name}: {line}")
         reader = spark.readStream.format(FORMAT)
         for name, value in options.items():
             reader = reader.option(name, value)
         log = observed(reader.load())
         return follow(start_ingest(log, output, checkpoint, every_s=arguments.every_s))
+
+
+def _url_of(spark: SparkSession, output: str) -> str:
+    """The output as Spark's file sink notes it."""
+    jvm = spark._jvm
+    assert jvm is not None
+    path = jvm.org.apache.hadoop.fs.Path(os.path.abspath(output))
+    configuration = spark._jsc.hadoopConfiguration()
+    return str(path.getFileSystem(configuration).makeQualified(path).toUri().toString())
 
 
 @contextmanager

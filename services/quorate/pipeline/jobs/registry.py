@@ -100,6 +100,9 @@ INGEST: Final = Job(
         JobOption("--output", "the directory to write to", str, "DIR", is_required=True),
         JobOption("--checkpoint", "what has been read so far (_checkpoint in it)", str, "DIR"),
         JobOption("--every-s", "go on, with a batch so often", number(1), "N"),
+        JobOption(
+            "--keep-days", "remove days so far before the newest at its start", number(1), "N"
+        ),
         JobOption("--max-offsets-per-batch", "how much a batch may hold", number(1), "N"),
         JobOption(
             "--go-on-after-loss",

@@ -1,0 +1,158 @@
+"""The notes of Spark's file sink: the files that belong to an output, by their whole paths.
+
+Readers with Spark believe the notes. Where an output was moved or copied, or days of it were
+removed, its notes name other files than it has, so they are written again before it goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from datetime import date
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+NOTES: Final = "_spark_metadata"
+_DAY: Final = "/day="
+_PART: Final = ".part"
+
+
+@value
+class _Entry:
+    """A file that belongs to the output: `rest` is its path in there, behind `root`, a URL."""
+
+    root: str
+    rest: str
+    fields: dict[str, Any]
+
+    @property
+    def day(self) -> str:
+        return self.rest.removeprefix(_DAY).partition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Its path below the output."""
+        return unquote(self.rest).lstrip("/")
+
+
+def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
+    """Make the notes name the files that are there, and say what was wrong with them.
+
+    `root` is the output as a URL of Spark. With `keep_days` days that lie so far before the newest
+    one are removed. No batch may be under way.
+
+    Raises PipelineError where files are missing of days that are there.
+    """
+    notes = {name: _read(f"{output}/{NOTES}/{name}") for name in _names(output)}
+    entries = [entry for noted in notes.values() for entry in noted]
+    days = {entry.day for entry in entries}
+    gone = {day for day in days if not os.path.isdir(f"{output}/{_folder(day)}")}
+    old = _older(days - gone, keep_days)
+    moved = {entry.root for entry in entries if not _is_same(entry.root, root, output)}
+    if not moved and not gone and not old:
+        return
+    kept = {
+        name: [entry for entry in noted if entry.day not in gone | old]
+        for name, noted in notes.items()
+    }
+    _check_files(output, (entry for noted in kept.values() for entry in noted))
+    for name, noted in kept.items():
+        _write(f"{output}/{NOTES}", name, noted, root)
+    for day in old:
+        rmtree(f"{output}/{_folder(day)}")
+    if moved:
+        before = ", ".join(sorted(map(_local, moved)))
+        yield f"{output} was {before}: its notes name its own files now"
+    if gone:
+        yield f"{_span(gone)} removed from {output}: its notes no longer name their files"
+    if old:
+        yield f"{_span(old)} removed from {output}, as --keep-days says"
+
+
+def _names(output: str) -> list[str]:
+    folder = f"{output}/{NOTES}"
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [name for name in names if name[:1].isdecimal() and not name.endswith(_PART)]
+
+
+def _read(path: str) -> list[_Entry]:
+    with open(path, encoding="utf-8") as file:
+        # The first line is the version of the format.
+        fields = [json.loads(line) for line in list(file)[1:]]
+    found = []
+    for each in fields:
+        root, day, rest = str(each["path"]).rpartition(_DAY)
+        found.append(_Entry(root, day + rest, each))
+    return found
+
+
+def _write(folder: str, name: str, entries: Iterable[_Entry], root: str) -> None:
+    """Put a note in the place of the one of before, whole at any moment."""
+    lines = ["v1"]
+    for entry in entries:
+        fields = {**entry.fields, "path": root + entry.rest}
+        lines.append(json.dumps(fields, separators=(",", ":")))
+    part = f"{folder}/{name}{_PART}"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        os.fsync(file.fileno())
+    # Hadoop's sum of the old content, which it does without.
+    with suppress(FileNotFoundError):
+        os.remove(f"{folder}/.{name}.crc")
+    os.replace(part, f"{folder}/{name}")
+
+
+def _is_same(noted: str, root: str, output: str) -> bool:
+    """True if a noted root is the output, maybe by another path to it."""
+    if noted == root:
+        return True
+    with suppress(OSError):
+        return os.path.samefile(_local(noted), output)
+    return False
+
+
+def _local(url: str) -> str:
+    return unquote(urlsplit(url).path)
+
+
+def _folder(day: str) -> str:
+    return f"day={unquote(day)}"
+
+
+def _older(days: Iterable[str], keep_days: int | None) -> set[str]:
+    """The days that lie `keep_days` or more before the newest; what has no day stays."""
+    dated: dict[str, date] = {}
+    for day in days:
+        with suppress(ValueError):
+            dated[day] = date.fromisoformat(day)
+    if keep_days is None or not dated:
+        return set()
+    first = max(dated.values()).toordinal() - keep_days + 1
+    return {day for day, when in dated.items() if when.toordinal() < first}
+
+
+def _check_files(output: str, entries: Iterable[_Entry]) -> None:
+    # Later notes repeat earlier ones.
+    paths = {entry.path for entry in entries}
+    missing = [path for path in paths if not os.path.exists(f"{output}/{path}")]
+    if missing:
+        raise PipelineError(
+            f"--output: {output} lacks {len(missing)} of the files that its {NOTES} names, such as"
+            f" {min(missing)}: copy it whole, or remove whole days"
+        )
+
+
+def _span(days: Iterable[str]) -> str:
+    ordered = sorted(map(_folder, days))
+    return (
+        ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}, {len(ordered)} days,"
+    )
