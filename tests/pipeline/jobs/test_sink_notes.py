@@ -100,6 +100,20 @@ def test_days_before_those_that_are_kept_are_removed(spark: SparkSession, origin
     assert read(spark, kept) == [row for row in before if f"day={row[1]}" in every[-2:]]
 
 
+def test_a_day_to_come_removes_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    """A leader whose clock was ahead wrote it."""
+    log, lake = Log(), tmp_path / "lake"
+    days_of(log, 8)
+    log.at_ms = 4_000_000_000_000
+    log.add("NoOpRecord", {})
+    stream = streamed(spark, tmp_path / "source", log)
+    start_ingest(stream, str(lake), None, every_s=None).awaitTermination()
+    every = days(lake)
+    assert every[-1] == "day=2096-10-02"
+    assert mended(spark, lake, keep_days=len(every) - 1) == []
+    assert days(lake) == every
+
+
 def test_a_file_that_is_missing_of_a_day_is_refused(spark: SparkSession, original: Path) -> None:
     """It is no day that somebody removed: the copy is not whole."""
     torn = shutil.copytree(original, original.with_name("torn"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from datetime import date
+from datetime import UTC, date, datetime
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -47,7 +47,7 @@ def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
     """Make the notes name the files that are there, and say what was wrong with them.
 
     `root` is the output as a URL of Spark. With `keep_days` days that lie so far before the newest
-    one are removed. No batch may be under way.
+    one up to today are removed. No batch may be under way.
 
     Raises PipelineError where files are missing of days that are there.
     """
@@ -129,14 +129,19 @@ def _folder(day: str) -> str:
 
 
 def _older(days: Iterable[str], keep_days: int | None) -> set[str]:
-    """The days that lie `keep_days` or more before the newest; what has no day stays."""
+    """The days that lie `keep_days` or more before the newest; what has no day stays.
+
+    A day to come is of a leader whose clock was ahead, and says nothing about the others.
+    """
     dated: dict[str, date] = {}
     for day in days:
         with suppress(ValueError):
             dated[day] = date.fromisoformat(day)
-    if keep_days is None or not dated:
+    today = datetime.now(UTC).date()
+    newest = max((when for when in dated.values() if when <= today), default=None)
+    if keep_days is None or newest is None:
         return set()
-    first = max(dated.values()).toordinal() - keep_days + 1
+    first = newest.toordinal() - keep_days + 1
     return {day for day, when in dated.items() if when.toordinal() < first}
 
 
