@@ -41,7 +41,7 @@ LOST = {
 ENDS = {
     "missing segment": "00000000000000000013.log",
     "closed segment": "00000000000000000013.log",
-    "snapshot ahead": "offsets 26 to 40 are missing",
+    "snapshot ahead": "0000000003.checkpoint stands for them",
 }
 
 

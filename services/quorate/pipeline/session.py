@@ -46,6 +46,10 @@ _MEMORY_MIB_MAX: Final = 8192
 _MEMORY_MIB_PER_CORE: Final = 512
 _LAST_WORDS: Final = 5
 _END_S_MAX: Final = 5
+# The exit status of a Java that ran out of memory in a task (Spark's SparkExitCode).
+_OUT_OF_MEMORY: Final = 52
+# Settings of one process, which a master elsewhere does not take from here.
+_OF_ONE_PROCESS: Final = ("spark.driver", "spark.local", "spark.python.daemon")
 _CAUSES: Final = ("Exception in thread", "Caused by:")
 # What the shell, the script of Spark and Java say where there is no Java, or an older one.
 _ABOUT_JAVA: Final = ("JAVA_HOME", "java: not found", "/java: ", "UnsupportedClassVersionError")
@@ -127,9 +131,11 @@ def session(
         raise
     finally:
         with deferred():
-            with _stderr_in(f"{scratch}/spark.log"):
-                _end(opened, java)
-            rmtree(scratch, ignore_errors=True)
+            try:
+                with _stderr_in(f"{scratch}/spark.log"):
+                    _end(opened, java)
+            finally:
+                rmtree(scratch, ignore_errors=True)
 
 
 def settings() -> dict[str, str]:
@@ -199,7 +205,7 @@ def _local(
     if is_small:
         chosen |= SMALL_LOG_SETTINGS | {"spark.driver.extraJavaOptions": SHORT_LIVED}
     for key, value in chosen.items():
-        if master.startswith("local") or not key.startswith(("spark.driver", "spark.local")):
+        if master.startswith("local") or not key.startswith(_OF_ONE_PROCESS):
             conf.set(key, value)
     said = f"{scratch}/spark.log"
     try:
@@ -341,6 +347,11 @@ def java_fault(opened: SparkSession, error: Exception) -> str | None:
                 "Spark's Java process was killed, most likely because the machine or the container"
                 " ran out of memory (then `dmesg` or the status of the pod names it): give it more,"
                 " stop other programs, or read less, as with --starting-offsets snapshot"
+            )
+        case status if status == _OUT_OF_MEMORY:
+            return (
+                "Spark's Java process ran out of memory: give it more, by spark-submit"
+                " --driver-memory, or read less, as with --starting-offsets snapshot"
             )
         case status:
             return f"Spark's Java process ended with status {status}; run the command again"

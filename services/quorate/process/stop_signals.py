@@ -37,6 +37,15 @@ def stop_signals() -> tuple[signal.Signals, ...]:
     return (*_ALWAYS, signal.SIGHUP)
 
 
+def _handlers() -> dict[signal.Signals, Any]:
+    """What handles the stop signals now, without those that this process was started to ignore.
+
+    A shell has what runs in its background ignore SIGINT.
+    """
+    found = {number: signal.getsignal(number) for number in stop_signals()}
+    return {number: each for number, each in found.items() if each is not signal.SIG_IGN}
+
+
 class StopSignal(KeyboardInterrupt):
     """A stop signal that ends what the main thread is doing."""
 
@@ -90,7 +99,7 @@ class StopSignals:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record stop signals while the block runs, without a loop. On the main thread."""
-        before = {number: signal.getsignal(number) for number in stop_signals()}
+        before = _handlers()
         self._numbers = tuple(before)
         self._record()
         try:
@@ -125,7 +134,7 @@ def raised() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in stop_signals()}
+    before = _handlers()
     try:
         for number in before:
             signal.signal(number, _raise)
@@ -145,10 +154,12 @@ def deferred() -> Iterator[None]:
         yield
         return
     signals = StopSignals()
-    with signals.recording():
-        yield
-    if signals.received is not None:
-        signal.raise_signal(signals.received)
+    try:
+        with signals.recording():
+            yield
+    finally:
+        if signals.received is not None:
+            signal.raise_signal(signals.received)
 
 
 def _raise(number: int, _: Any) -> NoReturn:  # noqa: ANN401 - a frame

@@ -93,7 +93,10 @@ def test_a_checkpoint_of_another_time_is_no_alarm(tmp_path: Path) -> None:
 
 
 def test_epochs_of_one_record_each(tmp_path: Path) -> None:
-    """A LeaderChange that is alone in its epoch has only the checkpoint to bear it out."""
+    """A LeaderChange that is alone in its epoch has only the checkpoint to bear it out.
+
+    That may be of another time, so a record has another epoch only where a neighbour wants it, too.
+    """
     log = LogWriter(tmp_path / "c")
     for epoch in range(1, 9):
         log.lead(epoch)
@@ -105,12 +108,45 @@ def test_epochs_of_one_record_each(tmp_path: Path) -> None:
         found = rows(log.root)
         assert [row["offset"] for row in damaged(found)] == [first]
         given = [row for row in found if row["record_type"] is not None]
-        assert [row["leader_epoch"] for row in given] == list(range(1, 9))
+        epochs = [row["leader_epoch"] for row in given]
+        assert epochs[:number] + epochs[number + 1 :] == [n for n in range(1, 9) if n != number + 1]
+        assert epochs[number] == number + 1 + (1 << 8)
         flip(file, position + EPOCH_AT + 2)
     (log.directory / "leader-epoch-checkpoint").unlink()
     flip(log.file, log.positions[3][1] + EPOCH_AT + 2)
     found = rows(log.root)
     assert [row["offset"] for row in damaged(found)] == [3]
+
+
+@pytest.mark.parametrize("recorded", [((1, 0), (2, 3), (3, 5)), ((1, 0), (2, 3), (5, 5), (6, 6))])
+def test_a_checkpoint_of_another_time_changes_no_epoch(
+    tmp_path: Path, recorded: tuple[tuple[int, int], ...]
+) -> None:
+    """One from before the log was truncated, or of a newer log than this copy."""
+    log = LogWriter(tmp_path / "c")
+    for epoch, count in ((1, 2), (2, 1), (4, 0), (7, 2)):
+        log.lead(epoch)
+        for _ in range(count):
+            log.write([partition(0)])
+    record(log, recorded)
+    found = [row for row in rows(log.root) if row["record_type"] is not None]
+    assert [row["leader_epoch"] for row in found] == [1, 1, 1, 2, 2, 4, 7, 7, 7]
+
+
+def test_the_last_batch_of_a_segment_has_the_epoch_in_front(tmp_path: Path) -> None:
+    """Wherever the segment is cut, and whatever a checkpoint of another time says."""
+    log = LogWriter(tmp_path / "c")
+    log.lead(1)
+    log.write([partition(0)] * 2)
+    log.lead(4)
+    for _ in range(2):
+        log.write([partition(0)])
+    log.roll()
+    log.lead(6)
+    record(log, ((3, 5), (6, 6)))
+    found = rows(log.root, splitBytes="4096")
+    assert damaged(found) == []
+    assert [row["leader_epoch"] for row in found] == [1, 1, 1, 4, 4, 4, 6]
 
 
 def test_a_damaged_checkpoint_is_told_and_batches_have_to_do(tmp_path: Path) -> None:

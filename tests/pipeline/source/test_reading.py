@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quorate.pipeline.source import options
-from quorate.pipeline.source.options import OptionError
-from quorate.pipeline.source.reading import _SplitReader
+from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.planning import plan_batch
+from quorate.pipeline.source.reading import _SplitReader, read_split
 from quorate.records.batch import stamp
+from quorate.records.batch_run import BatchRun
 from tests.pipeline.source.logs import (
     LogWriter,
     damaged,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from quorate.pipeline.source.damage import Damage
-    from quorate.records.batch_run import BatchRun
 
 
 def long_log(path: Path) -> LogWriter:
@@ -126,6 +127,17 @@ def test_batches_come_together_where_nothing_is_wrong(tmp_path: Path) -> None:
         assert offsets(rows(log.root)) == list(range(log.offset))
     # The first of each segment, in front of which no batch tells the epoch.
     assert taken == [0, 16]
+
+
+def test_elections_do_not_part_what_is_decoded_together(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c")
+    for epoch in range(1, 40):
+        log.lead(epoch)
+        log.write([partition(0)] * 2)
+    (split,) = plan_batch(parse_options({"path": str(log.root)})).splits
+    (run,) = read_split(split)
+    assert isinstance(run, BatchRun)
+    assert (len(run), run.last_offset) == (78, log.offset - 1)
 
 
 def test_every_single_flipped_bit_of_a_header_is_told(tmp_path: Path) -> None:

@@ -176,6 +176,27 @@ def test_a_second_ctrl_c_interrupts_what_defers_the_first() -> None:
         work()
 
 
+def test_a_signal_is_delivered_though_its_block_fails() -> None:
+    with pytest.raises(StopSignal), raised(), deferred():
+        send(signal.SIGTERM)
+        raise OSError("the block's own failure")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_that_was_ignored_at_the_start_stays_so(number: signal.Signals) -> None:
+    """A shell has what runs in its background ignore SIGINT."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with raised(), deferred():
+            send(number)
+        signals = StopSignals()
+        with signals.recording():
+            send(number)
+        assert signals.received is None
+    finally:
+        signal.signal(number, before)
+
+
 def test_another_thread_has_no_signals_to_raise_or_defer() -> None:
     def enter() -> str:
         with raised(), deferred():

@@ -109,7 +109,10 @@ class BatchEpochs:
         before = self._in_front()
         floor = -1 if before is None else before
         if recorded is not None and recorded > floor:
-            return _against_checkpoint(epoch, recorded)
+            fault = _against_checkpoint(epoch, recorded)
+            # Else one word stands against another, and the file may be of another time.
+            is_certain = epoch <= floor or recorded in following
+            return fault if is_certain else EpochFault(fault.reason, None)
         # Of two that differ either may be the flipped one.
         follower = following[0] if len(set(following)) == 1 else None
         if follower is not None and follower > floor and (epoch <= floor or len(following) > 1):

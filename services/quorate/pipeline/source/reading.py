@@ -89,6 +89,25 @@ def _snapshot_for(path: str, end: int) -> str | None:
     return None
 
 
+class _Sequence:
+    """The batches of a run as columns, and where one does not simply go on behind another."""
+
+    def __init__(self, run: BatchRun) -> None:
+        self.base = run.field("base_offset")
+        self.behind = run.last_offsets + 1
+        self.epoch = run.field("epoch")
+        self.ends = run.ends
+        self.is_control = run.is_control
+        is_break = self.is_control.copy()
+        is_break[1:] |= self.base[1:] != self.behind[:-1]
+        is_break[1:] |= self.epoch[1:] != self.epoch[:-1]
+        self._breaks = np.append(np.flatnonzero(is_break), len(run))
+
+    def stop(self, index: int) -> int:
+        """The first batch behind one that does not simply go on."""
+        return int(self._breaks[np.searchsorted(self._breaks, index, "right")])
+
+
 class _SplitReader:
     def __init__(self, split: Split, file: File) -> None:
         self.split = split
@@ -118,36 +137,48 @@ class _SplitReader:
         return self.expected is not None and self.expected >= self.split.high
 
     def take_run(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
-        """Give the batches of a run, together where there is nothing to tell about them."""
-        while len(run) and not self.is_done():
-            count = self.count_fitting(run)
-            part = run.part(slice(count or 1))
+        """Give the batches of a run together, as far as there is nothing to tell between them."""
+        sequence = _Sequence(run)
+        given = np.zeros(len(run), np.bool_)
+        index = first = 0
+        while index < len(run) and not self.is_done():
+            count = self.count_fitting(sequence, index)
             if count:
-                self.position = part.start + int(part.ends[-1])
-                self.expected = part.last_offset + 1
-                yield part
-            else:
-                yield from self.take(part)
-            run = run.part(slice(count or 1, None))
+                last = index + count - 1
+                self.position = run.start + int(sequence.ends[last])
+                self.expected = int(sequence.behind[last])
+                given[index : last + 1] = True
+                index += count
+                continue
+            alone = run.part(slice(index, index + 1))
+            for each in self.take(alone):
+                if each is alone:
+                    given[index] = True
+                    continue
+                if given[first:index].any():
+                    yield run.part(slice(first, index)).part(given[first:index])
+                first = index
+                yield each
+            index += 1
+        if given[first:index].any():
+            yield run.part(slice(first, index)).part(given[first:index])
 
-    def count_fitting(self, run: BatchRun) -> int:
-        """How many of the first batches of a run hold what follows, in the epoch that it is of."""
-        if self.expected is None or self.lost is not None:
+    def count_fitting(self, sequence: _Sequence, index: int) -> int:
+        """How many batches from one on hold what follows, in the epoch that it is of."""
+        base = int(sequence.base[index])
+        if base != self.expected or self.lost is not None:
             return 0
-        base, behind = run.field("base_offset"), run.last_offsets + 1
-        fits = base == np.append(self.expected, behind[:-1])
-        fits &= base < self.split.high
+        known, until = self.split.epoch_from(base)
+        # A control batch may begin an epoch.
+        if known is None and sequence.is_control[index]:
+            return 0
+        if sequence.epoch[index] != (self.epochs.before if known is None else known):
+            return 0
+        stop = sequence.stop(index)
         if self.limit is not None:
-            fits &= behind <= self.limit
-        epoch, until = self.split.epoch_from(self.expected)
-        if until is not None:
-            fits &= base < until
-        if epoch is None:
-            epoch = self.epochs.before
-            # A control batch may begin an epoch.
-            fits &= ~run.is_control
-        fits &= run.headers["epoch"] == (-1 if epoch is None else epoch)
-        return len(fits) if fits.all() else int(np.argmin(fits))
+            stop = index + int(np.searchsorted(sequence.behind[index:stop], self.limit, "right"))
+        high = self.split.high if until is None else min(self.split.high, until)
+        return int(np.searchsorted(sequence.base[index:stop], high))
 
     def check_end(self) -> Iterator[Damage]:
         """Tell of offsets that should follow, and do not; those of another file may come back."""

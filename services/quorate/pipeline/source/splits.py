@@ -107,11 +107,13 @@ def _batch_from(
         if header is None or header.base_offset <= first:
             continue
         position = at + header.size_bytes
+        if position >= size_bytes:
+            break
         behind = offset_behind(file, position, size_bytes, last)
         if behind != header.last_offset + 1 or (last is not None and behind > last):
             continue
         # Nor does it cover the epoch, which the first batch of a part has nothing in front to tell.
-        if position >= size_bytes or header_at(file, position).epoch == header.epoch:
+        if header_at(file, position).epoch == header.epoch:
             return at, header.base_offset
     return None
 
