@@ -25,7 +25,7 @@ from quorate.settings.numbers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError, read_client_tls
-from quorate.settings.tracing import TracingSettings, endpoint_in
+from quorate.settings.tracing import read_command_tracing
 from quorate.settings.transport import read_transport
 from quorate.telemetry import tracing
 
@@ -118,11 +118,8 @@ def run_command(
     meanwhile, or `is_endless`.
     """
     try:
-        endpoint = endpoint_in(os.environ)
-        if endpoint is not None:
-            # A request by hand is recorded whatever it is.
-            tracing.start(TracingSettings(endpoint=endpoint), "cli")
-        with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
+        tracing.start(read_command_tracing(os.environ, warn), "cli")
+        with nullcontext() if is_endless else tracing.command(_name_of(arguments), os.environ):
             return asyncio.run(_run(command, arguments, is_endless=is_endless))
     except KeyboardInterrupt:
         return 130

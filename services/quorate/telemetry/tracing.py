@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # What the end of a process waits for the collector.
 STOP_S: Final = 2.0
+# W3C's headers as a program hands them to another one.
+_W3C_VARIABLES: Final = ("TRACEPARENT", "TRACESTATE")
 _OFF: Final[Mapping[str, float]] = {
     "spans_exported_total": 0.0,
     "spans_dropped_total": 0.0,
@@ -105,6 +107,17 @@ def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
         yield
         return
     with _active.span(name, attributes or {}):
+        yield
+
+
+@contextmanager
+def command(name: str, environment: Mapping[str, str]) -> Iterator[None]:
+    """The span of a command: a child of the one that TRACEPARENT names, else a trace of its own."""
+    if _active is None:
+        yield
+        return
+    headers = {key.lower(): environment.get(key, "") for key in _W3C_VARIABLES}
+    with _active.within(_active.extract(headers)), _active.span(name, {}):
         yield
 
 
