@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
+# What a command waits at its end for the collector of its trace, in seconds.
+TRACE_S: Final = 0.2
 _on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
 
 
@@ -132,7 +134,9 @@ def run_command(
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
     finally:
-        tracing.stop()
+        loss = tracing.stop(TRACE_S)
+        if loss:
+            warn(loss)
 
 
 def _name_of(arguments: argparse.Namespace) -> str:

@@ -42,13 +42,15 @@ _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 class TracingSettings:
     """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1.
 
-    The services of one quorum have names that begin alike: `quorate-controller-1`.
+    The services of one quorum have names that begin alike: `quorate-controller-1`. Tracing that
+    `gives_up` does so where the collector refuses once, as a command's.
     """
 
     endpoint: str
     fetch_ratio: float = 0.0
     write_ratio: float = WRITE_RATIO_DEFAULT
     service_prefix: str = SERVICE_PREFIX_DEFAULT
+    gives_up: bool = False
 
     def name_of(self, service: str) -> str:
         """The whole name of a service of this quorum, for what it is: `controller-1`."""
@@ -88,7 +90,7 @@ def read_command_tracing(
         return None
     _warn_of_ignored(environment, warn)
     # A request by hand is recorded whatever it is.
-    return TracingSettings(endpoint=endpoint)
+    return TracingSettings(endpoint=endpoint, gives_up=True)
 
 
 def _endpoint_in(environment: Mapping[str, str], warn: Callable[[str], None]) -> str | None:

@@ -51,7 +51,7 @@ class Meter:
 PROCESS_METERS: Final[Mapping[str, Meter]] = {
     "log_lines_dropped_total": Meter("Log lines dropped because their reader stood still"),
     "spans_exported_total": Meter("Spans that the collector took"),
-    "spans_dropped_total": Meter("Spans that were given up"),
+    "spans_dropped_total": Meter("Spans that were given up, or that the collector rejected"),
     "spans_queued": Meter("Spans that wait for the collector"),
 }
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.telemetry.spans import Attributes, Tracing
 
 log = logging.getLogger(__name__)
-# What the end of a process waits for the collector.
+# What the end of a service waits for the collector.
 STOP_S: Final = 2.0
 # W3C's headers as a program hands them to another one.
 _W3C_VARIABLES: Final = ("TRACEPARENT", "TRACESTATE")
@@ -71,12 +71,14 @@ def use(tracing: Tracing | None) -> None:
     _active = tracing
 
 
-def stop(limit_s: float = STOP_S) -> None:
-    """Send what is left, for as long at most; the caller stands still meanwhile."""
+def stop(limit_s: float = STOP_S) -> str:
+    """Send what is left, for as long at most; the caller stands still meanwhile.
+
+    The sentence for spans that were lost on their way, which a service has in its log; else empty.
+    """
     global _active
     ending, _active = _active, None
-    if ending is not None:
-        ending.stop(limit_s)
+    return "" if ending is None else ending.stop(limit_s)
 
 
 def active() -> Tracing | None:
