@@ -254,6 +254,15 @@ def test_an_alert_fires_and_resolves(rules: list[Rule], case: str) -> None:
     assert not rule.firing(samples, END_S, EVERY_S)
 
 
+def test_a_leader_of_the_release_before_is_seen_while_an_upgrade_goes_on(rules: list[Rule]) -> None:
+    (rule,) = (rule for rule in rules if rule.name == "QuorateNoActiveController")
+    follows = at(0, "active_controller", constant(0))
+    for leads in (0, 1):
+        told = at(1, "active_controller_count", constant(leads))
+        assert rule.firing(samples_of(follows | told), END_S, EVERY_S) == (not leads)
+        assert rule.firing(samples_of(told), END_S, EVERY_S) == (not leads)
+
+
 def test_what_is_not_scraped_is_missed(rules: list[Rule]) -> None:
     fired = {rule.name for rule in rules if rule.firing(Samples(), END_S, EVERY_S)}
     assert fired == {"QuorateNoActiveController", "QuorateOperatorStalled"}
