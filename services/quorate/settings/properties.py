@@ -171,7 +171,7 @@ class Settings:
         self._remarks.append(sentence)
 
     def warnings(self) -> tuple[str, ...]:
-        """What is odd, and a sentence for each key or variable that no setting reads."""
+        """Sentences about odd values, and about each key or variable that no setting reads."""
         unknown = sorted(set(self._properties) - set(self.effective))
         in_file = (f"{key} is not a setting of this release: it is ignored" for key in unknown)
         reads_listeners = "listeners" in self.effective

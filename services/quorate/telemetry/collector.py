@@ -22,7 +22,11 @@ _NEVER: Final = frozenset({StatusCode.OK})
 
 
 class CollectorExporter(OTLPSpanExporter):
-    """Calls the collector; `rejections` has what came of the last call that succeeded."""
+    """Calls the collector; `rejections` has what came of the last call."""
+
+    # Untyped in the exporter, which makes them where it is made.
+    _channel: Any
+    _client: Any
 
     def __init__(self, endpoint: str, rejections: Rejections, *, gives_up: bool) -> None:
         """One that `gives_up` connects at once, so that its end has not to wait for that.
@@ -40,7 +44,7 @@ class CollectorExporter(OTLPSpanExporter):
 
     def _initialize_channel_and_stub(self) -> None:
         """The same, and for each new channel again: answers are noted."""
-        super()._initialize_channel_and_stub()
+        super()._initialize_channel_and_stub()  # type: ignore[no-untyped-call]
         self._client = _Noting(self._client, self._rejections)
 
 

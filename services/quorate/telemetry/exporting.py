@@ -44,7 +44,7 @@ _EXPORTERS_OWN_LOG: Final = "opentelemetry.exporter.otlp"
 
 @dataclass(slots=True)
 class Rejections:
-    """How many spans of a batch the collector rejected, all else being taken, and its words.
+    """The number of spans of a batch that the collector rejected, and its words.
 
     Words may stand alone: those of a warning, or of a call that failed.
     """

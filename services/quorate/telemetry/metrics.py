@@ -40,7 +40,7 @@ Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 @value
 class Meter:
-    """What a metric tells, and the label that it has beside those of its process.
+    """The words of a metric, and the label that it has beside those of its process.
 
     Under its name in the release before, `old`, it is served for one release more.
     """
