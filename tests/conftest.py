@@ -26,7 +26,7 @@ VARIABLE = "QUORATE_KAFKA_FIXTURES"
 VARIABLE_OF_TRANSPORT = environment_name(TRANSPORT)
 
 # What the environment says of tracing is meant for the run of the tests, not for what they start.
-for name in [name for name in os.environ if name.startswith("OTEL_")]:
+for name in [name for name in os.environ if name.startswith(("OTEL_", "TRACEPARENT"))]:
     del os.environ[name]
 
 # A run under nohup ignores the one, and a run in the background of a script the other; so would all

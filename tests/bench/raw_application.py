@@ -62,7 +62,7 @@ class RawApplication:
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        return {"active_controller_count": float(self._proposer.epoch is not None)}
+        return {"active_controller": float(self._proposer.epoch is not None)}
 
     # --- what clients ask -------------------------------------------------------------------------
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 # What is otherwise than in a healthy quorum, and all alerts that fire then.
 CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     "healthy": ({}, set()),
-    "no leader": (at(0, "active_controller_count", late(0, 1, 120)), {"QuorateNoActiveController"}),
+    "no leader": (at(0, "active_controller", late(0, 1, 120)), {"QuorateNoActiveController"}),
     "no leader for long": (
-        at(0, "active_controller_count", late(0, 1, 900))
+        at(0, "active_controller", late(0, 1, 900))
         | {
             key: each
             for pod in range(3)
@@ -53,9 +53,9 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
         },
         {"QuorateNoActiveController"},
     ),
-    "a short election": (at(0, "active_controller_count", late(0, 1, 20)), set()),
+    "a short election": (at(0, "active_controller", late(0, 1, 20)), set()),
     "two leaders": (
-        at(1, "active_controller_count", late(1)),
+        at(1, "active_controller", late(1)),
         {"QuorateSeveralActiveControllers"},
     ),
     "one of three lost": (
@@ -134,7 +134,7 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
     ),
     "a busy loop": (at(0, "poll_idle_ratio", late(0.05, 0.8, 900)), {"QuorateEventLoopBusy"}),
     "defects": (at(0, "metadata_errors_total", late(1)), {"QuorateMetadataErrors"}),
-    "brokers lost": (at(0, "offline_partitions_count", late(7)), {"QuorateOfflinePartitions"}),
+    "brokers lost": (at(0, "offline_partitions", late(7)), {"QuorateOfflinePartitions"}),
     "a certificate": (
         at(1, "certificate_expiry_timestamp_seconds", constant(6 * DAY_S)),
         {"QuorateCertificateExpires"},
@@ -184,12 +184,12 @@ CASES: Final[dict[str, tuple[Series, set[str]]]] = {
 # when it does; at the end of the time all of it is over.
 PASSING: Final[dict[str, tuple[Series, str, float]]] = {
     "ActiveControllerCount 0": (
-        at(0, "active_controller_count", during(0, 1, 3000, 3120)),
+        at(0, "active_controller", during(0, 1, 3000, 3120)),
         "QuorateNoActiveController",
         3120,
     ),
     "ActiveControllerCount 2": (
-        at(1, "active_controller_count", during(1, 0, 3000, 3120)),
+        at(1, "active_controller", during(1, 0, 3000, 3120)),
         "QuorateSeveralActiveControllers",
         3120,
     ),
@@ -252,6 +252,15 @@ def test_an_alert_fires_and_resolves(rules: list[Rule], case: str) -> None:
     assert not rule.firing(samples, 540, EVERY_S) or fires_s <= 600
     assert rule.firing(samples, fires_s, EVERY_S)
     assert not rule.firing(samples, END_S, EVERY_S)
+
+
+def test_a_leader_of_the_release_before_is_seen_while_an_upgrade_goes_on(rules: list[Rule]) -> None:
+    (rule,) = (rule for rule in rules if rule.name == "QuorateNoActiveController")
+    follows = at(0, "active_controller", constant(0))
+    for leads in (0, 1):
+        told = at(1, "active_controller_count", constant(leads))
+        assert rule.firing(samples_of(follows | told), END_S, EVERY_S) == (not leads)
+        assert rule.firing(samples_of(told), END_S, EVERY_S) == (not leads)
 
 
 def test_what_is_not_scraped_is_missed(rules: list[Rule]) -> None:

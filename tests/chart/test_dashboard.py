@@ -33,7 +33,7 @@ UNITS: Final = {
 QUESTIONS: Final = ("Whether", "What", "Which", "When", "Where", "How", "Who", "Why")
 # Of Kafka's monitoring list: the threshold that each panel draws, and the metric that it is of.
 KAFKA: Final = {
-    "ActiveControllerCount": (1, "quorate_active_controller_count"),
+    "ActiveControllerCount": (1, "quorate_active_controller"),
     "LeaderElectionRateAndTimeMs": (1, "quorate_current_epoch"),
     "MetadataLogEndOffset": (None, "quorate_log_end_offset"),
     "MetadataLogLag": (1000, "quorate_metadata_log_lag"),
@@ -299,10 +299,10 @@ def shown(panels: list[dict[str, Any]], title: str, otherwise: Series) -> dict[s
     ("title", "otherwise", "expected"),
     [
         ("Leader", {}, {"q-quorate-0": "1 green"}),
-        ("Leader", at(0, "active_controller_count", late(0)), {"no leader": "0 red"}),
+        ("Leader", at(0, "active_controller", late(0)), {"no leader": "0 red"}),
         ("Active controllers", {}, {"active": "1 green"}),
-        ("Active controllers", at(1, "active_controller_count", late(1)), {"active": "2 red"}),
-        ("Active controllers", at(0, "active_controller_count", late(0)), {"active": "0 red"}),
+        ("Active controllers", at(1, "active_controller", late(1)), {"active": "2 red"}),
+        ("Active controllers", at(0, "active_controller", late(0)), {"active": "0 red"}),
         ("Epoch", {}, {"epoch": "4 blue"}),
         ("Live voters", {}, {"live": "1 green"}),
         ("Live voters", at(0, "number_of_offline_voters", late(1)), {"live": "0.6667 orange"}),

@@ -216,7 +216,7 @@ async def test_alerts_fire_when_controllers_are_stopped(helm: Helm, tmp_path: Pa
 
         async def the_leader_alone_tells() -> bool:
             await firing()
-            leaders = told_by("quorate_active_controller_count == 1")
+            leaders = told_by("quorate_active_controller == 1")
             return len(leaders) == 1 and all(told_by(f"quorate_{n}") == leaders for n in OF_LEADERS)
 
         # It is not 0 elsewhere, but absent; another election may come between two scrapes.

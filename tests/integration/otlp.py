@@ -60,6 +60,12 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
     port: int = 0
     spans: list[Received] = field(default_factory=list)
+    # Calls that it answers with UNAVAILABLE from here on, and what it says to the others.
+    refuses: bool = False
+    calls: int = 0
+    answer: trace_service_pb2.ExportTracePartialSuccess = field(
+        default_factory=trace_service_pb2.ExportTracePartialSuccess
+    )
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -67,8 +73,16 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return f"{HOST}:{self.port}"
 
     async def Export(
-        self, request: trace_service_pb2.ExportTraceServiceRequest, _: object
+        self,
+        request: trace_service_pb2.ExportTraceServiceRequest,
+        context: grpc.aio.ServicerContext[
+            trace_service_pb2.ExportTraceServiceRequest,
+            trace_service_pb2.ExportTraceServiceResponse,
+        ],
     ) -> trace_service_pb2.ExportTraceServiceResponse:
+        self.calls += 1
+        if self.refuses:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "it is overloaded")
         for resource in request.resource_spans:
             of = _dictionary(list(resource.resource.attributes))
             for scope in resource.scope_spans:
@@ -87,7 +101,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
                     for span in scope.spans
                 ]
         self._arrived.set()
-        return trace_service_pb2.ExportTraceServiceResponse()
+        return trace_service_pb2.ExportTraceServiceResponse(partial_success=self.answer)
 
     def of_trace(self, trace_id: str) -> list[Received]:
         return [span for span in self.spans if span.trace_id == trace_id]
@@ -126,8 +140,10 @@ async def collecting(leaf: Leaf | None = None) -> AsyncIterator[Collector]:
 async def hanging() -> AsyncIterator[tuple[int, asyncio.Event]]:
     """One that accepts connections and never says a word: its port, and whether anybody came."""
     came = asyncio.Event()
+    writers: list[asyncio.StreamWriter] = []
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         came.set()
         with suppress(ConnectionError):
             while await reader.read(65536):
@@ -140,3 +156,7 @@ async def hanging() -> AsyncIterator[tuple[int, asyncio.Event]]:
             yield listening.getsockname()[1], came
         finally:
             server.close()
+            for writer in writers:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import re
 import sys
 from typing import TYPE_CHECKING
 
+from quorate.cli import connection
+from quorate.cli.connection import add_connection_arguments, run_command
 from quorate.controller.topics.messages import NewTopic
 from quorate.settings.tracing import TracingSettings
 from quorate.telemetry import tracing
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from quorate.client.controller_client import ControllerClient
     from tests.integration.otlp import Collector
 
 RAFT = "quorate.raft.v1.Raft/"
@@ -170,6 +174,73 @@ async def test_a_collector_is_reached_by_tls(
             assert (span.service, span.attributes) == ("quorate-test", {"answer": 42})
         finally:
             await asyncio.to_thread(tracing.stop)
+
+
+async def test_spans_that_a_collector_rejects_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    async with collecting() as collector:
+        collector.answer.rejected_spans = 1
+        collector.answer.error_message = "too old"
+        tracing.start(TracingSettings(endpoint=f"http://{collector.address}"), "test")
+        for _ in range(3):
+            with tracing.root("a", {}):
+                pass
+        active = tracing.active()
+        assert active is not None
+        await asyncio.to_thread(tracing.stop)
+        numbers = active.numbers()
+    assert (numbers["spans_exported_total"], numbers["spans_dropped_total"]) == (2, 1)
+    assert "1 rejected: too old" in caplog.text
+
+
+def traced_command() -> int:
+    """Run a command that asks no quorum, to its end; its status."""
+
+    async def succeeds(_: ControllerClient, __: argparse.Namespace) -> int:
+        return 0
+
+    parser = argparse.ArgumentParser()
+    add_connection_arguments(parser, [])
+    return run_command(succeeds, parser.parse_args(["--bootstrap-controller", "127.0.0.1:1"]))
+
+
+async def test_a_command_gives_up_at_the_first_refusal_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with collecting() as collector:
+        collector.refuses = True
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        # However slow the machine is, the refusal arrives.
+        monkeypatch.setattr(connection, "TRACE_S", DEADLINE_S)
+        assert await asyncio.to_thread(traced_command) == 0
+        assert collector.calls == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"warning: the trace is lost on the way to http://{collector.address}: ")
+    assert "it is overloaded" in said
+    assert said.count("\n") == 1
+
+
+async def test_a_command_does_not_wait_for_a_collector_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with hanging() as (port, _):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"127.0.0.1:{port}")
+        assert await asyncio.to_thread(traced_command) == 0
+    said = capsys.readouterr().err
+    assert said == (
+        f"warning: the trace is lost on the way to http://127.0.0.1:{port}:"
+        " it does not answer in time\n"
+    )
+
+
+async def test_a_command_whose_trace_arrives_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        monkeypatch.setattr(connection, "TRACE_S", DEADLINE_S)
+        assert await asyncio.to_thread(traced_command) == 0
+        assert [span.service for span in collector.spans] == ["quorate-cli"]
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_dead_collector_is_a_line_in_the_log_and_nothing_else(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_page_is_written(
     assert capsys.readouterr().out == f"{written}: 800,230\n"
     assert ">q-quorate-0</text>" in written.read_text()
     assert asked[0].startswith("http://host:9/api/v1/query_range?query=quorate_current_epoch")
-    assert asked[1].startswith("http://host:9/api/v1/query?query=quorate_active_controller_count")
+    assert asked[1].startswith("http://host:9/api/v1/query?query=quorate_active_controller")
 
 
 LEADS = result({"metric": LABELS, "value": [1100, "1"]})

@@ -25,7 +25,7 @@ from quorate.settings.numbers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError, read_client_tls
-from quorate.settings.tracing import TracingSettings, endpoint_in
+from quorate.settings.tracing import read_command_tracing
 from quorate.settings.transport import read_transport
 from quorate.telemetry import tracing
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
+# What a command waits at its end for the collector of its trace, in seconds.
+TRACE_S: Final = 0.2
 _on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
 
 
@@ -120,11 +122,8 @@ def run_command(
     """
     try:
         servers, kind = servers_of(arguments), kind_of(arguments)
-        endpoint = endpoint_in(os.environ)
-        if endpoint is not None:
-            # A request by hand is recorded whatever it is.
-            tracing.start(TracingSettings(endpoint=endpoint), "cli")
-        with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
+        tracing.start(read_command_tracing(os.environ, warn), "cli")
+        with nullcontext() if is_endless else tracing.command(_name_of(arguments), os.environ):
             return asyncio.run(_run(command, arguments, servers, kind, is_endless=is_endless))
     except KeyboardInterrupt:
         return 130
@@ -137,7 +136,9 @@ def run_command(
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
     finally:
-        tracing.stop()
+        loss = tracing.stop(TRACE_S)
+        if loss:
+            warn(loss)
 
 
 def _name_of(arguments: argparse.Namespace) -> str:

@@ -100,7 +100,7 @@ class MetadataApplication:
         """Numbers for a scrape."""
         image, driver, host = self.controller.image, self._driver, self._driver.host
         return {
-            **image_numbers(image),
+            **image_numbers(image, self._standby.tally),
             **applied_numbers(
                 image.position,
                 driver.high_watermark,
@@ -110,7 +110,7 @@ class MetadataApplication:
             ),
             **self._snapshotter.metrics(),
             **self._writing.metrics(),
-            "active_controller_count": float(self.controller.is_active),
+            "active_controller": float(self.controller.is_active),
             "replay_duration_seconds": self._standby.log_replay.durations,
         }
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.raft_meters import RaftMeters
     from quorate.controller.image import LogPosition, MetadataImage
+    from quorate.controller.partitions import PartitionTally
     from quorate.records.ids import Millis, Offset
     from quorate.telemetry.metrics import Value
 
@@ -44,20 +45,24 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     }
 
 
-def image_numbers(image: MetadataImage) -> dict[str, Value]:
-    """Of the committed metadata."""
+def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
+    """Of the committed metadata; `caught_up` is the tally when it caught up, None before.
+
+    Elections until then are history, which a counter that begins at 0 would tell as new.
+    """
     brokers, tally = image.brokers, image.topics.tally
+    before = caught_up or tally
     features = {name: float(level) for name, level in image.features.items()}
     return {
-        "global_topic_count": len(image.topics.by_id),
-        "global_partition_count": image.topics.partition_count,
-        "offline_partitions_count": tally.offline,
-        "preferred_replica_imbalance_count": tally.imbalanced,
-        "unclean_leader_elections_total": tally.unclean,
-        "elections_from_eligible_leader_replicas_total": tally.eligible,
-        "active_broker_count": len(brokers.by_id) - brokers.fenced_count,
-        "fenced_broker_count": brokers.fenced_count,
-        "controlled_shutdown_broker_count": brokers.shutting_down_count,
+        "global_topics": len(image.topics.by_id),
+        "global_partitions": image.topics.partition_count,
+        "offline_partitions": tally.offline,
+        "preferred_replica_imbalance": tally.imbalanced,
+        "unclean_leader_elections_total": tally.unclean - before.unclean,
+        "elections_from_eligible_leader_replicas_total": tally.eligible - before.eligible,
+        "active_brokers": len(brokers.by_id) - brokers.fenced_count,
+        "fenced_brokers": brokers.fenced_count,
+        "controlled_shutdown_brokers": brokers.shutting_down_count,
         "current_metadata_version": features.get(METADATA_VERSION, 0.0),
         "finalized_level": features,
     }

@@ -68,7 +68,7 @@ _LOG: Final = {
     "disk_free_bytes": Meter("Free space where the log lies, looked at every five seconds"),
 }
 _CONTROLLER: Final = {
-    "active_controller_count": Meter("1 where it leads and takes writes"),
+    "active_controller": Meter("1 where it leads and takes writes", old="active_controller_count"),
     "is_ready": Meter("1 while the readiness probe is answered with yes"),
     "event_queue_size": Meter("Requests that wait for their decision, or are in the middle of it"),
     "event_queue_operations_started_total": Meter("Requests that it was to decide"),
@@ -96,19 +96,23 @@ _CONTROLLER: Final = {
     "certificate_expiry_timestamp_seconds": Meter("When its own certificate ends; with TLS only"),
 }
 _METADATA: Final = {
-    "global_topic_count": Meter("Topics"),
-    "global_partition_count": Meter("Partitions"),
-    "offline_partitions_count": Meter("Partitions without a leader"),
-    "preferred_replica_imbalance_count": Meter("Partitions that their first replica does not lead"),
+    "global_topics": Meter("Topics", old="global_topic_count"),
+    "global_partitions": Meter("Partitions", old="global_partition_count"),
+    "offline_partitions": Meter("Partitions without a leader", old="offline_partitions_count"),
+    "preferred_replica_imbalance": Meter(
+        "Partitions that their first replica does not lead", old="preferred_replica_imbalance_count"
+    ),
     "unclean_leader_elections_total": Meter(
-        "Leaders of partitions that may lack records, since it began to replay"
+        "Leaders of partitions that may lack records, since it caught up"
     ),
     "elections_from_eligible_leader_replicas_total": Meter(
-        "Leaders of partitions that were out of sync and lack nothing, since it began to replay"
+        "Leaders of partitions that were out of sync and lack nothing, since it caught up"
     ),
-    "active_broker_count": Meter("Brokers that are not fenced"),
-    "fenced_broker_count": Meter("Brokers that are fenced"),
-    "controlled_shutdown_broker_count": Meter("Brokers on their way out that are not fenced yet"),
+    "active_brokers": Meter("Brokers that are not fenced", old="active_broker_count"),
+    "fenced_brokers": Meter("Brokers that are fenced", old="fenced_broker_count"),
+    "controlled_shutdown_brokers": Meter(
+        "Brokers on their way out that are not fenced yet", old="controlled_shutdown_broker_count"
+    ),
     "current_metadata_version": Meter("Level of metadata.version"),
     "finalized_level": Meter("Level of each finalised feature in the metadata", "feature"),
 }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quorate.consensus.replaced import ReplacedImages
     from quorate.consensus.snapshotting import Snapshotter
     from quorate.controller.controller import Controller
+    from quorate.controller.partitions import PartitionTally
     from quorate.records.ids import OffsetAndEpoch
 
 
@@ -57,6 +58,9 @@ class StandingBy:
         self._handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
+        # How partitions stood when the image had caught up; None until then.
+        self.tally: PartitionTally | None = None
+        self._recovered_end = 0
 
     @property
     def is_loaded(self) -> bool:
@@ -66,6 +70,7 @@ class StandingBy:
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
         """Load the newest snapshot, or replay from the log's beginning."""
         self._is_paused = False
+        self._recovered_end = self._driver.store.log.end.offset
         if snapshot_id is not None:
             self.load(snapshot_id)
         else:
@@ -110,9 +115,16 @@ class StandingBy:
         self._moved()
         self._fitness.set_lag(progress.high_watermark - end)
         if end >= progress.high_watermark:
+            if self.tally is None and end >= self._history_end():
+                self.tally = controller.image.topics.tally
             self._caught_up(progress)
         elif not self.log_replay.is_waiting:
             self._handle = self._loop.call_soon(self._replay)
+
+    def _history_end(self) -> int:
+        """The offset below which all is of the time before: the log's, and what a leader told."""
+        recovered = min(self._recovered_end, self._driver.store.log.end.offset)
+        return max(recovered, self._driver.core.told_high_watermark or 0)
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -134,6 +146,7 @@ class StandingBy:
         self._loading = None
         self._images.gave_up(self._controller.image)
         self._controller.load(image)
+        self.tally = None
         self._moved()
         self._fitness.set_caught_up(has_caught_up=True)
         self._advance()

@@ -128,6 +128,7 @@ class Settings:
         self._properties = properties
         self._environment = environment
         self.effective: dict[str, str] = {}
+        self._remarks: list[str] = []
 
     def text(self, key: str, default: str) -> str:
         """The environment's value, the file's, or the default."""
@@ -179,12 +180,16 @@ class Settings:
             raise ConfigError(f"{key} is {value!r}: it must be one of {', '.join(choices)}")
         return value
 
+    def warn(self, sentence: str) -> None:
+        """Add to the warnings what is odd about a value but stops nothing."""
+        self._remarks.append(sentence)
+
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each key of the file, and each variable, that no setting reads."""
+        """Sentences about odd values, and about each key or variable that no setting reads."""
         unknown = sorted(set(self._properties) - set(self.effective))
         in_file = (f"{key} is not a setting of this release: it is ignored" for key in unknown)
         reads_listeners = "listeners" in self.effective
         in_environment = unread_variables(
             self._environment, self.effective, reads_listeners=reads_listeners
         )
-        return (*in_file, *in_environment)
+        return (*self._remarks, *in_file, *in_environment)

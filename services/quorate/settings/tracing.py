@@ -2,7 +2,8 @@
 
 Its variables are read as they are (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SDK_DISABLED` and so on),
 so that people who trace other programs have nothing to learn; a key of ours comes before them.
-Only the name of the service is theirs first: ours has just its beginning.
+Only the name of the service is theirs first: ours has just its beginning. They are often set for
+other programs, so one that cannot be used is a warning. A key of ours that cannot is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError, parse_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from quorate.settings.properties import Settings
 
@@ -26,7 +27,14 @@ SERVICE_PREFIX: Final = "tracing.service.prefix"
 SERVICE_PREFIX_DEFAULT: Final = "quorate"
 # Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
+_FORMS: Final = "write HOST:PORT, http://HOST:PORT or https://..."
 _PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+# The first of these that is set counts.
+_PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_SAMPLER_VARIABLES: Final = ("OTEL_TRACES_SAMPLER",)
+_PROTOCOL: Final = "grpc"
+# What a parent decided holds, and what begins here is sampled as our settings say.
+_SAMPLER: Final = "parentbased_always_on"
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
@@ -34,13 +42,15 @@ _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 class TracingSettings:
     """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1.
 
-    The services of one quorum have names that begin alike: `quorate-controller-1`.
+    The services of one quorum have names that begin alike: `quorate-controller-1`. Tracing that
+    `gives_up` does so where the collector refuses once, as a command's.
     """
 
     endpoint: str
     fetch_ratio: float = 0.0
     write_ratio: float = WRITE_RATIO_DEFAULT
     service_prefix: str = SERVICE_PREFIX_DEFAULT
+    gives_up: bool = False
 
     def name_of(self, service: str) -> str:
         """The whole name of a service of this quorum, for what it is: `controller-1`."""
@@ -58,10 +68,11 @@ def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingS
             f"{SERVICE_PREFIX} is {prefix!r}: write up to 63 letters, digits, dots, dashes and "
             "underscores, a letter or a digit first"
         )
-    endpoint = parse_endpoint(ENDPOINT, own) if own else endpoint_in(environment)
+    endpoint = parse_endpoint(ENDPOINT, own) if own else _endpoint_in(environment, settings.warn)
     settings.effective[ENDPOINT] = endpoint or ""
     if endpoint is None:
         return None
+    _warn_of_ignored(environment, settings.warn)
     return TracingSettings(
         endpoint=endpoint,
         fetch_ratio=fetch_ratio,
@@ -70,19 +81,55 @@ def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingS
     )
 
 
-def endpoint_in(environment: Mapping[str, str]) -> str | None:
-    """The collector that OpenTelemetry's variables name, if any. Raises ConfigError."""
+def read_command_tracing(
+    environment: Mapping[str, str], warn: Callable[[str], None]
+) -> TracingSettings | None:
+    """The settings of a command, which has no file of them; None where it is not traced."""
+    endpoint = _endpoint_in(environment, warn)
+    if endpoint is None:
+        return None
+    _warn_of_ignored(environment, warn)
+    # A request by hand is recorded whatever it is.
+    return TracingSettings(endpoint=endpoint, gives_up=True)
+
+
+def _endpoint_in(environment: Mapping[str, str], warn: Callable[[str], None]) -> str | None:
+    """The collector that OpenTelemetry's variables name, if any; `warn` of one of no use."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environment.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return None
-    for name in _ENDPOINT_VARIABLES:
-        text = environment.get(name, "").strip()
-        if text:
-            scheme, separator, rest = text.partition("://")
-            # The path is that of OTLP over HTTP; gRPC has none, as OpenTelemetry's exporter.
-            return parse_endpoint(name, f"{scheme}{separator}{rest.partition('/')[0]}")
-    return None
+    name, text = _first_set(environment, _ENDPOINT_VARIABLES)
+    if not text:
+        return None
+    scheme, separator, rest = text.partition("://")
+    try:
+        # The path is that of OTLP over HTTP; gRPC has none, as OpenTelemetry's exporter.
+        return parse_endpoint(name, f"{scheme}{separator}{rest.partition('/')[0]}")
+    except ConfigError:
+        warn(f"nothing is traced: {name} is {text!r}: {_FORMS}")
+        return None
+
+
+def _warn_of_ignored(environment: Mapping[str, str], warn: Callable[[str], None]) -> None:
+    """One warning of the variables that ask for what a service does not do with its spans."""
+    ignored = [
+        f"{name}={text!r}"
+        for names, ours in ((_PROTOCOL_VARIABLES, _PROTOCOL), (_SAMPLER_VARIABLES, _SAMPLER))
+        for name, text in (_first_set(environment, names),)
+        if text.lower() not in ("", ours)
+    ]
+    if ignored:
+        warn(
+            f"ignored: {', '.join(ignored)}; spans are sent by gRPC, and {WRITE_RATIO} and "
+            f"{FETCH_RATIO} say how many"
+        )
+
+
+def _first_set(environment: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
+    """The first of these variables that is not empty, with its value; else two empty texts."""
+    values = ((name, environment.get(name, "").strip()) for name in names)
+    return next(((name, text) for name, text in values if text), ("", ""))
 
 
 def parse_endpoint(key: str, text: str) -> str:
@@ -90,7 +137,7 @@ def parse_endpoint(key: str, text: str) -> str:
     scheme, separator, rest = text.partition("://")
     scheme, address = (scheme.lower(), rest.rstrip("/")) if separator else ("http", text)
     if scheme not in _PORTS:
-        raise ConfigError(f"{key} is {text!r}: write HOST:PORT, http://HOST:PORT or https://...")
+        raise ConfigError(f"{key} is {text!r}: {_FORMS}")
     if separator and ":" not in address.rpartition("]")[2]:
         address = f"{address}:{_PORTS[scheme]}"
     host, port = parse_address(key, address)

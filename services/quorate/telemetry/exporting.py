@@ -2,7 +2,8 @@
 
 The code that ends a span appends it to the queue and goes on. A collector that is dead, hangs or is
 slow keeps only the thread waiting: the queue fills, what has no room is dropped and counted, and
-one line a minute says so (rule 32).
+one line a minute says so (rule 32). A command has no log: it gives up at the first refusal, and
+says so at its end.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from quorate.records.legible import shown
 from quorate.telemetry.span_names import KIND
 
 if TYPE_CHECKING:
@@ -34,7 +37,20 @@ BATCH_MAX: Final = 64
 DELAY_S: Final = 1.0
 # Until the thread has seen that the exporter was closed under it.
 CLOSING_S: Final = 0.2
+# Of what a collector says, so many characters are repeated.
+WORDS_MAX: Final = 300
 _EXPORTERS_OWN_LOG: Final = "opentelemetry.exporter.otlp"
+
+
+@dataclass(slots=True)
+class Rejections:
+    """The number of spans of a batch that the collector rejected, and its words.
+
+    Words may stand alone: those of a warning, or of a call that failed.
+    """
+
+    spans: int = 0
+    words: str = ""
 
 
 class SpanQueue(SpanProcessor):
@@ -45,12 +61,20 @@ class SpanQueue(SpanProcessor):
         exporter: SpanExporter,
         where: str,
         *,
+        rejections: Rejections | None = None,
+        gives_up: bool = False,
         queue_max: int = QUEUE_MAX,
         delay_s: float = DELAY_S,
     ) -> None:
-        """`where` names the collector in the log. The thread begins with the first span."""
+        """`where` names the collector in the log. The thread begins with the first span.
+
+        The exporter leaves in `rejections` what came of a call. A queue that `gives_up` does so at
+        the first call that fails, and logs nothing.
+        """
         self._exporter = exporter
         self._where = where
+        self._rejections = rejections or Rejections()
+        self._gives_up = gives_up
         self._queue_max = queue_max
         self._delay_s = delay_s
         self._queue: deque[ReadableSpan] = deque()
@@ -63,11 +87,18 @@ class SpanQueue(SpanProcessor):
         self._thread: threading.Thread | None = None
         self.exported = 0
         self.dropped = 0
+        # Why spans were lost first.
+        self._loss = ""
 
     @property
     def queued(self) -> int:
         """How many wait."""
         return len(self._queue)
+
+    @property
+    def loss(self) -> str:
+        """The sentence for a queue that gave up; empty where nothing was lost."""
+        return f"the trace is lost on the way to {self._where}: {self._loss}" if self._loss else ""
 
     # --- called by those that make spans ----------------------------------------------------------
 
@@ -124,6 +155,8 @@ class SpanQueue(SpanProcessor):
         self._has_work.set()
         if thread is not None:
             thread.join(limit_s)
+            if thread.is_alive():
+                self._loss = self._loss or "it does not answer in time"
         # Ends a call that is under way, too.
         self._exporter.shutdown()
         if thread is not None:
@@ -153,25 +186,44 @@ class SpanQueue(SpanProcessor):
             return [self._queue.popleft() for _ in range(min(BATCH_MAX, self.queued))]
 
     def _export(self, spans: list[ReadableSpan]) -> None:
+        if self._gives_up and self._loss:
+            with self._lock:
+                self.dropped += len(spans)
+            return
         cause: object = ""
+        self._rejections.spans, self._rejections.words = 0, ""
         try:
             is_done = self._exporter.export(spans) is SpanExportResult.SUCCESS
         except Exception as error:
             is_done, cause = False, error
+        lost = min(self._rejections.spans, len(spans)) if is_done else len(spans)
         with self._lock:
-            if is_done:
-                self.exported += len(spans)
-            else:
-                self.dropped += len(spans)
+            self.exported += len(spans) - lost
+            self.dropped += lost
         if is_done:
+            self._tell_rejections(lost)
             if self._is_failing:
                 self._is_failing = False
                 log.info("spans are taken again by %s", self._where, extra={"repeats": "spans on"})
-        elif not self._is_stopping:
+            return
+        said = shown(self._rejections.words, WORDS_MAX)
+        words = cause or said or self._complaints.last or "it does not take them"
+        self._loss = self._loss or str(words)
+        if not self._is_stopping and not self._gives_up:
             self._is_failing = True
-            words = cause or self._complaints.last or "it does not take them"
             about = {"dropped": self.dropped, "repeats": "spans off"}
             log.warning("spans are lost on the way to %s: %s", self._where, words, extra=about)
+
+    def _tell_rejections(self, spans: int) -> None:
+        said = shown(self._rejections.words, WORDS_MAX)
+        if not spans and not said:
+            return
+        words = f"{spans} rejected: {said or 'it does not say why'}" if spans else said
+        if not self._gives_up:
+            about = {"dropped": self.dropped, "repeats": "spans rejected"}
+            log.warning("spans are not all taken by %s: %s", self._where, words, extra=about)
+        elif spans:
+            self._loss = self._loss or words
 
 
 def is_bulk(span: ReadableSpan) -> bool:

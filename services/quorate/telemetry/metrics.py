@@ -16,18 +16,17 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    Metric,
 )
 
 from quorate.records.value import value
 from quorate.settings.ports import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
-from quorate.telemetry.scrapes import ScrapeServer
+from quorate.telemetry.scrapes import ScrapeServer, only_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from prometheus_client.core import Metric
 
     from quorate.settings.ports import Hosts
 
@@ -41,17 +40,21 @@ Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 @value
 class Meter:
-    """What a metric tells, and the label that it has beside those of its process."""
+    """The words of a metric, and the label that it has beside those of its process.
+
+    Under its name in the release before, `old`, it is served for one release more.
+    """
 
     text: str
     label: str | None = None
+    old: str | None = None
 
 
 # `process_numbers`, which every process has.
 PROCESS_METERS: Final[Mapping[str, Meter]] = {
     "log_lines_dropped_total": Meter("Log lines dropped because their reader stood still"),
     "spans_exported_total": Meter("Spans that the collector took"),
-    "spans_dropped_total": Meter("Spans that were given up"),
+    "spans_dropped_total": Meter("Spans that were given up, or that the collector rejected"),
     "spans_queued": Meter("Spans that wait for the collector"),
 }
 
@@ -77,7 +80,26 @@ class Readings:
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client calls for each scrape."""
         for name, read in sorted(self._read().items()):
-            yield self._family(f"quorate_{name}", self._meters[name], read)
+            meter = self._meters[name]
+            yield self._family(f"quorate_{name}", meter, read)
+            if meter.old is not None:
+                renamed = Meter(f"Now quorate_{name}", meter.label)
+                yield self._family(f"quorate_{meter.old}", renamed, read)
+
+    def describe(self) -> Iterator[Metric]:
+        """The names of all metrics, for a scrape of some of them; nothing is read for it.
+
+        Meters do not say which of their values are durations by size. So each that is no counter
+        has the names of those, too.
+        """
+        for name, meter in self._meters.items():
+            for one in filter(None, (name, meter.old)):
+                is_counter = one.endswith("_total")
+                yield Metric(
+                    f"quorate_{one.removesuffix('_total')}",
+                    meter.text,
+                    "counter" if is_counter else "histogram",
+                )
 
     def _family(self, name: str, meter: Meter, value: Value) -> Metric:
         names, values = list(self._labels), list(self._labels.values())
@@ -136,7 +158,7 @@ class MetricsServer:
         Raises OSError when the port is taken, RuntimeError for the lack of a thread; those that
         listen by then end with `stop`.
         """
-        application = make_wsgi_app(self._registry)
+        application = only_metrics(make_wsgi_app(self._registry))
         for host in each_of(hosts):
             beside = self._servers[0][0] if self._servers else None
             server = ScrapeServer(host, port, application, beside=beside)

@@ -19,9 +19,11 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from quorate.settings.ports import any_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 log = logging.getLogger(__name__)
+PATH: Final = "/metrics"
 CONNECTIONS_MAX: Final = 16
 # For this long a client may say nothing, or leave its answer unread.
 SILENCE_S: Final = 5.0
@@ -51,6 +53,29 @@ def complain(words: str) -> None:
     """Report a scrape that failed, once a minute: any client of the port can repeat it."""
     if words:
         log.warning("a scrape failed: %s", words, extra={"repeats": "scrape"})
+
+
+def only_metrics(application: WSGIApplication) -> WSGIApplication:
+    """The application at /metrics alone, with HEAD answered as GET is, but for the body."""
+
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != PATH:
+            start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+            return [f"Not here: metrics are at {PATH}\n".encode()]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return application(environ, start_response)
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[..., object]:
+            begun.append((status, headers))
+            return start_response
+
+        body = b"".join(application({**environ, "REQUEST_METHOD": "GET"}, begin))
+        ((status, headers),) = begun
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
+        return []
+
+    return serve
 
 
 class ScrapeServer(WSGIServer):

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import quorate
-from quorate.telemetry.exporting import SpanQueue
+from quorate.telemetry.exporting import Rejections, SpanQueue
 from quorate.telemetry.span_names import KIND
 
 if TYPE_CHECKING:
@@ -105,14 +105,12 @@ class Tracing:
     @classmethod
     def to_collector(cls, settings: TracingSettings, service: str, attributes: Attributes) -> Self:
         """Spans that are sent to a collector."""
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+        from quorate.telemetry.collector import CollectorExporter
 
-        exporter = OTLPSpanExporter(
-            endpoint=settings.endpoint,
-            insecure=settings.endpoint.startswith("http://"),
-        )
+        rejections, gives_up = Rejections(), settings.gives_up
+        exporter = CollectorExporter(settings.endpoint, rejections, gives_up=gives_up)
         return cls(
-            SpanQueue(exporter, settings.endpoint),
+            SpanQueue(exporter, settings.endpoint, rejections=rejections, gives_up=gives_up),
             service,
             attributes,
             fetch_ratio=settings.fetch_ratio,
@@ -260,11 +258,13 @@ class Tracing:
         if isinstance(self._processor, SpanQueue):
             self._processor.hurry()
 
-    def stop(self, limit_s: float) -> None:
-        """Send what is left, for as long at most."""
-        if isinstance(self._processor, SpanQueue):
-            self._processor.stop(limit_s)
+    def stop(self, limit_s: float) -> str:
+        """Send what is left, for as long at most; the sentence for spans that were lost, if any."""
+        queue = self._processor
+        if isinstance(queue, SpanQueue):
+            queue.stop(limit_s)
         self._provider.shutdown()
+        return queue.loss if isinstance(queue, SpanQueue) else ""
 
     def numbers(self) -> dict[str, float]:
         """For a scrape."""

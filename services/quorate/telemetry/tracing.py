@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from quorate.telemetry.spans import Attributes, Tracing
 
 log = logging.getLogger(__name__)
-# What the end of a process waits for the collector.
+# What the end of a service waits for the collector.
 STOP_S: Final = 2.0
+# W3C's headers as a program hands them to another one.
+_W3C_VARIABLES: Final = ("TRACEPARENT", "TRACESTATE")
 _OFF: Final[Mapping[str, float]] = {
     "spans_exported_total": 0.0,
     "spans_dropped_total": 0.0,
@@ -69,12 +71,14 @@ def use(tracing: Tracing | None) -> None:
     _active = tracing
 
 
-def stop(limit_s: float = STOP_S) -> None:
-    """Send what is left, for as long at most; the caller stands still meanwhile."""
+def stop(limit_s: float = STOP_S) -> str:
+    """Send what is left, for as long at most; the caller stands still meanwhile.
+
+    The sentence for spans that were lost on their way, which a service has in its log; else empty.
+    """
     global _active
     ending, _active = _active, None
-    if ending is not None:
-        ending.stop(limit_s)
+    return "" if ending is None else ending.stop(limit_s)
 
 
 def active() -> Tracing | None:
@@ -105,6 +109,17 @@ def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
         yield
         return
     with _active.span(name, attributes or {}):
+        yield
+
+
+@contextmanager
+def command(name: str, environment: Mapping[str, str]) -> Iterator[None]:
+    """The span of a command: a child of the one that TRACEPARENT names, else a trace of its own."""
+    if _active is None:
+        yield
+        return
+    headers = {key.lower(): environment.get(key, "") for key in _W3C_VARIABLES}
+    with _active.within(_active.extract(headers)), _active.span(name, {}):
         yield
 
 

@@ -63,7 +63,7 @@ async def test_records_are_taken_once_the_epoch_has_begun() -> None:
     raw.progressed(progress(10))
     assert raw.append((b"a", b"b")) == 12
     assert raw.append((b"c",)) == 13
-    assert raw.metrics() == {"active_controller_count": 1.0}
+    assert raw.metrics() == {"active_controller": 1.0}
 
 
 async def test_who_is_to_stop_takes_no_records() -> None:

@@ -36,7 +36,7 @@ async def serving(properties: dict[str, str]) -> AsyncIterator[raw_pb2_grpc.RawL
             asyncio.timeout(WAIT_S),
             open_channel("127.0.0.1", config.peers.bound.port, transport=chosen()) as one,
         ):
-            while not node.metrics()["active_controller_count"]:  # noqa: ASYNC110 - no event for it
+            while not node.metrics()["active_controller"]:  # noqa: ASYNC110 - no event for it
                 await asyncio.sleep(0.01)
             yield raw_pb2_grpc.RawLogStub(one)
     finally:

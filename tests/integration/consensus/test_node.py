@@ -65,7 +65,7 @@ async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str
         values = node.metrics()
         states, epoch = values["current_state"], values["current_epoch"]
         assert isinstance(states, dict)
-        assert (states["leader"], epoch, values["global_topic_count"]) == (1.0, 1, 0)
+        assert (states["leader"], epoch, values["global_topics"]) == (1.0, 1, 0)
         node.request_shutdown()
         await asyncio.wait_for(node.ended.wait(), WAIT_S)
         assert node.ending is Ending.STOPPED

@@ -179,7 +179,7 @@ async def test_each_method_answers_as_its_envelope_does(properties: dict[str, st
     try:
         async with asyncio.timeout(WAIT_S), grpc.aio.insecure_channel(server) as channel:
             stub: Any = controller_pb2_grpc.ControllerStub(channel)
-            while not node.metrics()["active_controller_count"]:  # noqa: ASYNC110 - no event for it
+            while not node.metrics()["active_controller"]:  # noqa: ASYNC110 - no event for it
                 await asyncio.sleep(0.01)
             for name, make in (*WRITES.items(), *READS.items(), *ENDINGS.items()):
                 is_write = name not in READS

@@ -78,6 +78,19 @@ def test_a_failed_command_says_why_and_exits_with_1(
     assert capsys.readouterr().err.endswith("h:1: gone\n")
 
 
+def test_a_variable_for_other_programs_is_a_warning_of_a_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def succeeds(_: ControllerClient, __: argparse.Namespace) -> int:
+        return 0
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///dev/otel-grpc.sock")
+    assert run_command(succeeds, parsed("act", "--controller", "127.0.0.1:1")) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("warning: nothing is traced: OTEL_EXPORTER_OTLP_ENDPOINT is 'unix:///")
+    assert said.count("\n") == 1
+
+
 def test_an_argument_that_is_no_text_is_shown_with_the_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

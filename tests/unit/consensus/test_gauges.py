@@ -15,6 +15,7 @@ from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, Meta
 from quorate.controller.partition_store import PartitionStore
 from quorate.controller.partition_tree import PartitionTree
 from quorate.controller.partitions import UNASSIGNED_DIR, Partition
+from quorate.controller.topics.image import TopicsDelta
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, Offset, TopicId
 from quorate.telemetry.histograms import Histogram
 from tests.unit.consensus.conftest import eventually
@@ -55,9 +56,9 @@ async def test_what_a_controller_did_is_in_its_numbers(open_stack: Open) -> None
     assert values["event_queue_size"] == 0
     assert count(values["snapshot_generation_duration_seconds"]) >= 1
     assert values["latest_snapshot_generated_bytes"]
-    counts = ("global_topic_count", "global_partition_count", "active_broker_count")
+    counts = ("global_topics", "global_partitions", "active_brokers")
     assert [values[name] for name in counts] == [2, 2, 1]
-    zero = ("offline_partitions_count", "preferred_replica_imbalance_count", "metadata_log_lag")
+    zero = ("offline_partitions", "preferred_replica_imbalance", "metadata_log_lag")
     assert [values[name] for name in zero] == [0, 0, 0]
     assert values["last_applied_record_offset"] == values["last_committed_record_offset"] == end - 1
 
@@ -147,10 +148,40 @@ async def test_the_lag_is_that_of_what_the_core_knows(
     assert numbers["last_applied_record_lag_seconds"] == (1 << 50) / 1000
 
 
+async def test_elections_of_the_past_are_not_counted_after_a_restart(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = TopicsDelta.add
+
+    def elected(delta: TopicsDelta, name: str, topic_id: TopicId) -> None:
+        """As if each topic brought an election of each kind."""
+        add(delta, name, topic_id)
+        delta.count_election(is_eligible=True)
+        delta.count_election(is_eligible=False)
+
+    monkeypatch.setattr(TopicsDelta, "add", elected)
+    kinds = ("unclean_leader_elections_total", "elections_from_eligible_leader_replicas_total")
+
+    def counted(stack: Stack) -> list[object]:
+        return [stack.application.metrics()[kind] for kind in kinds]
+
+    stack = await open_stack()
+    await stack.register()
+    assert counted(stack) == [0, 0]
+    await stack.create("a", "b")
+    assert counted(stack) == [2, 2]
+    await stack.close()
+    again = await open_stack()
+    await again.until_active()
+    assert counted(again) == [0, 0]
+    await again.create("c")
+    assert counted(again) == [1, 1]
+
+
 def test_features_have_a_level_each() -> None:
     image = MetadataImage()
     image = MetadataImage(features=image.features.set(METADATA_VERSION, 7).set("group.version", 1))
-    numbers = image_numbers(image)
+    numbers = image_numbers(image, None)
     assert numbers["finalized_level"] == {METADATA_VERSION: 7.0, "group.version": 1.0}
     assert numbers["current_metadata_version"] == 7.0
 
@@ -172,7 +203,7 @@ def test_a_scrape_looks_at_no_topic_and_no_partition(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(PartitionStore, name, looked)
     for name in ("get", "parts_from", "parts_of", "rows_from"):
         monkeypatch.setattr(PartitionTree, name, looked)
-    numbers = image_numbers(image)
-    assert numbers["global_partition_count"] == 3
-    assert numbers["preferred_replica_imbalance_count"] == 3
-    assert numbers["offline_partitions_count"] == 0
+    numbers = image_numbers(image, None)
+    assert numbers["global_partitions"] == 3
+    assert numbers["preferred_replica_imbalance"] == 3
+    assert numbers["offline_partitions"] == 0

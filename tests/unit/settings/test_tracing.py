@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.settings.properties import ConfigError, Settings
-from quorate.settings.tracing import TracingSettings, read_tracing
+from quorate.settings.tracing import TracingSettings, read_command_tracing, read_tracing
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -100,7 +100,49 @@ def test_a_malformed_value_is_refused_with_its_key(properties: dict[str, str], w
         read(properties)
 
 
-def test_a_malformed_variable_is_refused_with_its_name() -> None:
-    for text in ("nowhere", "http://", "grpc://a:1", "http://a:port"):
-        with pytest.raises(ConfigError, match=ENDPOINT):
-            read(environment={ENDPOINT: text})
+def warned(environment: dict[str, str], properties: dict[str, str] | None = None) -> list[str]:
+    """The warnings of a service, which are those of a command, too."""
+    settings = Settings(properties or {}, environment)
+    found = read_tracing(settings, environment)
+    if properties is None:
+        of_command: list[str] = []
+        asked = read_command_tracing(environment, of_command.append)
+        assert (asked is None) == (found is None)
+        assert tuple(of_command) == settings.warnings()
+    return list(settings.warnings())
+
+
+@pytest.mark.parametrize("variable", [ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("unix:///dev/otel-grpc.sock", "unix:/dev/otel.sock", "dns:///collector:4317"),
+        *("nowhere", "http://", "grpc://a:1", "http://a:port", "http://a:0", "\udcff:1", "[::1"),
+    ],
+)
+def test_a_variable_of_no_use_is_a_warning_and_nothing_is_traced(variable: str, text: str) -> None:
+    (warning,) = warned({variable: text})
+    assert warning.startswith(f"nothing is traced: {variable} is {text!r}: write HOST:PORT")
+    assert read(environment={variable: text}) is None
+
+
+def test_what_is_asked_of_other_programs_is_reported_as_ignored() -> None:
+    collector = {ENDPOINT: "a:1"}
+    asked = {
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_TRACES_SAMPLER": "always_off",
+    }
+    (warning,) = warned(collector | asked)
+    assert warning.startswith(
+        "ignored: OTEL_EXPORTER_OTLP_PROTOCOL='http/protobuf', OTEL_TRACES_SAMPLER='always_off';"
+        " spans are sent by gRPC, and tracing.write.ratio"
+    )
+    (warning,) = warned(asked, {"tracing.otlp.endpoint": "a:1"})
+    assert warning.startswith("ignored: OTEL_EXPORTER_OTLP_PROTOCOL='http/protobuf'")
+    (warning,) = warned(collector | {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"})
+    assert "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL='http/json';" in warning
+    ours = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "parentbased_always_on"}
+    of_traces = {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}
+    assert warned(collector | ours) == warned(collector | asked | ours | of_traces) == []
+    # Without a collector nothing is ignored.
+    assert warned(asked) == []

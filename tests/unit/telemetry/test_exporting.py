@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from quorate.telemetry.exporting import BATCH_MAX, BULK, SpanQueue
+from quorate.telemetry.exporting import BATCH_MAX, BULK, Rejections, SpanQueue
 from quorate.telemetry.logs import RepeatFilter
 from quorate.telemetry.span_names import KIND
 
@@ -196,6 +196,64 @@ def test_a_collector_that_is_back_is_told_once(
     words = [record.getMessage() for record in own(caplog)]
     assert words == ["spans are lost on the way to c: cannot encode", "spans are taken again by c"]
     assert (queue.exported, queue.dropped) == (2, 1)
+
+
+def test_spans_that_a_collector_rejects_count_as_dropped_and_its_words_are_told_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rejections = Rejections()
+    answers = iter([(2, "attribute too long\x1b"), (9, ""), (0, "soon too many"), (0, "")])
+
+    class Partial(Collector):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            result = super().export(spans)
+            rejections.spans, rejections.words = next(answers)
+            return result
+
+    numbers = []
+    for count in (3, 2, 1, 1):
+        queue = SpanQueue(Partial(), "c", rejections=rejections, delay_s=NEVER_S)
+        make(tracer_into(queue), count)
+        queue.stop(WAIT_S)
+        numbers.append((queue.exported, queue.dropped))
+    assert numbers == [(1, 2), (0, 2), (1, 0), (1, 0)]
+    assert [record.getMessage() for record in own(caplog)] == [
+        "spans are not all taken by c: 2 rejected: attribute too long\\x1b",
+        "spans are not all taken by c: 2 rejected: it does not say why",
+        "spans are not all taken by c: soon too many",
+    ]
+    is_new = RepeatFilter().filter
+    assert len([record for record in own(caplog) if is_new(record)]) == 1
+
+
+def test_a_queue_that_gives_up_asks_once_and_says_so_at_the_end(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.answers = SpanExportResult.FAILURE
+    queue = SpanQueue(collector, "c", gives_up=True, delay_s=NEVER_S)
+    logging.getLogger("opentelemetry.exporter.otlp.proto.grpc").error("no route")
+    make(tracer_into(queue), 2 * BATCH_MAX)
+    queue.stop(WAIT_S)
+    assert len(collector.batches) == 1
+    assert queue.dropped == 2 * BATCH_MAX
+    assert queue.loss == "the trace is lost on the way to c: no route"
+    assert own(caplog) == []
+
+
+def test_a_queue_that_gives_up_on_a_collector_that_hangs_says_so(collector: Collector) -> None:
+    collector.let.clear()
+    queue = SpanQueue(collector, "c", gives_up=True, delay_s=0.0)
+    make(tracer_into(queue), 1)
+    assert collector.asked.acquire(timeout=WAIT_S)
+    queue.stop(0.0)
+    assert queue.loss == "the trace is lost on the way to c: it does not answer in time"
+
+
+def test_nothing_is_lost_where_all_is_taken(collector: Collector) -> None:
+    queue = SpanQueue(collector, "c", gives_up=True)
+    make(tracer_into(queue), 1)
+    queue.stop(WAIT_S)
+    assert (queue.exported, queue.loss) == (1, "")
 
 
 def test_after_the_end_spans_are_dropped_and_a_second_end_is_nothing(collector: Collector) -> None:

@@ -73,6 +73,92 @@ async def test_numbers_are_served_by_name_and_node() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
+async def answered(request: str, readings: Readings) -> tuple[str, str, str]:
+    """Status, headers and body of one request."""
+    server = MetricsServer(readings.registry())
+    (port,) = free_ports(1)
+    server.start("127.0.0.1", port)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{request} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+        writer.close()
+    finally:
+        server.stop()
+    status, _, headers = head.partition("\r\n")
+    return status.partition(" ")[2], headers, body
+
+
+def read_some() -> dict[str, Value]:
+    flushes = Histogram((0.5, 1.0))
+    flushes.observe(0.5)
+    state: dict[str, float] = {"leader": 1.0}
+    return {
+        "brokers": 3,
+        "current_epoch": 4,
+        "current_state": state,
+        "flush_duration_seconds": flushes,
+        "flushes_total": 2,
+    }
+
+
+SOME = METERS | {"brokers": Meter("Brokers", old="broker_count")}
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("quorate_current_epoch", "quorate_current_epoch 4.0"),
+        ("quorate_flushes_total", "quorate_flushes_total 2.0"),
+        ("quorate_current_state", 'quorate_current_state{state="leader"} 1.0'),
+        ("quorate_flush_duration_seconds_sum", "quorate_flush_duration_seconds_sum 0.5"),
+        ("quorate_brokers", "quorate_brokers 3.0"),
+        ("quorate_broker_count", "quorate_broker_count 3.0"),
+    ],
+)
+async def test_a_scrape_may_name_the_metrics_that_it_wants(name: str, line: str) -> None:
+    readings = Readings(read_some, {}, SOME)
+    status, _, body = await answered(f"GET /metrics?name[]={name}", readings)
+    assert status == "200 OK"
+    assert [each for each in body.splitlines() if not each.startswith("#")] == [line]
+
+
+def test_names_are_told_without_reading() -> None:
+    def read() -> dict[str, Value]:
+        raise AssertionError("read")
+
+    Readings(read, {}, SOME).registry()
+
+
+async def test_a_renamed_gauge_has_both_names() -> None:
+    _, _, body = await answered("GET /metrics", Readings(read_some, {}, SOME))
+    assert "# HELP quorate_broker_count Now quorate_brokers\n" in body
+    assert "\nquorate_broker_count 3.0\n" in body
+    assert "\nquorate_brokers 3.0\n" in body
+
+
+@pytest.mark.parametrize("path", ["/", "/nope", "/metrics/", "/favicon.ico", "*"])
+async def test_a_path_without_metrics_is_not_found(path: str) -> None:
+    for method in ("GET", "HEAD", "POST"):
+        status, _, body = await answered(f"{method} {path}", Readings(read_some, {}, SOME))
+        assert status == "404 Not Found"
+        assert "quorate_" not in body
+
+
+async def test_head_is_answered_as_get_is_without_the_body() -> None:
+    readings = Readings(read_some, {}, SOME)
+    url = "/metrics?name[]=quorate_current_epoch"
+    status, headers, body = await answered(f"GET {url}", readings)
+    of_head = await answered(f"HEAD {url}", readings)
+    assert (of_head[0], of_head[2]) == (status, "")
+    wanted = f"content-length: {len(body)}"
+    assert wanted in headers.lower()
+    assert wanted in of_head[1].lower()
+    assert "content-type: text/plain" in of_head[1].lower()
+    status, _, _ = await answered("POST /metrics", readings)
+    assert status.startswith("405 ")
+
+
 async def test_metrics_are_served_on_each_address() -> None:
     (port,) = free_ports(1)
     server = MetricsServer(Readings(dict, {}, {}).registry())

@@ -54,6 +54,37 @@ def test_spans_of_what_is_done_inside_one_another_are_one_trace() -> None:
         assert [event.name for event in parent.events] == ["now"]
 
 
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_command_is_a_child_of_the_span_that_its_caller_names() -> None:
+    with recorded() as found:
+        caller = {"TRACEPARENT": PARENT, "TRACESTATE": "vendor=1"}
+        with tracing.command("child", caller), tracing.span("inner"):
+            pass
+        assert tracing.ids() is None
+        child, inner = found.one("child"), found.one("inner")
+        assert child.parent is not None
+        assert f"{child.parent.trace_id:032x}" == PARENT[3:35]
+        assert f"{child.parent.span_id:016x}" == PARENT[36:52]
+        assert child.context.trace_state.to_header() == "vendor=1"
+        assert inner.context.trace_id == child.context.trace_id
+        with tracing.command("not sampled", {"TRACEPARENT": f"{PARENT[:-2]}00"}):
+            pass
+        assert "not sampled" not in [span.name for span in found.spans]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", PARENT[:-1], PARENT.replace("0af7", "0AF7 "), "00-" + "0" * 50, "\udcff"],
+)
+def test_a_parent_that_cannot_be_read_does_no_harm(text: str) -> None:
+    with recorded() as found:
+        with tracing.command("root", {"TRACEPARENT": text, "TRACESTATE": f"a=b,{text}=="}):
+            pass
+        assert found.one("root").parent is None
+
+
 def test_what_fails_is_an_error_of_its_span() -> None:
     with recorded() as found:
         with pytest.raises(ValueError, match="bad"), tracing.span("raised"):
