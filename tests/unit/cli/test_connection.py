@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -177,6 +178,17 @@ def test_who_speaks_for_a_command_is_said_in_the_file(tmp_path: Path) -> None:
     )
     with pytest.raises(CommandError, match=r"^--command-config: grpc\.transport is 'h3'"):
         kind_of(command_config(tmp_path, grpc_transport="h3"))
+
+
+def test_a_program_may_write_the_properties() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"grpc.transport=h2\n")
+    os.close(writer)
+    try:
+        arguments = parsed("act", "--command-config", f"/dev/fd/{reader}")
+        assert kind_of(arguments) == ChannelKind(transport=Transport.H2)
+    finally:
+        os.close(reader)
 
 
 def test_certificates_are_those_of_the_file(

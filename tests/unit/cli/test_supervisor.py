@@ -124,7 +124,7 @@ async def test_a_machine_without_threads_delays_a_start(
     said: asyncio.Queue[str] = asyncio.Queue()
     supervised = Supervisor([NodePlan(1, 9094, tmp_path)], said.put_nowait)
     supervised.start()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         first, second = await said.get(), await said.get()
     await supervised.stop()
     assert first == ("controller 1: cannot be started: can't start new thread; tries again in 0 s")
