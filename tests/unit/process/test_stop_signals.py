@@ -177,9 +177,13 @@ def test_a_second_ctrl_c_interrupts_what_defers_the_first() -> None:
 
 
 def test_a_signal_is_delivered_though_its_block_fails() -> None:
-    with pytest.raises(StopSignal), raised(), deferred():
-        send(signal.SIGTERM)
-        raise OSError("the block's own failure")
+    def work() -> None:
+        with raised(), deferred():
+            send(signal.SIGTERM)
+            raise OSError("the block's own failure")
+
+    with pytest.raises(StopSignal):
+        work()
 
 
 @pytest.mark.parametrize("number", NUMBERS)
