@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from grpc import RpcError, StatusCode
@@ -29,6 +29,9 @@ class UnavailableError(RpcError):
     def details(self) -> str:
         return "connection refused"
 
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
 
 class Stub:
     """Answers with what it is given, or raises it."""
@@ -36,7 +39,7 @@ class Stub:
     def __init__(self, outcome: ExportTraceServiceResponse | Exception) -> None:
         self.outcome = outcome
 
-    def Export(self, **_: Any) -> ExportTraceServiceResponse:
+    def Export(self, **_: object) -> ExportTraceServiceResponse:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
