@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 
 # Spark gathers the notes of ten batches, so that there are notes of both kinds.
 BATCHES = 11
+# 2026-01-05, which lies behind whatever day the tests run on.
+PAST_MS = 1_767_571_200_000
+
+
+def past_log() -> Log:
+    log = Log()
+    log.at_ms = PAST_MS
+    return log
 
 
 @pytest.fixture(scope="module")
 def original(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An output of several days in as many batches."""
     folder = tmp_path_factory.mktemp("a place with 100% odd #names")
-    log = Log()
+    log = past_log()
     for _ in range(BATCHES):
         days_of(log, 4)
         stream = streamed(spark, folder / "source", log)
@@ -102,7 +110,7 @@ def test_days_before_those_that_are_kept_are_removed(spark: SparkSession, origin
 
 def test_a_day_to_come_removes_no_other(spark: SparkSession, tmp_path: Path) -> None:
     """A leader whose clock was ahead wrote it."""
-    log, lake = Log(), tmp_path / "lake"
+    log, lake = past_log(), tmp_path / "lake"
     days_of(log, 8)
     log.at_ms = 4_000_000_000_000
     log.add("NoOpRecord", {})
@@ -133,7 +141,7 @@ def test_an_ingest_goes_on_where_it_was_moved_to(spark: SparkSession, original: 
     moved = shutil.copytree(original, original.with_name("went on"))
     mended(spark, moved)
     before = read(spark, moved)
-    log = Log()
+    log = past_log()
     days_of(log, 4)
     stream = streamed(spark, original.with_name("source"), log)
     start_ingest(stream, str(moved), None, every_s=None).awaitTermination()
