@@ -34,7 +34,6 @@ FOR_OTHERS = {
     "SPARK_MASTER": "spark://nowhere.invalid:7077",
     "SPARK_REMOTE": "sc://nowhere.invalid",
 }
-SAFE = {"PYTHONSAFEPATH": "1"}
 
 
 def prepared(environment: dict[str, str], master: str) -> dict[str, str]:
@@ -50,12 +49,12 @@ def test_a_local_session_has_its_own_variables_only() -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     for master in ("local", "local[*]", "local[2]"):
-        assert prepared(kept | FOR_OTHERS, master) == kept | own | SAFE
+        assert prepared(kept | FOR_OTHERS, master) == kept | own
 
 
 def test_with_a_master_elsewhere_the_variables_of_the_site_hold() -> None:
-    assert prepared(dict(FOR_OTHERS), "spark://master:7077") == FOR_OTHERS | SAFE
-    assert prepared({}, "spark://master:7077") == {"PYSPARK_PYTHON": sys.executable} | SAFE
+    assert prepared(dict(FOR_OTHERS), "spark://master:7077") == FOR_OTHERS
+    assert prepared({}, "spark://master:7077") == {"PYSPARK_PYTHON": sys.executable}
 
 
 def test_neither_variables_for_others_nor_files_of_the_directory_change_a_session(

@@ -83,8 +83,11 @@ SMALL_LOG_SETTINGS: Final = {
     "spark.sql.constraintPropagation.enabled": "false",
 }
 # Spark starts a Java before its own, which does nothing but put the words of a command together.
-_LAUNCHER: Final = {
+# The processes of Python that Spark starts by `python -m` would import modules from the working
+# directory before the standard library.
+_OF_JAVA: Final = {
     "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    "PYTHONSAFEPATH": "1",
 }
 
 
@@ -252,7 +255,7 @@ def _java_by_shell(java: list[Popen[bytes]]) -> Iterator[None]:
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
         del words["preexec_fn"]
-        words["env"] = words["env"] | _LAUNCHER
+        words["env"] = words["env"] | _OF_JAVA
         with deferred():
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
             try:

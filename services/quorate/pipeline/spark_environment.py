@@ -25,8 +25,6 @@ def prepare_environment(environment: MutableMapping[str, str], master: str, conf
     One that is local reads its settings from the folder `conf_dir`, which need not exist. With
     another master the site's variables hold.
     """
-    # `python -m` would import modules from the working directory before the standard library.
-    environment["PYTHONSAFEPATH"] = "1"
     if not master.startswith("local"):
         environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return

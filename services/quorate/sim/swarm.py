@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Objects made, over those gone, before the collector looks for cycles among them.
 COLLECTED_AFTER: Final = 100_000
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 # So many seeds of each process may be ahead of the first one that is not done.
 AHEAD: Final = 4
 
@@ -50,9 +51,6 @@ def run_seeds(
         with _collected_rarely():
             yield from map(run, seeds)
         return
-    # A process that is spawned imports from the working directory before it has the path of this
-    # one: a module there would come before Python's own.
-    os.environ["PYTHONSAFEPATH"] = "1"
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     others = set(multiprocessing.active_children())
     try:
@@ -74,7 +72,7 @@ def _in_order(
 ) -> Iterator[SeedResult]:
     waiting: deque[Future[SeedResult]] = deque()
     while True:
-        with _unheard(signal.SIGINT):
+        with _unheard(signal.SIGINT), _safe_path():
             waiting.extend(pool.submit(run, seed) for seed in islice(seeds, ahead - len(waiting)))
         if not waiting:
             return
@@ -93,6 +91,23 @@ def _unheard(number: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep processes that begin meanwhile from importing modules of the working directory.
+
+    One that is spawned has that in front of Python's own until it has the path of this one.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _collect_rarely() -> None:
