@@ -51,7 +51,9 @@ def run_seeds(
         with _collected_rarely():
             yield from map(run, seeds)
         return
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
+    with _safe_path():
+        # It begins a process that keeps its semaphores.
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     others = set(multiprocessing.active_children())
     try:
         yield from _in_order(pool, run, iter(seeds), jobs * AHEAD)
