@@ -25,11 +25,10 @@ class CollectorExporter(OTLPSpanExporter):
     """Calls the collector; `rejections` has what came of the last call."""
 
     # Untyped in the exporter, which makes them where it is made.
-    _channel: Any
     _client: Any
 
     def __init__(self, endpoint: str, rejections: Rejections, *, gives_up: bool) -> None:
-        """One that `gives_up` connects at once, so that its end has not to wait for that.
+        """One that `gives_up` calls once.
 
         Otherwise calls that fail are repeated, for up to OTEL_EXPORTER_OTLP_TIMEOUT.
         """
@@ -39,8 +38,6 @@ class CollectorExporter(OTLPSpanExporter):
             insecure=endpoint.startswith("http://"),
             retryable_error_codes=_NEVER if gives_up else None,
         )
-        if gives_up:
-            self._channel.subscribe(_ignore, try_to_connect=True)
 
     def _initialize_channel_and_stub(self) -> None:
         """The same, and for each new channel again: answers are noted."""
@@ -66,7 +63,3 @@ class _Noting:
         self._rejections.spans = max(0, partial.rejected_spans)
         self._rejections.words = partial.error_message
         return answer
-
-
-def _ignore(_: object) -> None:
-    """Connections are made in the background; the call says what came of them."""
