@@ -42,6 +42,13 @@ async def up(
     )
 
 
+async def end(process: Process) -> None:
+    """Leave no process behind where a test fails."""
+    if process.returncode is None:
+        process.terminate()
+        await process.communicate()
+
+
 async def read_until(process: Process, pattern: str) -> list[str]:
     """The lines up to the first that matches."""
     assert process.stdout is not None
@@ -97,9 +104,7 @@ async def test_up_is_ready_heals_a_death_stops_and_resumes(tmp_path: Path) -> No
         await stop(process, signal.SIGINT)
         assert [pid for pid in started.values() if is_alive(pid)] == []
     finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
+        await end(process)
 
 
 async def ended(pid: int) -> None:
@@ -183,9 +188,7 @@ async def test_a_second_up_on_the_directory_names_the_first(tmp_path: Path) -> N
         await stop(first, signal.SIGTERM)
     finally:
         for process in both:
-            if process.returncode is None:
-                process.terminate()
-                await process.communicate()
+            await end(process)
 
 
 async def test_a_terminal_without_a_cursor_gets_each_change_as_a_line(tmp_path: Path) -> None:
@@ -214,9 +217,7 @@ async def test_a_terminal_without_a_cursor_gets_each_change_as_a_line(tmp_path: 
         assert "\x1b" not in "".join(lines)
     finally:
         transport.close()
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
+        await end(process)
 
 
 async def test_a_pipe_gets_lines_even_where_colors_are_forced(tmp_path: Path) -> None:
@@ -229,9 +230,7 @@ async def test_a_pipe_gets_lines_even_where_colors_are_forced(tmp_path: Path) ->
         assert "\x1b" not in "".join(lines)
         await stop(process, signal.SIGTERM)
     finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
+        await end(process)
 
 
 @pytest.mark.parametrize("place", ["full disk", "gone reader"])
@@ -256,9 +255,7 @@ async def test_a_quorum_runs_and_stops_without_a_reader_of_its_output(
         await stop(process, signal.SIGTERM)
         assert "ending=STOPPED" in (root / "1" / "controller.log").read_text()
     finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
+        await end(process)
 
 
 async def test_a_directory_with_a_backslash_and_a_line_break_is_as_good_as_others(
@@ -271,6 +268,4 @@ async def test_a_directory_with_a_backslash_and_a_line_break_is_as_good_as_other
         await read_until(process, "^ready$")
         await stop(process, signal.SIGTERM)
     finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
+        await end(process)

@@ -29,6 +29,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from quorate.pipeline.jobs.raised import out_of_memory
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.spark_environment import prepare_environment
 from quorate.process.stop_signals import deferred
@@ -51,7 +52,7 @@ _OUT_OF_MEMORY: Final = 52
 # Settings of one process, which a master elsewhere does not take from here.
 _OF_ONE_PROCESS: Final = ("spark.driver", "spark.local", "spark.python.daemon")
 _CAUSES: Final = ("Exception in thread", "Caused by:")
-# What the shell, the script of Spark and Java say where there is no Java, or an older one.
+# Words of the shell, of Spark's script and of Java about a Java that is missing or too old.
 _ABOUT_JAVA: Final = ("JAVA_HOME", "java: not found", "/java: ", "UnsupportedClassVersionError")
 _JAVA: Final = "; it needs Java 17 or newer, found by JAVA_HOME or PATH"
 # What the script of Spark says behind the line that tells why Java does not start.
@@ -227,7 +228,7 @@ def _local(
 
 
 def _last_words(said: str) -> str:
-    """What Spark's start said at last: of a stack trace the exceptions, without the calls."""
+    """The last lines of Spark's start; of a stack trace the exceptions, without the calls."""
     lines = [line.strip() for line in said.splitlines() if _SHELL_NOISE not in line]
     causes = [line for line in lines if line.startswith(_CAUSES)]
     return "; ".join((causes or lines)[-_LAST_WORDS:])
@@ -352,10 +353,7 @@ def java_fault(opened: SparkSession, error: Exception) -> str | None:
                 " stop other programs, or read less, as with --starting-offsets snapshot"
             )
         case status if status == _OUT_OF_MEMORY:
-            return (
-                "Spark's Java process ran out of memory: give it more, by spark-submit"
-                " --driver-memory, or read less, as with --starting-offsets snapshot"
-            )
+            return out_of_memory()
         case status:
             return f"Spark's Java process ended with status {status}; run the command again"
 

@@ -54,11 +54,8 @@ def scan_batches(
     buffer, start = b"", position
     while position < size_bytes:
         at = position - start
-        wanted = bytes_of_batch(buffer, at)
-        if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
-            buffer = read_chunk(file, size_bytes, position, wanted, chunk_bytes)
-            start = position
-            continue
+        if len(buffer) - at < bytes_of_batch(buffer, at) and start + len(buffer) < size_bytes:
+            buffer, start, at = read_window(file, size_bytes, position, chunk_bytes), position, 0
         try:
             header = check_batch(buffer, at)
         except CorruptBatchError as error:
@@ -67,16 +64,21 @@ def scan_batches(
         position += header.size_bytes
 
 
-def read_chunk(file: File, size_bytes: int, position: int, wanted: int, chunk_bytes: int) -> bytes:
-    """The bytes from `position` up to `size_bytes`: `chunk_bytes` of them, or `wanted` if more.
+def read_window(file: File, size_bytes: int, position: int, chunk_bytes: int) -> bytes:
+    """The bytes from `position` up to `size_bytes`: `chunk_bytes`, or a whole batch if longer.
 
-    Raises CorruptBatchError where the file ends before what is wanted.
+    Raises CorruptBatchError where the file ends before that batch.
     """
     left = size_bytes - position
-    chunk = file.read_at(position, min(max(chunk_bytes, wanted), left))
-    if len(chunk) < min(wanted, left):
+    wanted = HEADER_BYTES
+    window = file.read_at(position, min(max(chunk_bytes, wanted), left))
+    if len(window) >= wanted:
+        wanted = bytes_of_batch(window, 0)
+        if len(window) < min(wanted, left):
+            window = file.read_at(position, min(wanted, left))
+    if len(window) < min(wanted, left):
         raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
-    return chunk
+    return window
 
 
 def bytes_of_batch(buffer: bytes, at: int) -> int:

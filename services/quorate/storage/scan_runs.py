@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.records.batch import BatchHeader, CorruptBatchError, check_batch
 from quorate.records.batch_run import read_run, run_at
-from quorate.storage.scan import FileBatch, bytes_of_batch, read_chunk
+from quorate.storage.scan import FileBatch, bytes_of_batch, read_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,11 +26,8 @@ def scan_runs(
     buffer, start = b"", position
     while position < size_bytes:
         at = position - start
-        wanted = bytes_of_batch(buffer, at)
-        if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
-            buffer = read_chunk(file, size_bytes, position, wanted, chunk_bytes)
-            start = position
-            continue
+        if len(buffer) - at < bytes_of_batch(buffer, at) and start + len(buffer) < size_bytes:
+            buffer, start, at = read_window(file, size_bytes, position, chunk_bytes), position, 0
         run = read_run(buffer, at, start=start)
         if not len(run):
             try:

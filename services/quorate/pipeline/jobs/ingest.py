@@ -8,7 +8,6 @@ the attempt before are in no batch's note: Spark, when it reads the directory, s
 from __future__ import annotations
 
 import os
-import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -33,6 +32,7 @@ from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
 from quorate.pipeline.jobs.sink_notes import NOTES, mend_notes
+from quorate.pipeline.source.options import URL
 from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
@@ -68,8 +68,6 @@ _CHECKPOINT: Final = "_checkpoint"
 # Spark gathers every tenth note and those before it in one file.
 _COMPACT: Final = ".compact"
 _POLL_S: Final = 1
-# The path of a file system that Spark is told of by its name, such as s3a://bucket/lake.
-_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]+:")
 _ENDING: Final = (
     "ends after the batch that is under way, and goes on from there when it is run again; Ctrl-C"
     " once more ends it at once"
@@ -166,7 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
     check_places(output, checkpoint)
     with _locked(output), opened(arguments.master, output) as spark:
-        if not _SCHEME.match(output):
+        if not URL.match(output):
             for line in mend_notes(output, _url_of(spark, output), arguments.keep_days):
                 say(f"quorate pipeline {INGEST.name}: {line}")
         reader = spark.readStream.format(FORMAT)
@@ -193,7 +191,7 @@ def _locked(output: str) -> Iterator[None]:
     """
     lock = DirectoryLock(output.rstrip("/") or "/", "--output")
     try:
-        if not _SCHEME.match(output):
+        if not URL.match(output):
             os.makedirs(output, exist_ok=True)
             lock.acquire()
     except StorageError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from quorate.pipeline.jobs.progress import Progress, show
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.source.options import URL
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.legible import written_out
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _NESTED: Final = (ArrayType, MapType, StructType)
 TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 NOTHING: Final = "-"
@@ -38,7 +37,7 @@ _WRITTEN: Final = {"header": "true", "timestampFormat": TIMES, "ignoreNullFields
 def check_place(flag: str, place: str) -> None:
     """Raises PipelineError for a path that Spark takes for a URL by its colon."""
     name = place.partition("/")[0]
-    if ":" in name and _URL.match(place) is None:
+    if ":" in name and URL.match(place) is None:
         raise PipelineError(
             f"{flag}: {place}: Spark takes what is in front of the colon for a scheme, as in"
             f" s3a://; write ./{place}"

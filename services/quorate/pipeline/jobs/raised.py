@@ -64,11 +64,16 @@ def what_was_said(error: Exception, python: str, output: str | None = None) -> s
         )
     said = _CLASS_OF_JAVA.split(of_java[-1])[-1]
     if _NO_MEMORY in text:
-        return (
-            f"Spark's Java process ran out of memory ({said}): give it more, by spark-submit"
-            " --driver-memory, or read less, as with --starting-offsets snapshot"
-        )
+        return out_of_memory(f" ({said})")
     return said
+
+
+def out_of_memory(said: str = "") -> str:
+    """The sentence for a Java that ran out of memory, with its own words if it has left any."""
+    return (
+        f"Spark's Java process ran out of memory{said}: give it more, by spark-submit"
+        " --driver-memory, or read less, as with --starting-offsets snapshot"
+    )
 
 
 def _where_full(output: str | None) -> str:

@@ -16,13 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.records.value import value
+from quorate.storage.files import OsFileSystem, write_atomically
+from quorate.storage.layout import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 NOTES: Final = "_spark_metadata"
 _DAY: Final = "/day="
-_PART: Final = ".part"
 
 
 @value
@@ -80,7 +81,7 @@ def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
 def _names(output: str) -> list[str]:
     folder = f"{output}/{NOTES}"
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    return [name for name in names if name[:1].isdecimal() and not name.endswith(_PART)]
+    return [name for name in names if name[:1].isdecimal() and not name.endswith(TEMPORARY_SUFFIX)]
 
 
 def _read(path: str) -> list[_Entry]:
@@ -95,20 +96,15 @@ def _read(path: str) -> list[_Entry]:
 
 
 def _write(folder: str, name: str, entries: Iterable[_Entry], root: str) -> None:
-    """Put a note in the place of the one of before, whole at any moment."""
+    """Replace a note: it is the old one or the new one at any moment."""
     lines = ["v1"]
     for entry in entries:
         fields = {**entry.fields, "path": root + entry.rest}
         lines.append(json.dumps(fields, separators=(",", ":")))
-    part = f"{folder}/{name}{_PART}"
-    with open(part, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
-        file.flush()
-        os.fsync(file.fileno())
     # Hadoop's sum of the old content, which it does without.
     with suppress(FileNotFoundError):
         os.remove(f"{folder}/.{name}.crc")
-    os.replace(part, f"{folder}/{name}")
+    write_atomically(OsFileSystem(), f"{folder}/{name}", "\n".join(lines).encode())
 
 
 def _is_same(noted: str, root: str, output: str) -> bool:

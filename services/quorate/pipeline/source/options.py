@@ -66,7 +66,7 @@ _HINTS: Final = {
     "paths": "path takes several directories, separated by commas: load('/a,/b')",
 }
 _FILE_URL: Final = re.compile(r"file:(//(localhost)?)?(?=/(?!/))", re.IGNORECASE)
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+URL: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 # An offset like that is a time of this century in milliseconds.
 _MILLISECONDS_MIN: Final = 946_684_800_000
 
@@ -356,7 +356,7 @@ def _hint(name: str, known: Mapping[str, str]) -> str:
 def _local_path(path: str) -> str:
     """The path that a URL of a file has, and others as they are."""
     local = _FILE_URL.match(path)
-    if local is None and _URL.match(path):
+    if local is None and URL.match(path):
         raise OptionError(
             f"path: {path} is in no directory of this machine: only those are read; mount it, or "
             "name a copy"
