@@ -86,7 +86,7 @@ def _change_epoch(logs: list[LogWriter]) -> None:
 
 
 def _close_segment(logs: list[LogWriter]) -> None:
-    """The segment of the second epoch cannot be read: whoever reads it, a directory is there."""
+    """A directory in the place of the second epoch's segment, which root cannot read, either."""
     file = logs[0].directory / f"{13:020d}.log"
     file.unlink()
     file.mkdir()

@@ -162,7 +162,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--every-s", "1"), to_its_group),
     ],
 )
-def test_ingest_ends_between_batches_whoever_gets_sigterm(
+def test_sigterm_to_one_or_all_ends_ingest_between_batches(
     spark: SparkSession,
     log: Path,
     tmp_path: Path,

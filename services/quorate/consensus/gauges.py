@@ -46,7 +46,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
 
 
 def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
-    """Of the committed metadata; `caught_up` is the tally when it caught up, None before.
+    """Numbers of the committed metadata; `caught_up` is the tally when it caught up, None before.
 
     Elections until then are history, which a counter that begins at 0 would tell as new.
     """

@@ -38,7 +38,7 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """What handles the stop signals now, without those that this process was started to ignore.
+    """The handlers of the stop signals, without those that this process was started to ignore.
 
     A shell has what runs in its background ignore SIGINT.
     """

@@ -140,7 +140,7 @@ def _walk(buffer: bytes, at: int) -> array[int]:
 
 
 def _intact(run: BatchRun, several: int) -> int:
-    """How many of the first `several` batches have the CRC that their header says."""
+    """The number of batches, of the first `several`, in front of the first with a wrong CRC."""
     view = memoryview(run.buffer)
     begins, ends = (run.at + CRC_END).tolist(), run.ends.tolist()
     said = run.headers["crc"].tolist()

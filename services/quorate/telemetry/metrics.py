@@ -89,8 +89,8 @@ class Readings:
     def describe(self) -> Iterator[Metric]:
         """The names of all metrics, for a scrape of some of them; nothing is read for it.
 
-        Meters do not say which of their values are durations by size. So each that is no counter
-        has the names of those, too.
+        Meters do not tell histograms from gauges, so every metric but counters is described as a
+        histogram, which has the names of both.
         """
         for name, meter in self._meters.items():
             for one in filter(None, (name, meter.old)):

@@ -47,7 +47,7 @@ async def test_a_committed_change_is_a_success_in_any_encoding(
         status, stdout, _ = await run("quotas", "describe")
         assert status == 0
         assert SHOWN["ascii"] in stdout
-        # Arguments are no text in this locale, which is said with the remedy.
+        # This locale cannot encode the arguments: the error names the remedy.
         status, _, stderr = await run(*alter)
         assert status == 1
         assert b"has bytes outside of ascii: set LC_ALL to a locale of UTF-8" in stderr

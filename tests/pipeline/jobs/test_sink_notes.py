@@ -123,7 +123,7 @@ def test_a_day_to_come_removes_no_other(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_a_file_that_is_missing_of_a_day_is_refused(spark: SparkSession, original: Path) -> None:
-    """It is no day that somebody removed: the copy is not whole."""
+    """Days are removed whole, so the copy is incomplete."""
     torn = shutil.copytree(original, original.with_name("torn"))
     lost = min(torn.glob("day=*/record_type=*/*.parquet"))
     lost.unlink()

@@ -1,4 +1,4 @@
-"""A flipped bit in a batch's epoch is told of the batch that has it, whatever its checkpoint."""
+"""A flipped bit in a batch's epoch is told with that batch; a checkpoint may be wrong as well."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_checkpoint_of_another_time_changes_no_epoch(
 
 
 def test_the_last_batch_of_a_segment_has_the_epoch_in_front(tmp_path: Path) -> None:
-    """Wherever the segment is cut, and whatever a checkpoint of another time says."""
+    """A cut of the segment and a checkpoint of another time change nothing about it."""
     log = LogWriter(tmp_path / "c")
     log.lead(1)
     log.write([partition(0)] * 2)

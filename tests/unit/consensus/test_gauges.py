@@ -154,7 +154,7 @@ async def test_elections_of_the_past_are_not_counted_after_a_restart(
     add = TopicsDelta.add
 
     def elected(delta: TopicsDelta, name: str, topic_id: TopicId) -> None:
-        """As if each topic brought an election of each kind."""
+        """A tally in which each topic has brought an election of each kind."""
         add(delta, name, topic_id)
         delta.count_election(is_eligible=True)
         delta.count_election(is_eligible=False)

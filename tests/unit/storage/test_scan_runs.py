@@ -33,7 +33,7 @@ def one_by_one(file: File, size_bytes: int, chunk_bytes: int) -> Iterator[FileBa
 
 
 def told(scan: Callable[[File, int, int], Iterator[FileBatch]], data: bytes, chunk: int) -> object:
-    """What a scan gives, and how it ends."""
+    """The batches of a scan, and the error that ends it."""
     _, file = file_of(data)
     found: list[object] = []
     try:

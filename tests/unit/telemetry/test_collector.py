@@ -1,4 +1,4 @@
-"""What a collector answers to a call that succeeds is noted, and why one failed."""
+"""The exporter notes the spans that a collector rejects, and the cause of a call that fails."""
 
 from __future__ import annotations
 

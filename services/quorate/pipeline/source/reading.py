@@ -137,7 +137,7 @@ class _SplitReader:
         return self.expected is not None and self.expected >= self.split.high
 
     def take_run(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
-        """Give the batches of a run together, as far as there is nothing to tell between them."""
+        """Give the batches of a run; damage between two of them parts it."""
         sequence = _Sequence(run)
         given = np.zeros(len(run), np.bool_)
         index = first = 0
@@ -164,7 +164,7 @@ class _SplitReader:
             yield run.part(slice(first, index)).part(given[first:index])
 
     def count_fitting(self, sequence: _Sequence, index: int) -> int:
-        """How many batches from one on hold what follows, in the epoch that it is of."""
+        """The number of batches from one on that hold what follows, in the right epoch."""
         base = int(sequence.base[index])
         if base != self.expected or self.lost is not None:
             return 0
