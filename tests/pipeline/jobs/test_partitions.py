@@ -195,7 +195,7 @@ def test_partitions_of_one_topic_are_in_several_parts_and_counted_together(
     events = partitions.partition_events(log)
     placed = events.rows.where("partition >= 0").select(F.spark_partition_id(), "partition")
     parts, numbers = zip(*placed.collect(), strict=True)
-    assert len(set(parts)) == 2
+    assert len(set(parts)) > 1
     assert sorted(numbers) == list(range(24))
     summary = partitions.partition_summary(events)
     assert [(row.topic, row.partitions) for row in partitions.churn(summary).collect()] == [
