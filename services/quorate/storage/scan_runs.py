@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from quorate.records.batch import BatchHeader, CorruptBatchError, check_batch
 from quorate.records.batch_run import read_run, run_at
-from quorate.storage.scan import FileBatch, bytes_of_batch, read_window
+from quorate.storage.scan import (
+    CHUNK_BYTES,
+    FileBatch,
+    bytes_of_batch,
+    read_window,
+    salvage_batches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +42,14 @@ def scan_runs(
                 raise CorruptBatchError(position, error.reason) from error
         yield run
         position = start + int(run.ends[-1])
+
+
+def salvage_runs(file: File, size_bytes: int, position: int) -> Iterator[BatchRun]:
+    """Whatever checks from `position` on, resynchronised behind bytes that do not."""
+    try:
+        yield from scan_runs(file, size_bytes, position, chunk_bytes=CHUNK_BYTES)
+    except CorruptBatchError as error:
+        yield from runs_of(salvage_batches(file, size_bytes, error.position))
 
 
 def batches_of(run: BatchRun) -> Iterator[FileBatch]:

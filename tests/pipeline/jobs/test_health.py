@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from quorate.pipeline.jobs.health import SCHEMAS, THRESHOLDS, health, tables
@@ -60,6 +61,17 @@ def expected(rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
             stamps.setdefault(row.segment, []).append(row.at_ms)
     took = max((max(pair) - min(pair) for pair in stamps.values()), default=0) or None
     errors = len(rows) - len(records)
+    # Records of one offset are of one time.
+    times_in_order = [row.at_ms for row in sorted(of_log, key=lambda row: row.offset)]
+    highest = list(accumulate(times_in_order, max))
+    back = max(
+        (
+            high - at
+            for high, at in zip(highest, times_in_order, strict=True)
+            if at > times_in_order[-1] - DAY_MS
+        ),
+        default=0,
+    )
     most = max(map(len, leaders.values()), default=None)
     return {
         "ActiveControllerCount": (
@@ -71,6 +83,10 @@ def expected(rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
         "MetadataLogLag": (verdict(lag, 1000), lag),
         "SnapshotGenerationTimeMs": (verdict(took, 10_000), took),
         "MetadataErrorCount": ("critical" if errors else "ok", errors),
+        "TimestampRegressionMs": (
+            "unknown" if not of_log else "ok" if back <= 1000 else "warn",
+            back if of_log else None,
+        ),
         # No two of them differ at an offset that both have, but by epochs.
         "LogMatchingViolationCount": ("ok", 0) if len(ends) > 1 else ("unknown", None),
     }
@@ -207,4 +223,49 @@ def test_logs_that_differ_below_an_epoch_that_both_have_are_critical(spark: Spar
     assert told(spark, [*log.rows, *other, *tail, own], "LogMatchingViolationCount") == (
         "critical",
         "pairs of logs; nodes 1 and 2 differ at offset 1, below an epoch that both have",
+    )
+
+
+def with_clocks(*ahead_ms: int) -> list[Row]:
+    """A log whose leaders, one after the other, have clocks that are so far ahead."""
+    log = Log(source_node=1)
+    rows: list[Row] = []
+    for ahead in ahead_ms:
+        log.lead(1, [1, 2, 3])
+        for _ in range(3):
+            log.at_ms += 1000
+            log.add("NoOpRecord", {})
+        rows += [row._replace(timestamp=_later(row, ahead)) for row in log.rows[len(rows) :]]
+    return rows
+
+
+def test_a_clock_that_was_ahead_is_told_and_no_more_than_a_warning(spark: SparkSession) -> None:
+    back = with_clocks(0, 3_600_000, 0)
+    offset = 8
+    assert told(spark, back, "TimestampRegressionMs") == (
+        "warn",
+        f"milliseconds from offset {offset - 1} back to offset {offset}, the most of the last day"
+        " and of the whole log",
+    )
+    assert told(spark, with_clocks(0, 500, 0), "TimestampRegressionMs")[0] == "ok"
+    assert told(spark, with_clocks(0, 0, 0), "TimestampRegressionMs") == (
+        "ok",
+        "no record has an earlier time than one in front of it",
+    )
+
+
+def test_a_clock_that_was_ahead_in_an_epoch_is_told(spark: SparkSession) -> None:
+    rows = with_clocks(0, 0)
+    ahead = 3_600_000
+    one = [rows[0], rows[1]._replace(timestamp=_later(rows[1], ahead)), *rows[2:4]]
+    verdict, what = told(spark, one, "TimestampRegressionMs")
+    assert (verdict, what.split(",")[0]) == ("warn", "milliseconds from offset 1 back to offset 3")
+
+
+def test_a_clock_is_judged_by_the_last_day(spark: SparkSession) -> None:
+    rows = with_clocks(0, 3_600_000, 0, DAY_MS * 2, DAY_MS * 2)
+    assert told(spark, rows, "TimestampRegressionMs") == (
+        "ok",
+        "no time of the last day goes back; in the whole log 3600000 from offset 7 back to"
+        " offset 8",
     )

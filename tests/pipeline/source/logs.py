@@ -74,6 +74,8 @@ class LogWriter:
         self.offset = base
         self.epoch = 1
         self.segment = base
+        # How far the leader's clock is ahead of true time.
+        self.ahead_ms = 0
         self.positions: list[tuple[Path, int, int]] = []
 
     @property
@@ -101,7 +103,7 @@ class LogWriter:
 
     @property
     def now_ms(self) -> int:
-        return START_MS + self.offset * STEP_MS
+        return START_MS + self.offset * STEP_MS + self.ahead_ms
 
     def _append(self, batch: bytes, count: int) -> None:
         with self.file.open("ab") as file:

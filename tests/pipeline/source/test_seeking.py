@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.pipeline.source import seeking
 from quorate.pipeline.source.directories import find_directory
-from quorate.pipeline.source.seeking import EndSeeker, log_end, offset_at
+from quorate.pipeline.source.seeking import EndSeeker, log_end, time_place
 from quorate.pipeline.source.splits import boundaries
+from quorate.pipeline.source.time_search import TimePlace
 from quorate.records.batch import HEADER_BYTES
 from quorate.storage.files import OsFile
 from tests.pipeline.source.logs import (
@@ -19,6 +22,7 @@ from tests.pipeline.source.logs import (
     flip,
     offsets,
     partition,
+    paths_of,
     rows,
     small_log,
     topic,
@@ -29,6 +33,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from quorate.pipeline.source.directories import Directory
+
+
+def place(directory: Directory, timestamp_ms: int) -> int:
+    """The offset of a time in a log of which no time goes back."""
+    found = time_place(directory, timestamp_ms)
+    assert found.first == found.behind
+    return found.first
 
 
 def test_the_end_is_behind_the_last_whole_header(tmp_path: Path) -> None:
@@ -48,8 +59,8 @@ def test_a_long_segment_is_entered_close_to_the_time(tmp_path: Path) -> None:
     found = find_directory(str(log.root))
     assert found.segments[0].size_bytes > 2 * 1024 * 1024
     for offset in (0, 100, 14_900, 29_900):
-        assert offset_at(found, START_MS + offset * STEP_MS) == offset
-        assert offset_at(found, START_MS + offset * STEP_MS + 1) == offset + 100
+        assert place(found, START_MS + offset * STEP_MS) == offset
+        assert place(found, START_MS + offset * STEP_MS + 1) == offset + 100
 
 
 def log_of_batches(path: Path) -> LogWriter:
@@ -109,10 +120,10 @@ def test_a_time_behind_damage_is_found(tmp_path: Path) -> None:
     flip(log.file, log.positions[1][1] + 16)
     found = find_directory(str(log.root))
     for _, _, first in log.positions[3:]:
-        assert offset_at(found, START_MS + first * STEP_MS) == first
+        assert place(found, START_MS + first * STEP_MS) == first
 
 
-@pytest.mark.parametrize("ask", [log_end, lambda found: offset_at(found, START_MS)])
+@pytest.mark.parametrize("ask", [log_end, lambda found: place(found, START_MS)])
 def test_a_segment_that_cannot_be_read_is_noted_once(
     tmp_path: Path, ask: Callable[[Directory], int]
 ) -> None:
@@ -230,3 +241,89 @@ def test_a_time_is_a_place_in_front_of_a_segment_that_is_missing(tmp_path: Path)
             assert damaged(found) == []
     late = rows(one.root, startingOffsets="2026-01-05T00:00:21Z")
     assert (offsets(late), damaged(late)) == (list(range(21, 30)), [])
+
+
+DAY_MS = 86_400_000
+
+
+def log_with_a_clock_ahead(path: Path, *, values: list[bytes], node_id: int = 1) -> LogWriter:
+    """Three epochs of a segment each; the clock of the second leader is a day ahead."""
+    log = LogWriter(path, node_id=node_id)
+    for epoch, ahead_ms in ((1, 0), (2, DAY_MS), (3, 0)):
+        log.roll()
+        log.ahead_ms = ahead_ms
+        log.lead(epoch)
+        for _ in range(9):
+            log.write(values)
+    return log
+
+
+@pytest.mark.parametrize("short_bytes", [0, seeking.SHORT_BYTES])
+@pytest.mark.parametrize("count", [1, 1500])
+def test_a_clock_that_was_ahead_cuts_no_record_off(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    short_bytes: int,
+    count: int,
+) -> None:
+    """Segments of a few bytes and of two steps; all batches are looked at, or a few."""
+    monkeypatch.setattr(seeking, "SHORT_BYTES", short_bytes)
+    values = [partition(number) for number in range(count)]
+    logs = [
+        log_with_a_clock_ahead(tmp_path / str(node), values=values, node_id=node) for node in (1, 2)
+    ]
+    of_epoch = 1 + 9 * count
+    third = 2 * of_epoch
+    # The fifth batch of the last epoch.
+    wanted = third + 1 + 4 * count
+    time_ms = START_MS + wanted * STEP_MS
+    assert time_place(find_directory(str(logs[0].root)), time_ms) == TimePlace(of_epoch, wanted)
+    if count > 1:
+        return
+    time = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
+    for paths in (str(logs[0].root), paths_of(*logs)):
+        merged = {"mergeDirectories": "true"} if "," in paths else {}
+        after = rows(paths, startingOffsets=time, **merged)
+        assert offsets(after) == list(range(of_epoch, 3 * of_epoch))
+        assert offsets(rows(paths, endingOffsets=time, **merged)) == list(range(wanted))
+        start, end = caplog.messages
+        assert start.startswith("startingOffsets: times go back in the log in ")
+        assert end.startswith("endingOffsets: times go back in the log in ")
+        for told, cut in (
+            (start, f"begins at offset {of_epoch},"),
+            (end, f"ends before offset {wanted},"),
+        ):
+            assert f"offset {of_epoch} is the first of" in told
+            assert f"offset {wanted - 1} is earlier again; what is read {cut}" in told
+        caplog.clear()
+
+
+def test_a_single_record_of_a_clock_that_was_ahead_is_seen_in_a_short_log(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c")
+    for number in range(30):
+        if number % 10 == 0:
+            log.roll()
+        log.ahead_ms = DAY_MS if number == 14 else 0
+        log.write([partition(number)])
+    found = find_directory(str(log.root))
+    assert time_place(found, START_MS + 25 * STEP_MS) == TimePlace(14, 25)
+    assert time_place(found, START_MS + DAY_MS) == TimePlace(14, 30)
+
+
+def test_a_time_of_a_long_log_is_found_with_little_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seeking, "SHORT_BYTES", 0)
+    log = LogWriter(tmp_path / "c")
+    for number in range(4):
+        log.roll()
+        log.lead(number + 1)
+        for _ in range(600):
+            log.write([partition(0)] * 100)
+    size_bytes = sum(file.stat().st_size for file in {path for path, _, _ in log.positions})
+    reads = Reads(monkeypatch)
+    wanted = log.positions[1000][2]
+    found = find_directory(str(log.root))
+    assert time_place(found, START_MS + wanted * STEP_MS) == TimePlace(wanted, wanted)
+    assert reads.size_bytes < size_bytes / 2

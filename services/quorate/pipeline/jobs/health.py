@@ -1,9 +1,9 @@
 """What to watch of a quorum (`docs/metrics.md`), judged from its log.
 
 Each threshold is Kafka's custom: above it a verdict is `warn`, above ten times as much `critical`.
-Two leaders of an epoch, damage and logs that break Raft's log matching are `critical` at once. A
-number that the log does not tell is `unknown`, with what would; one that has no threshold is not
-judged.
+Two leaders of an epoch, damage and logs that break Raft's log matching are `critical` at once, and
+times that go back never are. A number that the log does not tell is `unknown`, with what would; one
+that has no threshold is not judged.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ LAG: Final = "MetadataLogLag"
 SNAPSHOT_TIME: Final = "SnapshotGenerationTimeMs"
 ERRORS: Final = "MetadataErrorCount"
 DIVERGENCE: Final = "LogMatchingViolationCount"
+CLOCK: Final = "TimestampRegressionMs"
 THRESHOLDS: Final = {
     LEADERS: 1.0,
     ELECTIONS: 1.0,
@@ -49,12 +50,17 @@ THRESHOLDS: Final = {
     SNAPSHOT_TIME: 10_000.0,
     ERRORS: 0.0,
     DIVERGENCE: 0.0,
+    CLOCK: 1000.0,
 }
 CRITICAL_AT_ONCE: Final = (LEADERS, ERRORS, DIVERGENCE)
 """Metrics that are critical above their threshold, rather than above ten times as much."""
+NEVER_CRITICAL: Final = (CLOCK,)
+"""Metrics that are a warning at most: they harm readers of the log, and not the quorum."""
 CRITICAL_FACTOR: Final = 10
 RECENT_MS: Final = 86_400_000
-"""The last day of a log, by which elections are judged."""
+"""The last day of a log, by which elections and clocks are judged."""
+# Offsets whose times are looked at together.
+_RUN_OFFSETS: Final = 256
 _HOUR_MS: Final = 3_600_000
 _LEADER: Final = "leaderId int"
 _ALONE: Final = "one log alone: name every voter's directory with --path"
@@ -72,6 +78,7 @@ def health(log: DataFrame, *, with_pairs: bool = True) -> DataFrame:
         .unionByName(_ends(log))
         .unionByName(_snapshot_time(log))
         .unionByName(_errors(log))
+        .unionByName(_clock(log))
     )
     if with_pairs:
         measured = measured.unionByName(_divergence(log))
@@ -86,11 +93,12 @@ def health(log: DataFrame, *, with_pairs: bool = True) -> DataFrame:
 def _verdict() -> Column:
     value, threshold = F.col("value"), F.col("threshold")
     is_critical_at_once = F.col("metric").isin(*CRITICAL_AT_ONCE)
+    is_worse = ~F.col("metric").isin(*NEVER_CRITICAL) & (value > CRITICAL_FACTOR * threshold)
     return (
         F.when(value.isNull(), "unknown")
         .when(threshold.isNull(), F.lit(None))
         .when(value <= threshold, "ok")
-        .when(is_critical_at_once | (value > CRITICAL_FACTOR * threshold), "critical")
+        .when(is_critical_at_once | is_worse, "critical")
         .otherwise("warn")
     )
 
@@ -221,6 +229,64 @@ def _errors(log: DataFrame) -> DataFrame:
         F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))
     ).otherwise("every batch checks")
     return _row(broken, ERRORS, F.col("broken"), what)
+
+
+def _clock(log: DataFrame) -> DataFrame:
+    """The most by which a record of the log's last day has an earlier time than one before it.
+
+    Each leader stamps by its own clock. Offsets are looked at in runs: within one, what goes back
+    and forward again is not told.
+    """
+    at_ms = F.unix_millis("timestamp").alias("at_ms")
+    everything = Window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    in_front = Window.orderBy("last.offset").rowsBetween(Window.unboundedPreceding, -1)
+    runs = (
+        valid(log)
+        .where(~is_snapshot())
+        .groupBy("leader_epoch", F.floor(F.col("offset") / _RUN_OFFSETS))
+        .agg(
+            F.max(F.struct(at_ms, "offset")).alias("latest"),
+            F.min(F.struct(at_ms, "offset")).alias("earliest"),
+            F.max(F.struct("offset", at_ms)).alias("last"),
+        )
+        .withColumn("before", F.max("latest").over(in_front))
+        .withColumn("end_ms", F.max("last").over(everything)["at_ms"])
+    )
+    pairs = F.array(
+        F.struct(F.col("before").alias("high"), F.col("earliest").alias("low")),
+        F.struct(F.col("latest").alias("high"), F.struct("last.at_ms", "last.offset").alias("low")),
+    )
+    back_ms = F.col("high.at_ms") - F.col("low.at_ms")
+    step = F.struct(back_ms.alias("back_ms"), "low.offset", F.col("high.offset").alias("from"))
+    is_recent = F.col("low.at_ms") > F.col("end_ms") - RECENT_MS
+    worst = (
+        runs.select("end_ms", F.inline(pairs))
+        .withColumn("step", F.when(back_ms > 0, step))
+        .agg(
+            F.max("end_ms").alias("end_ms"),
+            F.max("step").alias("worst"),
+            F.max(F.when(is_recent, F.col("step"))).alias("recent"),
+        )
+    )
+    in_log = F.format_string(
+        "; in the whole log %d from offset %d back to offset %d",
+        *(F.col(f"worst.{name}") for name in ("back_ms", "from", "offset")),
+    )
+    in_day = F.format_string(
+        "milliseconds from offset %d back to offset %d, the most of the last day",
+        *(F.col(f"recent.{name}") for name in ("from", "offset")),
+    )
+    what = (
+        F.when(F.col("end_ms").isNull(), "no record of the log was read")
+        .when(F.col("worst").isNull(), "no record has an earlier time than one in front of it")
+        .when(
+            F.col("recent").isNull(), F.concat(F.lit("no time of the last day goes back"), in_log)
+        )
+        .when(F.col("recent") == F.col("worst"), F.concat(in_day, F.lit(" and of the whole log")))
+        .otherwise(F.concat(in_day, in_log))
+    )
+    value = F.when(F.col("end_ms").isNotNull(), F.coalesce("recent.back_ms", F.lit(0)))
+    return _row(worst, CLOCK, value, what)
 
 
 def _divergence(log: DataFrame) -> DataFrame:

@@ -101,7 +101,10 @@ INGEST: Final = Job(
         JobOption("--checkpoint", "what has been read so far (_checkpoint in it)", str, "DIR"),
         JobOption("--every-s", "go on, with a batch so often", number(1), "N"),
         JobOption(
-            "--keep-days", "remove days so far before the newest at its start", number(1), "N"
+            "--keep-days",
+            "keep the newest N days: at its start it removes what is older",
+            number(1),
+            "N",
         ),
         JobOption("--max-offsets-per-batch", "how much a batch may hold", number(1), "N"),
         JobOption(

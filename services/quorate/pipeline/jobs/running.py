@@ -29,8 +29,11 @@ from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.session import java_fault, session
 from quorate.pipeline.source.committed import shared_log
 from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.live import QuorumError
+from quorate.pipeline.source.live_plan import live_time_warnings
 from quorate.pipeline.source.merged import choice_words
 from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.planning import time_warnings
 from quorate.pipeline.source.seeking import EndSeeker
 
 if TYPE_CHECKING:
@@ -124,7 +127,9 @@ def check_log(job: Job, options: Mapping[str, str]) -> list[Directory]:
             is_committed_only = asked.is_committed_only
             log = shared_log(directories, EndSeeker(), is_committed_only=is_committed_only)
             sys.stderr.write(f"quorate pipeline {job.name}: {choice_words(log)}\n")
-    except OptionError as error:
+        for warning in time_warnings(asked) if asked.paths else live_time_warnings(asked):
+            sys.stderr.write(f"quorate pipeline {job.name}: {in_flags(warning)}\n")
+    except (OptionError, QuorumError) as error:
         raise PipelineError(in_flags(str(error))) from error
     return directories
 

@@ -43,12 +43,14 @@ _TITLES: Final = {
     health.LAG: "Lag of the voter furthest behind",
     health.SNAPSHOT_TIME: "Longest time that a snapshot took",
     health.ERRORS: "Damage",
+    health.CLOCK: "Times that go back, in milliseconds",
 }
 _SECTIONS: Final = {
     health.LEADERS: ELECTIONS,
     health.ELECTIONS: ELECTIONS,
     health.LAG: VOTERS,
     health.ERRORS: VOTERS,
+    health.CLOCK: ELECTIONS,
 }
 _IDLE: Final = (("idle", "may be idle time: this log has no NoOpRecord that would tell"),)
 
@@ -190,6 +192,8 @@ def threshold_words(metric: str) -> str:
     bound = grouped(int(threshold))
     if metric in health.CRITICAL_AT_ONCE:
         return f"critical above {bound}"
+    if metric in health.NEVER_CRITICAL:
+        return f"warning above {bound}"
     worse = grouped(int(health.CRITICAL_FACTOR * threshold))
     return f"warning above {bound}, critical above {worse}"
 

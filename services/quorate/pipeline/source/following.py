@@ -29,7 +29,7 @@ from quorate.pipeline.source.merged import (
     snapshot_of_any,
     unreplaced,
 )
-from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, check_reached
+from quorate.pipeline.source.options import START, AtOffset, AtTime, OptionError, check_reached
 from quorate.pipeline.source.seeking import EndSeeker
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ class DirectoryLog:
             case AtOffset(offset=offset):
                 check_reached(self._options, f"the log in {log.place}", log.end)
                 return None, offset
-            case AtTime(timestamp_ms=timestamp_ms):
+            case AtTime(timestamp_ms=timestamp_ms) as time:
                 # As a live quorum has it: there was no stream yet that could have lost the rest.
-                offset = place_of_time(log, timestamp_ms, self._preferred(log))
+                place = place_of_time(log, timestamp_ms, self._preferred(log))
                 self._check_read(log)
-                return None, offset
+                return None, place.chosen(START, time, f"the log in {log.place}")
             case "latest":
                 return None, log.end
             case "snapshot":
@@ -264,8 +264,9 @@ class QuorumLog:
             case AtOffset(offset=offset):
                 check_reached(self._options, "the quorum's log", ends.end)
                 return None, offset
-            case AtTime(timestamp_ms=timestamp_ms):
-                return None, self._live.offset_at(timestamp_ms, ends)
+            case AtTime(timestamp_ms=timestamp_ms) as time:
+                place = self._live.time_place(timestamp_ms, ends)
+                return None, place.chosen(START, time, "the quorum's log")
             case _:
                 return _named(*beginning(self._options, ends))
 

@@ -14,6 +14,7 @@ from quorate.client.addresses import parse_servers
 from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.pipeline.source.options import OptionError
+from quorate.pipeline.source.time_search import Mark, Stretch, TimePlace, place_among, stretches
 from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.value import value
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
+# So many are fetched in one go rather than halved any further.
+_FEW_OFFSETS: Final = 256
 
 
 class QuorumError(RuntimeError):
@@ -138,20 +141,23 @@ class LiveLog:
         except CorruptBatchError as error:
             raise QuorumError(f"bootstrap.servers: snapshot {snapshot_id}: {error}") from error
 
-    def offset_at(self, timestamp_ms: int, ends: LogEnds) -> int:
-        """The first batch with a record at this time or later; the end where there is none."""
-        low, high = ends.start, ends.end
-        while low < high:
-            middle = (low + high) // 2
-            fetched = self._fetch(middle, max_bytes=1)
-            if not fetched.data:
-                return ends.end
-            header = read_header(fetched.data)
-            if header.max_timestamp_ms >= timestamp_ms:
-                high = min(middle, header.base_offset)
-            else:
-                low = max(middle, header.last_offset) + 1
-        return low
+    def time_place(self, timestamp_ms: int, ends: LogEnds) -> TimePlace:
+        """The place of a time; the end where no record is that late. Raises QuorumError."""
+        if ends.start == ends.end:
+            return TimePlace(ends.end, ends.end)
+        begin, end = self.mark(ends.start), Mark(ends.end, ends.end, None)
+        timed = _TimedQuorum(self, timestamp_ms)
+        found = place_among(stretches(timed, begin, end, timestamp_ms), ends.end)
+        # Its first batch may begin below the log.
+        return TimePlace(max(found.first, ends.start), max(found.behind, ends.start))
+
+    def mark(self, offset: int) -> Mark:
+        """The batch that holds an offset. Raises QuorumError, also where it is gone."""
+        fetched = self._fetch(offset, max_bytes=1)
+        if not fetched.data:
+            raise QuorumError(f"offset {offset} is gone: the log begins at {fetched.log_start}")
+        header = read_header(fetched.data)
+        return Mark(header.base_offset, header.base_offset, header)
 
     def _fetch(self, offset: int, max_bytes: int | None = None) -> FetchedLog:
         if max_bytes is None:
@@ -166,6 +172,27 @@ class LiveLog:
             return self._loop.run_until_complete(awaited())
         except (QuorumUnavailableError, RequestRefusedError, AdminError) as error:
             raise QuorumError(f"bootstrap.servers: {error}") from error
+
+
+@value
+class _TimedQuorum:
+    """A live log in which a time is looked for; marks are offsets."""
+
+    log: LiveLog
+    timestamp_ms: int
+
+    def between(self, first: Mark, last: Mark) -> Mark | None:
+        if last.at - first.at <= _FEW_OFFSETS:
+            return None
+        middle = self.log.mark((first.at + last.at) // 2)
+        # One batch may hold all up to there.
+        return middle if first.at < middle.at else None
+
+    def read(self, first: Mark, last: Mark) -> Iterator[Stretch]:
+        for batch in self.log.batches(first.at, last.at):
+            header = batch.header
+            is_late = header.max_timestamp_ms >= self.timestamp_ms
+            yield Stretch(header.base_offset, header.last_offset + 1, is_late)
 
 
 @contextmanager

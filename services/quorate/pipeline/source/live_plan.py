@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # One leader serves all of them: more tasks than this gain nothing.
 RANGE_OFFSETS: Final = 500_000
+_NAME: Final = "the quorum's log"
 
 
 @value
@@ -54,22 +55,35 @@ def plan_live(options: Options) -> list[LiveRange]:
         )
     with live_log(options) as log:
         ends = log.ends()
-        check_reached(options, "the quorum's log", ends.end)
-        high = min(_place(log, options.end, ends, ends.end), ends.end)
+        check_reached(options, _NAME, ends.end)
+        high = min(_offset_of(log, END, options.end, ends, ends.end), ends.end)
         if isinstance(options.start, str | SnapshotAt):
             snapshot_id, low = beginning(options, ends)
             if snapshot_id is not None:
                 places: dict[str, Place] = {END: options.end, START: options.start}
                 for name, place in places.items():
-                    if _is_before(log, place, ends, low):
-                        raise gone_error(name, place, "the quorum's log", low)
+                    if _is_before(log, name, place, ends, low):
+                        raise gone_error(name, place, _NAME, low)
         else:
-            snapshot_id, low = None, _place(log, options.start, ends, ends.start)
+            snapshot_id, low = None, _offset_of(log, START, options.start, ends, ends.start)
             if low < ends.start:
-                raise gone_error(START, low, "the quorum's log", ends.start)
+                raise gone_error(START, low, _NAME, ends.start)
         cluster_id = log.cluster_id()
     ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
     return of_cluster(cluster_id, [*ranges, *log_ranges(low, high, options.tasks_max)])
+
+
+def live_time_warnings(options: Options) -> list[str]:
+    """A sentence for each time of the options at which the log's times go back."""
+    if not options.times:
+        return []
+    with live_log(options) as log:
+        ends = log.ends()
+        found = (
+            log.time_place(time.timestamp_ms, ends).warning(name, time, _NAME)
+            for name, time in options.times.items()
+        )
+        return [warning for warning in found if warning is not None]
 
 
 def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, int]:
@@ -116,25 +130,28 @@ def range_split(wanted: LiveRange) -> Split:
     )
 
 
-def _is_before(log: LiveLog, place: Place, ends: LogEnds, snapshot_end: int) -> bool:
+def _is_before(log: LiveLog, option: str, place: Place, ends: LogEnds, snapshot_end: int) -> bool:
     """True if a place asks for a state that is older than the newest snapshot."""
     match place:
         case SnapshotAt(place=inner):
-            return _is_before(log, inner, ends, snapshot_end)
+            return _is_before(log, option, inner, ends, snapshot_end)
         case AtOffset(offset=offset):
             return offset < snapshot_end
-        case AtTime(timestamp_ms=timestamp_ms):
+        case AtTime():
             # Nothing tells of the records below the log's begin when they were written.
-            return log.offset_at(timestamp_ms, ends) <= snapshot_end
+            return _offset_of(log, option, place, ends, 0) <= snapshot_end
         case _:
             return False
 
 
-def _place(log: LiveLog, place: str | AtOffset | AtTime, ends: LogEnds, default: int) -> int:
+def _offset_of(
+    log: LiveLog, option: str, place: str | AtOffset | AtTime, ends: LogEnds, default: int
+) -> int:
     match place:
         case AtOffset(offset=offset):
             return offset
         case AtTime(timestamp_ms=timestamp_ms):
-            return log.offset_at(timestamp_ms, ends)
+            found = log.time_place(timestamp_ms, ends)
+            return found.chosen(option, place, _NAME)
         case _:
             return default

@@ -136,6 +136,13 @@ class Options:
     takes_filters: bool
     merges_directories: bool
 
+    @property
+    def times(self) -> dict[str, AtTime]:
+        """The options that name a time, also that of a snapshot."""
+        start = self.start.place if isinstance(self.start, SnapshotAt) else self.start
+        places = {START: start, END: self.end}
+        return {name: place for name, place in places.items() if isinstance(place, AtTime)}
+
 
 def parse_options(options: Mapping[str, str]) -> Options:
     """The options as given to `spark.read`. Raises OptionError for the first that cannot be."""

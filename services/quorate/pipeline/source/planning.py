@@ -57,33 +57,49 @@ class ReadingPlan:
 
 def plan_batch(options: Options) -> ReadingPlan:
     """All that the options ask for, of every directory or of all as one. Raises OptionError."""
-    seeker = EndSeeker()
     directories = find_directories(options.paths)
-    logs = [shared_log([directory], seeker) for directory in directories]
-    highs = [NO_END] * len(logs)
-    if len(directories) > 1:
-        is_committed_only = options.is_committed_only
-        log = shared_log(directories, seeker, is_committed_only=is_committed_only)
-        if options.merges_directories:
-            logs, highs = [log], [log.end]
-        elif is_committed_only:
-            logs = [shared_log([directory], seeker) for directory in log.directories]
-            # One that only lacks the last records is told where it does.
-            highs = [
-                log.end if span.end == own.end else span.end
-                for own, span in zip(logs, log.spans, strict=True)
-            ]
-    _check_reached(options, directories, max(log.end for log in logs))
-    splits = [
-        split
-        for log, high in zip(logs, highs, strict=True)
-        for split in _Planner(log, options).plan(high)
-    ]
-    found = [(damage, each.node_id) for log in logs for damage, each in unreplaced(log)]
+    logs = _logs(options, directories)
+    _check_reached(options, directories, max(log.end for log, _ in logs))
+    splits = [split for log, high in logs for split in _Planner(log, options).plan(high)]
+    found = [(damage, each.node_id) for log, _ in logs for damage, each in unreplaced(log)]
     if options.start in {"earliest", "snapshot"}:
-        lost = ((lost_beginning(log), log.directories[0].node_id) for log in logs)
+        lost = ((lost_beginning(log), log.directories[0].node_id) for log, _ in logs)
         found += [(damage, node_id) for damage, node_id in lost if damage is not None]
     return ReadingPlan(tuple(splits), tuple(found))
+
+
+def time_warnings(options: Options) -> list[str]:
+    """A sentence for each time of the options at which the times of a log go back."""
+    if not options.times:
+        return []
+    logs = [log for log, _ in _logs(options, find_directories(options.paths))]
+    found = (
+        place_of_time(log, time.timestamp_ms, preferred(log)).warning(name, time, _name_of(log))
+        for log in logs
+        for name, time in options.times.items()
+    )
+    return [warning for warning in found if warning is not None]
+
+
+def _name_of(log: SharedLog) -> str:
+    return f"the log in {log.place}"
+
+
+def _logs(options: Options, directories: Sequence[Directory]) -> list[tuple[SharedLog, int]]:
+    """The log of every directory, or of all as one, and up to which offset each is read."""
+    seeker = EndSeeker()
+    is_committed_only = options.is_committed_only
+    if len(directories) > 1 and (options.merges_directories or is_committed_only):
+        log = shared_log(directories, seeker, is_committed_only=is_committed_only)
+        if options.merges_directories:
+            return [(log, log.end)]
+        logs = [shared_log([directory], seeker) for directory in log.directories]
+        # One that only lacks the last records is told where it does.
+        return [
+            (own, log.end if span.end == own.end else span.end)
+            for own, span in zip(logs, log.spans, strict=True)
+        ]
+    return [(shared_log([directory], seeker), NO_END) for directory in directories]
 
 
 def _check_reached(options: Options, directories: Sequence[Directory], end: int) -> None:
@@ -100,7 +116,7 @@ class _Planner:
         self.options = options
         self.chosen = preferred(log)
         self.first_snapshot, self.begin = log.start()
-        self.end = self.offset_of(options.end)
+        self.end = self.offset_of(END, options.end)
 
     def plan(self, high: int) -> list[Split]:
         """Raises OptionError where something was deleted that the options ask for."""
@@ -130,13 +146,13 @@ class _Planner:
         """The snapshot to read first, and from which offset on the log is read."""
         match self.options.start:
             case AtOffset() | AtTime() as place:
-                return None, self.offset_of(place)
+                return None, self.offset_of(START, place)
             case "latest":
                 return None, self.log.end
             case "snapshot":
                 asked, found = self.end, newest_of_all(self.log, high)
             case SnapshotAt(place=place):
-                asked = min(self.end, self.offset_of(place))
+                asked = min(self.end, self.offset_of(START, place))
                 found = newest_of_all(self.log, min(high, asked))
             case _:
                 asked, found = self.end, (self.first_snapshot, self.begin)
@@ -144,13 +160,17 @@ class _Planner:
             raise self.gone(found[1])
         return found
 
-    def offset_of(self, place: str | AtOffset | AtTime) -> int:
-        """The offset of a place: below the log's begin for a time that deleted records may have."""
+    def offset_of(self, option: str, place: str | AtOffset | AtTime) -> int:
+        """The offset of an option's place.
+
+        It is below the log's begin for a time that deleted records may have.
+        """
         match place:
             case AtOffset(offset=offset):
                 return offset
             case AtTime(timestamp_ms=timestamp_ms):
-                offset = place_of_time(self.log, timestamp_ms, self.chosen)
+                found = place_of_time(self.log, timestamp_ms, self.chosen)
+                offset = found.chosen(option, place, _name_of(self.log))
                 is_first = self.begin > 0 and offset <= self.begin
                 return self.begin - 1 if is_first and self.is_covered(timestamp_ms) else offset
             case _:
@@ -177,4 +197,4 @@ class _Planner:
         more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
         if len(self.options.paths) > len(self.log.directories):
             more += "; mergeDirectories=true reads what another directory has"
-        return gone_error(option, place, f"the log in {self.log.place}", self.begin, more)
+        return gone_error(option, place, _name_of(self.log), self.begin, more)

@@ -1,4 +1,4 @@
-"""Places in a log on a disk: where it ends, and which offset a time has.
+"""Places in a log on a disk: where it ends, and which offsets a time has.
 
 Batches are checked one after the other from a place close by, not the log from its beginning. What
 does not check is passed over, and a file that cannot be read is noted as damage of its directory.
@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.epochs import LogEpochs
-from quorate.pipeline.source.splits import boundaries, whole_batch_at
+from quorate.pipeline.source.splits import batch_from, boundaries, whole_batch_at
+from quorate.pipeline.source.time_search import Mark, Stretch, TimePlace, place_among, stretches
 from quorate.records.value import value
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.scan import salvage_batches
+from quorate.storage.scan_runs import salvage_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +30,12 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile
     from quorate.raft.messages import EpochStart
     from quorate.records.batch import BatchHeader
+    from quorate.records.batch_run import BatchRun
+    from quorate.storage.files import File
 
 _STEP_BYTES: Final = 1024 * 1024
+# Of a log as short as this every batch is looked at for a time.
+SHORT_BYTES: Final = 32 * 1024 * 1024
 
 
 @value
@@ -122,56 +131,97 @@ def _status(segment: LogFile) -> os.stat_result | None:
     return None
 
 
-def offset_at(directory: Directory, timestamp_ms: int) -> int:
-    """The first batch with a record at this time or later; the log's end where there is none."""
-    candidates = directory.segments
-    for index in range(len(candidates) - 1, -1, -1):
-        if _is_before(directory, candidates[index], 0, timestamp_ms):
-            candidates = candidates[index:]
-            break
+def time_place(directory: Directory, timestamp_ms: int) -> TimePlace:
+    """The place of a time; the log's end where no record is that late.
+
+    It lies in front of what is damaged or missing there, which may be of any time.
+    """
+    return place_among(_stretches(directory, timestamp_ms), log_end(directory))
+
+
+def _stretches(directory: Directory, timestamp_ms: int) -> Iterator[Stretch]:
+    segments = directory.segments
+    is_short = sum(segment.size_bytes for segment in segments) <= SHORT_BYTES
     reached: int | None = None
-    for segment in candidates:
-        position, expected = _place_before(directory, segment, timestamp_ms)
-        # Where a segment is missing in front of this one, what it had may be that late.
-        lost = reached if position == 0 else None
-        found = _batches_from(directory, segment, position)
-        for header, behind in pairwise(chain((header for _, header in found), (None,))):
-            assert header is not None
-            if header.max_timestamp_ms >= timestamp_ms:
-                # With what is damaged in front of it, and whatever its own offset says.
-                return expected if lost is None else min(expected, lost)
-            lost = None
-            following = None if behind is None else behind.base_offset
-            if header.base_offset == expected or following == header.last_offset + 1:
-                expected = header.last_offset + 1
-            elif following == expected + header.record_count:
-                expected = following
-        reached = expected
-    return log_end(directory)
+    begins = [_begin_of(directory, segment) for segment in segments]
+    for segment, begin, behind in zip(segments, begins, [*begins[1:], None], strict=True):
+        # Where a segment is missing in front of this one, what it had may be of any time.
+        reached = segment.base_offset if reached is None else min(reached, segment.base_offset)
+        with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+            timed = _TimedSegment(file, timestamp_ms)
+            last = replace(behind or Mark(0, None, None), at=segment.size_bytes)
+            found = (
+                timed.read(begin, last) if is_short else stretches(timed, begin, last, timestamp_ms)
+            )
+            for stretch in found:
+                yield replace(stretch, begin=min(stretch.begin, reached))
+                reached = stretch.end
+
+
+def _begin_of(directory: Directory, segment: LogFile) -> Mark:
+    header = None
+    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+        header = whole_batch_at(file, 0)
+    return Mark(0, segment.base_offset, header)
+
+
+@value
+class _TimedSegment:
+    """A segment in which a time is looked for; marks are positions in its file."""
+
+    file: File
+    timestamp_ms: int
+
+    def between(self, first: Mark, last: Mark) -> Mark | None:
+        if last.at - first.at <= _STEP_BYTES:
+            return None
+        assert first.offset is not None
+        middle = (first.at + last.at) // 2
+        place = batch_from(self.file, last.at, middle, first=first.offset, last=last.offset)
+        return place and Mark(*place, whole_batch_at(self.file, place[0]))
+
+    def read(self, first: Mark, last: Mark) -> Iterator[Stretch]:
+        assert first.offset is not None
+        expected = first.offset
+        runs = salvage_runs(self.file, last.at, first.at)
+        for run, behind in pairwise(chain(runs, (None,))):
+            assert run is not None
+            following = last.offset if behind is None else behind.first_offset
+            places = [expected, *_offsets_behind(run, expected, following)]
+            is_late = run.field("max_timestamp_ms") >= self.timestamp_ms
+            changes = [0, *(np.flatnonzero(np.diff(is_late)) + 1).tolist(), len(run)]
+            for begin, end in pairwise(changes):
+                yield Stretch(places[begin], places[end], bool(is_late[begin]))
+            expected = places[-1]
+
+
+def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list[int]:
+    """What is expected behind each batch of a run, whatever a single batch says of its offset.
+
+    `expected` is what is expected in front of the first, and `following` begins the next run.
+    """
+    bases, lasts = run.field("base_offset"), run.last_offsets
+    if bases[0] == expected and (bases[1:] == lasts[:-1] + 1).all():
+        found: list[int] = (lasts + 1).tolist()
+        return found
+    found = []
+    bases_behind = [*bases[1:].tolist(), following]
+    counts = run.field("record_count").tolist()
+    for base, last, count, behind in zip(
+        bases.tolist(), lasts.tolist(), counts, bases_behind, strict=True
+    ):
+        if base == expected or behind == last + 1:
+            expected = last + 1
+        elif behind == expected + count:
+            expected = behind
+        found.append(expected)
+    return found
 
 
 def _places(segment: LogFile) -> list[tuple[int, int]]:
     return boundaries(
         segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
     )
-
-
-def _place_before(directory: Directory, segment: LogFile, timestamp_ms: int) -> tuple[int, int]:
-    """A position, with its offset, of a batch in front of the first that is that late."""
-    place = 0, segment.base_offset
-    for position, offset in _places(segment):
-        if not _is_before(directory, segment, position, timestamp_ms):
-            break
-        place = position, offset
-    return place
-
-
-def _is_before(directory: Directory, segment: LogFile, position: int, timestamp_ms: int) -> bool:
-    """True if a whole batch begins here and none of its records is that late."""
-    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
-        header = whole_batch_at(file, position)
-        return header is not None and header.max_timestamp_ms < timestamp_ms
-    return False
 
 
 def _batches_from(

@@ -91,14 +91,14 @@ def boundaries(
         for wanted in range(split_bytes, size_bytes, split_bytes):
             if wanted <= found[-1][0]:
                 continue
-            place = _batch_from(file, size_bytes, wanted, first=found[-1][1], last=last)
+            place = batch_from(file, size_bytes, wanted, first=found[-1][1], last=last)
             if place is None:
                 break
             found.append(place)
     return found
 
 
-def _batch_from(
+def batch_from(
     file: File, size_bytes: int, position: int, *, first: int, last: int | None
 ) -> tuple[int, int] | None:
     """The first whole batch at or behind `position` with an offset that can stand there."""
