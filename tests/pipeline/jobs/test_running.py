@@ -12,9 +12,16 @@ from pyspark.errors import PySparkException
 from quorate.pipeline.command import add_jobs, main
 from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import read_log, source_options
+from quorate.pipeline.jobs.running import check_log, read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
-from tests.pipeline.source.logs import LogWriter, partition, small_log, topic, voters
+from tests.pipeline.source.logs import (
+    LogWriter,
+    log_with_a_clock_ahead,
+    partition,
+    small_log,
+    topic,
+    voters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -287,3 +294,18 @@ def test_a_condition_that_fails_for_a_row_is_told_by_its_flag(
     said = capsys.readouterr().err
     assert said.startswith("quorate pipeline elections: --where: epoch / 0: Division by zero. ")
     assert said.count("\n") == 1
+
+
+def test_times_that_go_back_are_told_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = log_with_a_clock_ahead(tmp_path / "c", values=[topic(1)])
+    time = "2026-01-05T00:00:25Z"
+    words = ["--path", str(log.root), "--ending-offsets", time]
+    job = JOBS["sizes"]
+    check_log(job, options_of("sizes", *words))
+    told = capsys.readouterr().err
+    assert told.startswith("quorate pipeline sizes: --ending-offsets: times go back in the log in ")
+    assert told.endswith("what is read ends before offset 25, name an offset to cut elsewhere\n")
+    check_log(job, options_of("sizes", *words[:2], "--ending-offsets", "25"))
+    assert capsys.readouterr().err == ""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 START_MS = 1_767_571_200_000
 STEP_MS = 1000
+DAY_MS = 86_400_000
 
 
 def topic(number: int) -> bytes:
@@ -162,6 +163,18 @@ def shortened(log: LogWriter, path: Path, *, node_id: int) -> LogWriter:
     short.file.write_bytes(log.file.read_bytes())
     short.snapshot(log.segment, [topic(1)])
     return short
+
+
+def log_with_a_clock_ahead(path: Path, *, values: list[bytes], node_id: int = 1) -> LogWriter:
+    """Three epochs of a segment each; the clock of the second leader is a day ahead."""
+    log = LogWriter(path, node_id=node_id)
+    for epoch, ahead_ms in ((1, 0), (2, DAY_MS), (3, 0)):
+        log.roll()
+        log.ahead_ms = ahead_ms
+        log.lead(epoch)
+        for _ in range(9):
+            log.write(values)
+    return log
 
 
 def paths_of(*logs: LogWriter) -> str:

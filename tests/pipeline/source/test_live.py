@@ -13,21 +13,25 @@ from quorate.client.log_reader import FetchedLog
 from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.source import live
 from quorate.pipeline.source.batch_reader import KraftReader, LivePartition
-from quorate.pipeline.source.live import LiveLog, QuorumError, live_log, snapshot_of
+from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.live import LiveLog, LogEnds, QuorumError, live_log, snapshot_of
 from quorate.pipeline.source.live_plan import log_ranges, of_cluster
 from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.seeking import time_place
 from quorate.pipeline.source.stream_reader import (
     DataLossError,
     KraftStreamReader,
     OtherClusterError,
 )
+from quorate.pipeline.source.time_search import TimePlace
+from quorate.records.batch import encode_batch, read_header
 from quorate.records.ids import ClusterId, Offset
 from tests.integration.disks import log_start
 from tests.integration.quorum import SMALL_LOG, STEADY, Quorum
 from tests.pipeline.source.logs import LogWriter, partition, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
@@ -75,6 +79,10 @@ async def test_a_live_quorum_gives_what_its_disk_has(tmp_path: Path) -> None:
         )
         disk = rows(node.metadata_dir, startingOffsets=moment, endingOffsets=str(high_watermark))
         assert same(late) == same(disk) != []
+        times = [round(row["timestamp"].timestamp() * 1000) + 1 for row in on_disk]
+        places = await asyncio.to_thread(time_places, quorum.bootstrap_servers, times)
+        directory = find_directory(str(node.metadata_dir))
+        assert places == [time_place(directory, time_ms) for time_ms in times]
         for option in ("startingOffsets", "endingOffsets"):
             with pytest.raises(
                 OptionError, match=rf"^{option}: 999999 lies behind .* quorum's log"
@@ -123,6 +131,12 @@ async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> 
 def epochs_before(servers: str, offsets: Iterable[int]) -> list[int | None]:
     with live_log(parse_options({"bootstrap.servers": servers})) as log:
         return [log.epoch_before(offset) for offset in offsets]
+
+
+def time_places(servers: str, times_ms: Iterable[int]) -> list[TimePlace]:
+    with live_log(parse_options({"bootstrap.servers": servers})) as log:
+        ends = log.ends()
+        return [log.time_place(time_ms, ends) for time_ms in times_ms]
 
 
 def polled(servers: str, start: dict[str, Any] | None, **options: str) -> dict[str, Any]:
@@ -210,3 +224,44 @@ def test_what_a_leader_sends_is_checked(tmp_path: Path, monkeypatch: pytest.Monk
             assert next(batches).header.base_offset == 0
             with pytest.raises(QuorumError, match=words):
                 list(batches)
+
+
+class Answered(LiveLog):
+    """A live log whose answers come from batches in memory."""
+
+    def __init__(self, batches: Sequence[bytes]) -> None:
+        self.batches_held = batches
+        self.fetched = 0
+
+    def _fetch(self, offset: int, max_bytes: int | None = None) -> FetchedLog:
+        self.fetched += 1
+        high_watermark = read_header(self.batches_held[-1]).last_offset + 1
+        found = b""
+        for batch in self.batches_held:
+            if read_header(batch).last_offset >= offset and len(found) < (max_bytes or 1000):
+                found += batch
+        return FetchedLog(found, Offset(high_watermark), Offset(0), None)
+
+
+def test_a_time_of_a_live_log_is_found_where_a_clock_was_ahead() -> None:
+    """Batches of one to three records; the clock of the second of three leaders is ahead."""
+    batches: list[bytes] = []
+    offset = 0
+    places: list[tuple[int, int, int]] = []
+    for epoch, ahead_ms in ((1, 0), (2, 1_000_000), (3, 0)):
+        for number in range(400):
+            count = 1 + number % 3
+            at_ms = offset + ahead_ms
+            batches.append(
+                encode_batch([b"\0"] * count, timestamp_ms=at_ms, base_offset=offset, epoch=epoch)
+            )
+            places.append((at_ms, offset, offset + count))
+            offset += count
+    log, ends = Answered(batches), LogEnds(0, offset, None)
+    for time_ms in (0, 1, 300, 1000, 1700, 2100, offset, 1_000_900, 2_000_000):
+        first = next((begin for at_ms, begin, _ in places if at_ms >= time_ms), offset)
+        behind = next((end for at_ms, _, end in reversed(places) if at_ms < time_ms), 0)
+        assert log.time_place(time_ms, ends) == TimePlace(first, max(first, behind))
+    log.fetched = 0
+    log.time_place(2100, ends)
+    assert log.fetched < len(batches) / 4

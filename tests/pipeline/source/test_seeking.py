@@ -15,11 +15,13 @@ from quorate.pipeline.source.time_search import TimePlace
 from quorate.records.batch import HEADER_BYTES
 from quorate.storage.files import OsFile
 from tests.pipeline.source.logs import (
+    DAY_MS,
     START_MS,
     STEP_MS,
     LogWriter,
     damaged,
     flip,
+    log_with_a_clock_ahead,
     offsets,
     partition,
     paths_of,
@@ -241,21 +243,6 @@ def test_a_time_is_a_place_in_front_of_a_segment_that_is_missing(tmp_path: Path)
             assert damaged(found) == []
     late = rows(one.root, startingOffsets="2026-01-05T00:00:21Z")
     assert (offsets(late), damaged(late)) == (list(range(21, 30)), [])
-
-
-DAY_MS = 86_400_000
-
-
-def log_with_a_clock_ahead(path: Path, *, values: list[bytes], node_id: int = 1) -> LogWriter:
-    """Three epochs of a segment each; the clock of the second leader is a day ahead."""
-    log = LogWriter(path, node_id=node_id)
-    for epoch, ahead_ms in ((1, 0), (2, DAY_MS), (3, 0)):
-        log.roll()
-        log.ahead_ms = ahead_ms
-        log.lead(epoch)
-        for _ in range(9):
-            log.write(values)
-    return log
 
 
 @pytest.mark.parametrize("short_bytes", [0, seeking.SHORT_BYTES])
