@@ -20,7 +20,6 @@ from subprocess import Popen, TimeoutExpired
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyspark
 from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext, java_gateway
@@ -32,6 +31,7 @@ from pyspark.sql import SparkSession
 from quorate.pipeline.jobs.raised import out_of_memory
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.spark_environment import prepare_environment
+from quorate.pipeline.spark_home import find_home, link_home
 from quorate.process.stop_signals import deferred
 
 if TYPE_CHECKING:
@@ -201,7 +201,10 @@ def _local(
     scratch: str, master: str, memory_mib: int, java: list[Popen[bytes]], *, is_small: bool
 ) -> SparkSession:
     """Start Java, which is added to `java` at once, and open a session in it."""
-    _check_home()
+    is_local = master.startswith("local")
+    home = find_home()
+    if is_local:
+        home = link_home(home, Path(scratch) / "spark")
     _quiet_python()
     prepare_environment(os.environ, master, conf_dir=f"{scratch}/conf")
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
@@ -209,11 +212,11 @@ def _local(
     if is_small:
         chosen |= SMALL_LOG_SETTINGS | {"spark.driver.extraJavaOptions": SHORT_LIVED}
     for key, value in chosen.items():
-        if master.startswith("local") or not key.startswith(_OF_ONE_PROCESS):
+        if is_local or not key.startswith(_OF_ONE_PROCESS):
             conf.set(key, value)
     said = f"{scratch}/spark.log"
     try:
-        with _stderr_in(said), _java_by_shell(java), _signals_left():
+        with _stderr_in(said), _java_by_shell(java, home), _signals_left():
             opened = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         words = Path(said).read_text(encoding="utf-8", errors="replace")
@@ -234,19 +237,9 @@ def _last_words(said: str) -> str:
     return "; ".join((causes or lines)[-_LAST_WORDS:])
 
 
-def _check_home() -> None:
-    """Raises PipelineError for a SPARK_HOME of another release, whose Java classes differ."""
-    home = os.environ.get("SPARK_HOME")
-    if home and not any(Path(home).glob(f"jars/spark-core_*-{pyspark.__version__}*.jar")):
-        raise PipelineError(
-            f"SPARK_HOME: {home} is not Spark {pyspark.__version__}, as the installed PySpark is:"
-            " unset it, or name that release"
-        )
-
-
 @contextmanager
-def _java_by_shell(java: list[Popen[bytes]]) -> Iterator[None]:
-    """Java is started deaf to stop signals, without a fork that others take part in.
+def _java_by_shell(java: list[Popen[bytes]], home: Path) -> Iterator[None]:
+    """Java of that home is started deaf to stop signals, without a fork that others take part in.
 
     PySpark has code of Python's run between fork and exec for it, and with that come handlers of
     libraries: where the process has a channel of gRPC open, they abort one start in twenty.
@@ -256,7 +249,7 @@ def _java_by_shell(java: list[Popen[bytes]]) -> Iterator[None]:
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
         del words["preexec_fn"]
-        words["env"] = words["env"] | _OF_JAVA
+        words["env"] = words["env"] | _OF_JAVA | {"SPARK_HOME": str(home)}
         with deferred():
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
             try:
@@ -265,11 +258,12 @@ def _java_by_shell(java: list[Popen[bytes]]) -> Iterator[None]:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return java[-1]
 
-    theirs, java_gateway.Popen = java_gateway.Popen, started
+    theirs = java_gateway.Popen, java_gateway._find_spark_home
+    java_gateway.Popen, java_gateway._find_spark_home = started, lambda: str(home)
     try:
         yield
     finally:
-        java_gateway.Popen = theirs
+        java_gateway.Popen, java_gateway._find_spark_home = theirs
 
 
 @contextmanager
