@@ -283,10 +283,11 @@ class _Watch(threading.Thread):
             return
         self._ticks[pid] = int(stat[_UTIME]) + int(stat[_UTIME + 1])
         peak = next((int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line), 0)
-        if b"worker_daemon" in words or b"pyspark.daemon" in words:
-            self.worker_kib = max(self.worker_kib, peak)
-        elif words.partition(b"\0")[0].endswith(b"java"):
+        # Java's command names the daemon of workers, too.
+        if words.partition(b"\0")[0].endswith(b"java"):
             self.java_kib = max(self.java_kib, peak)
+        elif b"worker_daemon" in words:
+            self.worker_kib = max(self.worker_kib, peak)
 
 
 def _below(root: int) -> list[int]:
