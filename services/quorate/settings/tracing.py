@@ -28,6 +28,7 @@ SERVICE_PREFIX_DEFAULT: Final = "quorate"
 # Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
 _FORMS: Final = "write HOST:PORT, http://HOST:PORT or https://..."
+_USER: Final = re.compile(r"(?:(?<=//)|^)[^/]*@")
 _PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 # The first of these that is set counts.
 _PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -107,7 +108,7 @@ def _endpoint_in(environment: Mapping[str, str], warn: Callable[[str], None]) ->
         # The path is that of OTLP over HTTP; gRPC has none, as OpenTelemetry's exporter.
         return parse_endpoint(name, f"{scheme}{separator}{rest.partition('/')[0]}")
     except ConfigError:
-        warn(f"nothing is traced: {name} is {text!r}: {_FORMS}")
+        warn(f"nothing is traced: {name} is {_shown(text)}: {_FORMS}")
         return None
 
 
@@ -136,10 +137,15 @@ def parse_endpoint(key: str, text: str) -> str:
     """`HOST:PORT` or a URL, as a URL with a port. Raises ConfigError that names the key."""
     scheme, separator, rest = text.partition("://")
     scheme, address = (scheme.lower(), rest.rstrip("/")) if separator else ("http", text)
-    if scheme not in _PORTS:
-        raise ConfigError(f"{key} is {text!r}: {_FORMS}")
+    if scheme not in _PORTS or "@" in address:
+        raise ConfigError(f"{key} is {_shown(text)}: {_FORMS}")
     if separator and ":" not in address.rpartition("]")[2]:
         address = f"{address}:{_PORTS[scheme]}"
     host, port = parse_address(key, address)
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port}"
+
+
+def _shown(text: str) -> str:
+    """A value as messages have it: what stands before a host may be a password."""
+    return repr(_USER.sub("[hidden]@", text))
