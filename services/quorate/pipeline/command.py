@@ -78,7 +78,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,
             help="show this help and exit",
         )
-        _add_place(action)
+        _add_place(action, has_end=bool(job.tables))
         if job.tables:
             _add_output(action, job)
         _add_own(action, job)
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(parsed)
 
 
-def _add_place(action: argparse.ArgumentParser) -> None:
+def _add_place(action: argparse.ArgumentParser, *, has_end: bool) -> None:
     add = action.add_argument
     add(
         "--path",
@@ -131,7 +131,8 @@ def _add_place(action: argparse.ArgumentParser) -> None:
         "--ending-offsets",
         default="latest",
         metavar="PLACE",
-        help="latest, an offset or a time (latest)",
+        # A stream refuses it in words of its own.
+        help="latest, an offset or a time (latest)" if has_end else argparse.SUPPRESS,
     )
     add(
         "--isolation",

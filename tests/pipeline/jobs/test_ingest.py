@@ -133,6 +133,22 @@ def test_the_flags_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--go-on-after-loss" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ending-offsets", "2026-01-05T00:00:25Z"], "--ending-offsets: a stream has no end; "),
+        (["--starting-offsets", "snapshot@3"], "--starting-offsets: a stream goes on to the log's"),
+    ],
+)
+def test_what_a_stream_cannot_take_is_told_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
+) -> None:
+    path, output = str(small_log(tmp_path / "log").root), tmp_path / "new"
+    assert main(["ingest", "--path", path, "--output", str(output), *words]) == 1
+    assert capsys.readouterr().err.startswith(f"quorate pipeline ingest: {told}")
+    assert not output.exists()
+
+
 @pytest.mark.parametrize("flag", ["--output", "--checkpoint"])
 def test_a_file_in_the_place_of_a_directory_is_refused_before_spark_starts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, flag: str

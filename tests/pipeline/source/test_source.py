@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
@@ -173,3 +173,14 @@ def test_a_table_may_be_made_of_it(spark: SparkSession, tmp_path: Path) -> None:
             spark.sql(f"DROP TABLE {name}")
     with pytest.raises(PySparkException, match=r"OptionError: column: .*; columns is meant\?"):
         spark.sql(f"CREATE TABLE of_c USING kraft OPTIONS (path '{one.root}', column 'offset')")
+
+
+def test_what_a_stream_cannot_take_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """PySpark would replace an error that is raised as it makes the reader."""
+    log = small_log(tmp_path / "c")
+    options = {"path": str(log.root), "endingOffsets": "5"}
+    stream = spark.readStream.format("kraft").options(**options).load()
+    query = stream.writeStream.format("noop").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(StreamingQueryException, match="endingOffsets: a stream has no end"):
+        query.start().awaitTermination()

@@ -137,7 +137,7 @@ def test_a_poll_reads_the_end_of_the_log_alone(
 
 def test_a_stream_begins_with_no_older_snapshot(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"^startingOffsets: "):
-        reader_of(small_log(tmp_path / "c"), startingOffsets="snapshot@4")
+        reader_of(small_log(tmp_path / "c"), startingOffsets="snapshot@4").initialOffset()
 
 
 def test_a_batch_that_is_on_its_way_to_the_disk_is_no_damage(tmp_path: Path) -> None:
@@ -432,4 +432,4 @@ def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> 
 
 def test_a_stream_has_no_end(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"^endingOffsets: "):
-        reader_of(small_log(tmp_path / "c"), endingOffsets="7")
+        reader_of(small_log(tmp_path / "c"), endingOffsets="7").initialOffset()

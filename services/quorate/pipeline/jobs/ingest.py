@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
     A stop signal ends it between batches, a second Ctrl-C at once.
     """
     options = source_options(INGEST, arguments)
-    check_log(INGEST, options)
+    check_log(INGEST, options, is_stream=True)
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"

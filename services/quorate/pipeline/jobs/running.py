@@ -35,6 +35,7 @@ from quorate.pipeline.source.merged import choice_words
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.planning import time_warnings
 from quorate.pipeline.source.seeking import EndSeeker
+from quorate.pipeline.source.stream_reader import check_stream
 
 if TYPE_CHECKING:
     import argparse
@@ -115,13 +116,15 @@ def opened(
             raise PipelineError(in_flags(fault)) from error
 
 
-def check_log(job: Job, options: Mapping[str, str]) -> list[Directory]:
+def check_log(job: Job, options: Mapping[str, str], *, is_stream: bool = False) -> list[Directory]:
     """The directories of a log, once it is said which of several is read; none of a running quorum.
 
     Raises PipelineError for what the source will refuse, in its words.
     """
     try:
         asked = parse_options(options)
+        if is_stream:
+            check_stream(asked)
         directories = find_directories(asked.paths)
         if asked.merges_directories:
             is_committed_only = asked.is_committed_only

@@ -45,17 +45,21 @@ class OtherClusterError(RuntimeError):
     """The checkpoint of a stream is that of another cluster's log."""
 
 
+def check_stream(options: Options) -> None:
+    """Raises OptionError for options of a batch that a stream cannot take."""
+    if options.end != "latest":
+        raise OptionError("endingOffsets: a stream has no end; it may be latest, or left out")
+    if isinstance(options.start, SnapshotAt):
+        raise OptionError(
+            "startingOffsets: a stream goes on to the log's end, so it may begin with snapshot,"
+            " the newest one, not with an older one"
+        )
+
+
 class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads each committed record once, over restarts of the query and changes of the leader."""
 
     def __init__(self, options: Options) -> None:
-        if options.end != "latest":
-            raise OptionError("endingOffsets: a stream has no end; it may be latest, or left out")
-        if isinstance(options.start, SnapshotAt):
-            raise OptionError(
-                "startingOffsets: a stream goes on to the log's end, so it may begin with snapshot,"
-                " the newest one, not with an older one"
-            )
         self.options = options
         self._target: int | None = None
         self._log: FollowedLog | None = None
@@ -167,8 +171,13 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def log(self) -> FollowedLog:
-        """Opened at its first use, for a reader travels to the workers, too."""
+        """Opened at its first use, for a reader travels to the workers, too.
+
+        What the options have wrong is told here: PySpark replaces an error of the constructor by
+        one about itself.
+        """
         if self._log is None:
+            check_stream(self.options)
             is_live = self.options.bootstrap_servers is not None
             self._log = QuorumLog(self.options) if is_live else DirectoryLog(self.options)
         return self._log
