@@ -15,6 +15,7 @@ from quorate.storage.layout import LOG_DIR
 from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.faulty_inputs import FAULTS, answers, batch_rows, write_inputs
 from tests.pipeline.source.logs import START_MS, STEP_MS
+from tests.pipeline.source.test_live import read
 from tests.pipeline.zones import ZONES, submitted_in
 
 if TYPE_CHECKING:
@@ -193,6 +194,24 @@ async def test_damage_on_a_followers_disk_of_a_live_quorum_costs_nothing(
             found = await asyncio.to_thread(answers, opened, live, tmp_path / "live")
         assert below(found, end) == below(on_disk, end)
         assert len(below(found, end)[0]) == end
+
+
+async def test_a_leader_with_a_damaged_disk_gives_way_and_a_reader_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with Quorum(tmp_path / "q", STEADY) as quorum:
+        await quorum.register_brokers()
+        # More than a leader has in memory: it reads the first records of its disk.
+        for number in range(20):
+            await quorum.create(NewTopic(f"t{number}", 2000, 3))
+        await quorum.assert_logs_agree()
+        leader = await quorum.leader_id()
+        some = {"startingOffsets": "0", "endingOffsets": "500"}
+        found = await asyncio.to_thread(read, quorum.bootstrap_servers, **some)
+        flip_record(quorum.nodes[leader].metadata_dir, 100)
+        assert await asyncio.to_thread(read, quorum.bootstrap_servers, **some) == found
+        assert len(found) == 500
+        assert await quorum.leader_id() != leader
 
 
 def flip_record(metadata_dir: Path, offset: int) -> None:

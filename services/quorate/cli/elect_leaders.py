@@ -64,7 +64,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     which.add_argument(
         _FLAG, metavar="F.json", help=f"the partitions: {_SHAPE}; - for standard input"
     )
-    parser.add_argument("--partition", type=number(0, INT32_MAX), metavar="N")
+    parser.add_argument(
+        "--partition", type=number(0, INT32_MAX), metavar="N", help="the partition, for --topic"
+    )
     add_connection_arguments(parser, [])
     parser.set_defaults(run=run)
 

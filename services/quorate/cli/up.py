@@ -60,19 +60,31 @@ class Row:
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("up", help="run a local quorum until Ctrl-C")
-    parser.add_argument(
-        "--controllers", type=number(1, CONTROLLERS_MAX), metavar="N", help="how many (default: 3)"
+    parser = subparsers.add_parser(
+        "up",
+        help="run a local quorum until Ctrl-C",
+        description="Run controllers as processes of this machine, start again those that end, and"
+        " show their states, until Ctrl-C or SIGTERM. What they hold stays for the next time.",
     )
     parser.add_argument(
-        "--data-dir", type=_directory, default=Path("data"), metavar="DIR", help="default: data"
+        "--controllers",
+        type=number(1, CONTROLLERS_MAX),
+        metavar="N",
+        help="the number of controllers (default: 3, or as many as the directory has)",
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=_directory,
+        default=Path("data"),
+        metavar="DIR",
+        help="their directories and log files (default: data)",
     )
     parser.add_argument(
         "--base-port",
         type=number(1, PORT_MAX),
         metavar="P",
         help="node i listens on P+i-1, its health on P+100+i-1, its metrics on P+200+i-1"
-        " (default: 9094)",
+        " (default: 9094, or that of the directory)",
     )
     parser.add_argument(
         "--otlp",
