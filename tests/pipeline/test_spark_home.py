@@ -57,11 +57,12 @@ def test_a_home_is_linked_but_for_zips_of_modules(tmp_path: Path) -> None:
     library = home / "python/lib"
     library.mkdir(parents=True)
     names = {"pyspark.zip": pyspark, "py4j-0.10.9.9-src.zip": py4j}
-    for name in names:
+    for name in (*names, "other-1.0.zip"):
         (library / name).write_bytes(b"PK")
     assert link_home(home, place) == place
     assert (place / "jars").samefile(home / "jars")
     assert (place / "RELEASE").read_text(encoding="utf-8") == "one"
+    assert (place / "python/lib/other-1.0.zip").read_bytes() == b"PK"
     for name, module in names.items():
         linked = place / "python/lib" / name / module.__name__
         assert linked.samefile(Path(str(module.__file__)).parent)
@@ -75,3 +76,19 @@ def test_pyspark_without_spark_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/spark-submit").touch()
     assert find_home() == tmp_path
+
+
+def test_a_home_may_be_named_from_the_working_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed = find_home()
+    monkeypatch.chdir(installed.parent)
+    monkeypatch.setenv("SPARK_HOME", installed.name)
+    assert link_home(find_home(), tmp_path / "place").is_absolute()
+    assert (tmp_path / "place/jars").samefile(installed / "jars")
+
+
+def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match=r"^Spark does not start: .* cannot be made: "):
+        link_home(find_home(), tmp_path / "file/place")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
 _PREFIXES: Final = ("SPARK_", "PYSPARK_")
-# SPARK_HOME is checked (pipeline/session.py); options of Java are said for this command, too.
+# SPARK_HOME is checked (pipeline/spark_home.py); options of Java are said for this command, too.
 _KEPT: Final = frozenset({"SPARK_HOME", "SPARK_SUBMIT_OPTS"})
 _LOOPBACK: Final = "127.0.0.1"
 

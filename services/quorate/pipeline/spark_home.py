@@ -17,6 +17,8 @@ from quorate.pipeline.jobs.registry import PipelineError
 
 _START: Final = "bin/spark-submit"
 _LIB: Final = "python/lib"
+# Their zips are pyspark.zip and py4j-VERSION-src.zip.
+_MODULES: Final = ("pyspark", "py4j")
 
 
 def find_home() -> Path:
@@ -27,7 +29,7 @@ def find_home() -> Path:
     """
     said = os.environ.get("SPARK_HOME")
     if said:
-        home = Path(said)
+        home = Path(said).absolute()
         if not any(home.glob(f"jars/spark-core_*-{pyspark.__version__}*.jar")):
             raise PipelineError(
                 f"SPARK_HOME: {said} is not Spark {pyspark.__version__}, as the installed PySpark"
@@ -46,21 +48,31 @@ def find_home() -> Path:
 
 
 def link_home(home: Path, place: Path) -> Path:
-    """Make `place` a home as `home` is, but for folders where that has zips of Python modules.
+    """Make `place` a home as `home` is, but for the zips of PySpark and Py4J.
 
-    Each has a link to the module of that name as this process imports it.
+    In place of each is a folder with a link to that module as this process imports it. Raises
+    PipelineError.
     """
-    place.mkdir()
-    for entry in home.iterdir():
-        if entry.name != Path(_LIB).parts[0]:
-            (place / entry.name).symlink_to(entry)
-    for archive in (home / _LIB).glob("*.zip"):
-        # Their names are pyspark.zip and py4j-VERSION-src.zip.
-        name = archive.stem.partition("-")[0]
-        folder = place / _LIB / archive.name
-        folder.mkdir(parents=True)
-        (folder / name).symlink_to(_folder_of(name))
+    library = place / _LIB
+    try:
+        library.mkdir(parents=True)
+        _link_all(home, place)
+        _link_all(home / _LIB, library)
+        for name in _MODULES:
+            for archive in library.glob(f"{name}*.zip"):
+                archive.unlink()
+                archive.mkdir()
+                (archive / name).symlink_to(_folder_of(name))
+    except OSError as error:
+        raise PipelineError(f"Spark does not start: {place} cannot be made: {error}") from error
     return place
+
+
+def _link_all(folder: Path, place: Path) -> None:
+    """Link all entries of a folder but those that the place has."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if not (place / entry.name).exists():
+            (place / entry.name).symlink_to(entry)
 
 
 def _folder_of(module: str) -> Path:

@@ -28,7 +28,8 @@ SERVICE_PREFIX_DEFAULT: Final = "quorate"
 # Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
 _FORMS: Final = "write HOST:PORT, http://HOST:PORT or https://..."
-_USER: Final = re.compile(r"(?:(?<=//)|^)[^/]*@")
+# Of a URL with a user, a query, or either of them quoted; a zone of IPv6 stands in brackets.
+_SECRETIVE: Final = re.compile(r"[@?]|%(?![^\[\]]*\])")
 _PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 # The first of these that is set counts.
 _PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -137,7 +138,7 @@ def parse_endpoint(key: str, text: str) -> str:
     """`HOST:PORT` or a URL, as a URL with a port. Raises ConfigError that names the key."""
     scheme, separator, rest = text.partition("://")
     scheme, address = (scheme.lower(), rest.rstrip("/")) if separator else ("http", text)
-    if scheme not in _PORTS or "@" in address:
+    if scheme not in _PORTS or _SECRETIVE.search(text):
         raise ConfigError(f"{key} is {_shown(text)}: {_FORMS}")
     if separator and ":" not in address.rpartition("]")[2]:
         address = f"{address}:{_PORTS[scheme]}"
@@ -147,5 +148,8 @@ def parse_endpoint(key: str, text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A value as messages have it: what stands before a host may be a password."""
-    return repr(_USER.sub("[hidden]@", text))
+    """A value as messages have it: what is more than a host and a port may be a password."""
+    if not _SECRETIVE.search(text):
+        return repr(text)
+    scheme, separator, _ = text.partition("://")
+    return repr(f"{scheme}{separator}[hidden]" if separator else "[hidden]")

@@ -45,7 +45,7 @@ def scan_runs(
 
 
 def salvage_runs(file: File, size_bytes: int, position: int) -> Iterator[BatchRun]:
-    """Whatever checks from `position` on, resynchronised behind bytes that do not."""
+    """All intact batches from `position` on, in runs, resynchronised behind damage."""
     try:
         yield from scan_runs(file, size_bytes, position, chunk_bytes=CHUNK_BYTES)
     except CorruptBatchError as error:

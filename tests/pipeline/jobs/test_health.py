@@ -254,6 +254,17 @@ def test_a_clock_that_was_ahead_is_told_and_no_more_than_a_warning(spark: SparkS
     )
 
 
+def test_a_tail_that_another_log_lacks_is_in_front_of_none_of_its_records(
+    spark: SparkSession,
+) -> None:
+    rows = with_clocks(0, 0)
+    ahead = [row._replace(timestamp=_later(row, 900_000)) for row in rows[4:]]
+    tail = [row._replace(offset=row.offset + 4, leader_epoch=1, source_node=2) for row in ahead]
+    other = [row._replace(source_node=2) for row in rows[:4]]
+    found = told(spark, [*rows, *other, *tail], "TimestampRegressionMs")
+    assert found == ("ok", "no record has an earlier time than one in front of it")
+
+
 def test_a_clock_that_was_ahead_in_an_epoch_is_told(spark: SparkSession) -> None:
     rows = with_clocks(0, 0)
     ahead = 3_600_000

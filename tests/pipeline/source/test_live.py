@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -227,24 +228,31 @@ def test_what_a_leader_sends_is_checked(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 class Answered(LiveLog):
-    """A live log whose answers come from batches in memory."""
+    """A live log whose answers come from batches in memory; `start` is where it begins."""
 
-    def __init__(self, batches: Sequence[bytes]) -> None:
+    def __init__(self, batches: Sequence[bytes], start: int = 0, answer_bytes: int = 1000) -> None:
+        self._places = {}
         self.batches_held = batches
+        self.lasts = [read_header(batch).last_offset for batch in batches]
+        self.start = start
+        self.answer_bytes = answer_bytes
         self.fetched = 0
 
     def _fetch(self, offset: int, max_bytes: int | None = None) -> FetchedLog:
+        assert offset >= self.start
         self.fetched += 1
-        high_watermark = read_header(self.batches_held[-1]).last_offset + 1
-        found = b""
-        for batch in self.batches_held:
-            if read_header(batch).last_offset >= offset and len(found) < (max_bytes or 1000):
-                found += batch
-        return FetchedLog(found, Offset(high_watermark), Offset(0), None)
+        found, index = b"", bisect_left(self.lasts, offset)
+        while index < len(self.lasts) and len(found) < (max_bytes or self.answer_bytes):
+            found += self.batches_held[index]
+            index += 1
+        return FetchedLog(found, Offset(self.lasts[-1] + 1), Offset(self.start), None)
 
 
-def test_a_time_of_a_live_log_is_found_where_a_clock_was_ahead() -> None:
+def test_a_time_of_a_live_log_is_found_where_a_clock_was_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Batches of one to three records; the clock of the second of three leaders is ahead."""
+    monkeypatch.setattr(live, "_FEW_OFFSETS", 64)
     batches: list[bytes] = []
     offset = 0
     places: list[tuple[int, int, int]] = []
@@ -257,11 +265,28 @@ def test_a_time_of_a_live_log_is_found_where_a_clock_was_ahead() -> None:
             )
             places.append((at_ms, offset, offset + count))
             offset += count
-    log, ends = Answered(batches), LogEnds(0, offset, None)
-    for time_ms in (0, 1, 300, 1000, 1700, 2100, offset, 1_000_900, 2_000_000):
-        first = next((begin for at_ms, begin, _ in places if at_ms >= time_ms), offset)
-        behind = next((end for at_ms, _, end in reversed(places) if at_ms < time_ms), 0)
-        assert log.time_place(time_ms, ends) == TimePlace(first, max(first, behind))
-    log.fetched = 0
-    log.time_place(2100, ends)
-    assert log.fetched < len(batches) / 4
+    for start in (0, 400):
+        ends = LogEnds(start, offset, None)
+        for time_ms in (0, 1, 300, 1000, 1700, 2100, offset, 1_000_900, 2_000_000):
+            late = (begin for at_ms, begin, end in places if at_ms >= time_ms and end > start)
+            early = (end for at_ms, _, end in reversed(places) if at_ms < time_ms)
+            first, behind = max(next(late, offset), start), max(next(early, 0), start)
+            found = Answered(batches, start).time_place(time_ms, ends)
+            assert found == TimePlace(first, max(first, behind))
+    log = Answered(batches)
+    log.time_place(2100, LogEnds(0, offset, None))
+    # Four parts of 64 offsets are read, of a thousand bytes an answer, and the rest is halved.
+    assert log.fetched < 50
+    log.time_place(2100, LogEnds(0, offset, None))
+    assert log.fetched < 50
+
+
+def test_a_time_of_a_live_log_of_many_epochs_takes_no_more_than_reading_it() -> None:
+    batches = [
+        encode_batch([b"\0" * 100], timestamp_ms=offset, base_offset=offset, epoch=offset // 7)
+        for offset in range(30_000)
+    ]
+    log = Answered(batches, answer_bytes=1 << 20)
+    place = log.time_place(25_000, LogEnds(0, len(batches), None))
+    assert place == TimePlace(25_000, 25_000)
+    assert log.fetched < 25

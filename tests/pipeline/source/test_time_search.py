@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.pipeline.source.time_search import Mark, Stretch, TimePlace, place_among, stretches
+from quorate.pipeline.source.time_search import (
+    Mark,
+    Sides,
+    Stretch,
+    TimePlace,
+    of_copies,
+    place_of,
+    sides_of,
+    stretches,
+)
 from quorate.records.batch import encode_batch, read_header
 from quorate.records.value import value
 
@@ -36,11 +45,12 @@ class Listed:
         for offset in range(first.at, last.at):
             self.read_offsets.append(offset)
             is_late = self.headers[offset].max_timestamp_ms >= self.timestamp_ms
-            yield Stretch(offset, offset + 1, is_late)
+            yield Stretch(offset, offset + 1, is_late, offset)
 
     def place(self) -> TimePlace:
         first, last = self.mark(0), self.mark(len(self.headers))
-        return place_among(stretches(self, first, last, self.timestamp_ms), len(self.headers))
+        found = stretches(self, first, last, self.timestamp_ms)
+        return place_of([sides_of(found, 0, len(self.headers))], len(self.headers))
 
 
 def headers_of(epochs: Sequence[Sequence[int]]) -> list[BatchHeader]:
@@ -76,3 +86,32 @@ def test_of_a_long_epoch_little_is_read() -> None:
     log = Listed(headers_of([[3], range(1000), [5000]]), 700, [])
     assert log.place() == TimePlace(701, 701)
     assert len(log.read_offsets) <= 8
+
+
+def test_a_copy_that_lost_late_batches_leaves_the_place_to_one_that_has_them() -> None:
+    whole = Sides(late=10, first=10, late_end=20, behind=25)
+    damaged_in_front = Sides(late=10, first=7, late_end=20, behind=25)
+    lost = Sides(late=25, first=10, late_end=30, behind=22)
+    for copies in ([whole, damaged_in_front, lost], [lost, damaged_in_front, whole]):
+        assert of_copies(copies) == Sides(late=10, first=10, late_end=30, behind=25)
+    assert of_copies([Sides(), whole]) == whole
+    assert of_copies([]) == Sides()
+
+
+def test_only_offsets_of_the_part_count() -> None:
+    found = [
+        Stretch(0, 10, is_late=True, at=0),
+        Stretch(10, 20, is_late=False, at=10),
+        Stretch(20, 30, is_late=True, at=23),
+    ]
+    assert sides_of(found, 0, 30) == Sides(late=0, first=0, late_end=30, behind=20)
+    assert sides_of(found, 5, 15) == Sides(late=5, first=5, late_end=10, behind=15)
+    assert sides_of(found, 12, 22) == Sides(behind=20)
+    assert sides_of(found, 12, 25) == Sides(late=23, first=20, late_end=25, behind=20)
+
+
+def test_behind_the_last_early_batch_all_counts_as_early() -> None:
+    assert place_of([Sides(late=3, first=3, late_end=5, behind=9)], 12) == TimePlace(3, 12)
+    assert place_of([Sides(late=3, first=3, late_end=9, behind=5)], 12) == TimePlace(3, 5)
+    assert place_of([Sides(behind=2), Sides()], 12) == TimePlace(12, 12)
+    assert place_of([], 12) == TimePlace(12, 12)

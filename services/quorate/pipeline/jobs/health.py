@@ -238,19 +238,19 @@ def _clock(log: DataFrame) -> DataFrame:
     and forward again is not told.
     """
     at_ms = F.unix_millis("timestamp").alias("at_ms")
-    everything = Window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    in_front = Window.orderBy("last.offset").rowsBetween(Window.unboundedPreceding, -1)
+    of_log = Window.partitionBy("source_node")
+    in_front = of_log.orderBy("last.offset").rowsBetween(Window.unboundedPreceding, -1)
     runs = (
         valid(log)
         .where(~is_snapshot())
-        .groupBy("leader_epoch", F.floor(F.col("offset") / _RUN_OFFSETS))
+        .groupBy("source_node", "leader_epoch", F.floor(F.col("offset") / _RUN_OFFSETS))
         .agg(
             F.max(F.struct(at_ms, "offset")).alias("latest"),
             F.min(F.struct(at_ms, "offset")).alias("earliest"),
             F.max(F.struct("offset", at_ms)).alias("last"),
         )
         .withColumn("before", F.max("latest").over(in_front))
-        .withColumn("end_ms", F.max("last").over(everything)["at_ms"])
+        .withColumn("end_ms", F.max("last").over(of_log)["at_ms"])
     )
     pairs = F.array(
         F.struct(F.col("before").alias("high"), F.col("earliest").alias("low")),

@@ -32,7 +32,7 @@ from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
 from quorate.pipeline.jobs.sink_notes import NOTES, mend_notes
-from quorate.pipeline.source.options import URL
+from quorate.pipeline.source.options import START, URL
 from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
 from quorate.storage.lock import DirectoryLock
@@ -153,11 +153,13 @@ def run(arguments: argparse.Namespace) -> int:
     A stop signal ends it between batches, a second Ctrl-C at once.
     """
     options = source_options(INGEST, arguments)
-    check_log(INGEST, options, is_stream=True)
+    output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
+    # Where it goes on from is noted there, whatever the flags say.
+    is_begun = os.path.exists(f"{checkpoint}/offsets")
+    check_log(INGEST, options | {START: "earliest"} if is_begun else options, is_stream=True)
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
-    output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
     for flag, place in (("--output", output), ("--checkpoint", checkpoint)):
         check_place(flag, place)
         if os.path.lexists(place) and not os.path.isdir(place):

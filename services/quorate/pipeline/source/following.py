@@ -12,6 +12,7 @@ from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.epochs import RecordEpochs
 from quorate.pipeline.source.live import LiveLog, snapshot_of, snapshot_words
 from quorate.pipeline.source.live_plan import (
+    QUORUMS_LOG,
     LiveRange,
     beginning,
     log_ranges,
@@ -22,6 +23,7 @@ from quorate.pipeline.source.merged import (
     lost_beginning,
     merged_parts,
     merged_splits,
+    name_of,
     newest_of_all,
     place_of_time,
     preferred,
@@ -124,13 +126,13 @@ class DirectoryLog:
         log = self._look()
         match self._options.start:
             case AtOffset(offset=offset):
-                check_reached(self._options, f"the log in {log.place}", log.end)
+                check_reached(self._options, name_of(log), log.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms) as time:
                 # As a live quorum has it: there was no stream yet that could have lost the rest.
                 place = place_of_time(log, timestamp_ms, self._preferred(log))
                 self._check_read(log)
-                return None, place.chosen(START, time, f"the log in {log.place}")
+                return None, place.chosen(START, time, name_of(log))
             case "latest":
                 return None, log.end
             case "snapshot":
@@ -262,11 +264,11 @@ class QuorumLog:
         ends = self._look()
         match self._options.start:
             case AtOffset(offset=offset):
-                check_reached(self._options, "the quorum's log", ends.end)
+                check_reached(self._options, QUORUMS_LOG, ends.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms) as time:
                 place = self._live.time_place(timestamp_ms, ends)
-                return None, place.chosen(START, time, "the quorum's log")
+                return None, place.chosen(START, time, QUORUMS_LOG)
             case _:
                 return _named(*beginning(self._options, ends))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin import AdminError
@@ -14,7 +15,14 @@ from quorate.client.addresses import parse_servers
 from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.pipeline.source.options import OptionError
-from quorate.pipeline.source.time_search import Mark, Stretch, TimePlace, place_among, stretches
+from quorate.pipeline.source.time_search import (
+    Mark,
+    Stretch,
+    TimePlace,
+    place_of,
+    sides_of,
+    stretches,
+)
 from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.value import value
@@ -35,8 +43,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
-# So many are fetched in one go rather than halved any further.
-_FEW_OFFSETS: Final = 256
+# So many are fetched as they are rather than halved any further: they take about one answer, and a
+# log of many epochs then costs no more than reading it.
+_FEW_OFFSETS: Final = 8192
 
 
 class QuorumError(RuntimeError):
@@ -65,6 +74,7 @@ class LiveLog:
         except ValueError as error:
             raise OptionError(f"bootstrap.servers: {error}") from error
         kind = _kind(options)
+        self._places: dict[tuple[int, LogEnds], TimePlace] = {}
         self._loop = asyncio.new_event_loop()
         self._reader = self._run(lambda: _opened(servers, kind))
 
@@ -143,19 +153,27 @@ class LiveLog:
 
     def time_place(self, timestamp_ms: int, ends: LogEnds) -> TimePlace:
         """The place of a time; the end where no record is that late. Raises QuorumError."""
+        if (timestamp_ms, ends) not in self._places:
+            self._places[timestamp_ms, ends] = self._time_place(timestamp_ms, ends)
+        return self._places[timestamp_ms, ends]
+
+    def _time_place(self, timestamp_ms: int, ends: LogEnds) -> TimePlace:
         if ends.start == ends.end:
             return TimePlace(ends.end, ends.end)
-        begin, end = self.mark(ends.start), Mark(ends.end, ends.end, None)
-        timed = _TimedQuorum(self, timestamp_ms)
-        found = place_among(stretches(timed, begin, end, timestamp_ms), ends.end)
         # Its first batch may begin below the log.
-        return TimePlace(max(found.first, ends.start), max(found.behind, ends.start))
+        begin = replace(self.mark(ends.start), at=ends.start, offset=ends.start)
+        found = stretches(
+            _TimedQuorum(self, timestamp_ms), begin, Mark(ends.end, ends.end, None), timestamp_ms
+        )
+        return place_of([sides_of(found, ends.start, ends.end)], ends.end)
 
     def mark(self, offset: int) -> Mark:
         """The batch that holds an offset. Raises QuorumError, also where it is gone."""
         fetched = self._fetch(offset, max_bytes=1)
         if not fetched.data:
-            raise QuorumError(f"offset {offset} is gone: the log begins at {fetched.log_start}")
+            raise QuorumError(
+                f"offset {offset} is gone: the log begins at {fetched.log_start} by now; ask again"
+            )
         header = read_header(fetched.data)
         return Mark(header.base_offset, header.base_offset, header)
 
@@ -192,7 +210,8 @@ class _TimedQuorum:
         for batch in self.log.batches(first.at, last.at):
             header = batch.header
             is_late = header.max_timestamp_ms >= self.timestamp_ms
-            yield Stretch(header.base_offset, header.last_offset + 1, is_late)
+            begin = header.base_offset
+            yield Stretch(begin, header.last_offset + 1, is_late, begin)
 
 
 @contextmanager

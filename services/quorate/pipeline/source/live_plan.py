@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 # One leader serves all of them: more tasks than this gain nothing.
 RANGE_OFFSETS: Final = 500_000
-_NAME: Final = "the quorum's log"
+QUORUMS_LOG: Final = "the quorum's log"
+"""The log as messages name it."""
 
 
 @value
@@ -55,7 +56,7 @@ def plan_live(options: Options) -> list[LiveRange]:
         )
     with live_log(options) as log:
         ends = log.ends()
-        check_reached(options, _NAME, ends.end)
+        check_reached(options, QUORUMS_LOG, ends.end)
         high = min(_offset_of(log, END, options.end, ends, ends.end), ends.end)
         if isinstance(options.start, str | SnapshotAt):
             snapshot_id, low = beginning(options, ends)
@@ -63,11 +64,11 @@ def plan_live(options: Options) -> list[LiveRange]:
                 places: dict[str, Place] = {END: options.end, START: options.start}
                 for name, place in places.items():
                     if _is_before(log, name, place, ends, low):
-                        raise gone_error(name, place, _NAME, low)
+                        raise gone_error(name, place, QUORUMS_LOG, low)
         else:
             snapshot_id, low = None, _offset_of(log, START, options.start, ends, ends.start)
             if low < ends.start:
-                raise gone_error(START, low, _NAME, ends.start)
+                raise gone_error(START, low, QUORUMS_LOG, ends.start)
         cluster_id = log.cluster_id()
     ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
     return of_cluster(cluster_id, [*ranges, *log_ranges(low, high, options.tasks_max)])
@@ -80,7 +81,7 @@ def live_time_warnings(options: Options) -> list[str]:
     with live_log(options) as log:
         ends = log.ends()
         found = (
-            log.time_place(time.timestamp_ms, ends).warning(name, time, _NAME)
+            log.time_place(time.timestamp_ms, ends).warning(name, time, QUORUMS_LOG)
             for name, time in options.times.items()
         )
         return [warning for warning in found if warning is not None]
@@ -137,9 +138,9 @@ def _is_before(log: LiveLog, option: str, place: Place, ends: LogEnds, snapshot_
             return _is_before(log, option, inner, ends, snapshot_end)
         case AtOffset(offset=offset):
             return offset < snapshot_end
-        case AtTime():
+        case AtTime(timestamp_ms=timestamp_ms):
             # Nothing tells of the records below the log's begin when they were written.
-            return _offset_of(log, option, place, ends, 0) <= snapshot_end
+            return log.time_place(timestamp_ms, ends).of(option) <= snapshot_end
         case _:
             return False
 
@@ -152,6 +153,6 @@ def _offset_of(
             return offset
         case AtTime(timestamp_ms=timestamp_ms):
             found = log.time_place(timestamp_ms, ends)
-            return found.chosen(option, place, _NAME)
+            return found.chosen(option, place, QUORUMS_LOG)
         case _:
             return default

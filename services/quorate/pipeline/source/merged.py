@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from quorate.pipeline.source.coverage import Span, cover, covered_from, longest
 from quorate.pipeline.source.damage import Damage
 from quorate.pipeline.source.reading import read_split
-from quorate.pipeline.source.seeking import time_place
+from quorate.pipeline.source.seeking import time_sides
 from quorate.pipeline.source.splits import log_splits, snapshot_splits
-from quorate.pipeline.source.time_search import TimePlace
+from quorate.pipeline.source.time_search import TimePlace, of_copies, place_of
 from quorate.storage import layout
 
 if TYPE_CHECKING:
@@ -126,30 +126,25 @@ def _damage_of(directory: Directory, snapshot: SnapshotFile) -> Damage | None:
     return next((each for each in found if isinstance(each, Damage)), None)
 
 
-def place_of_time(log: SharedLog, timestamp_ms: int, chosen: Span) -> TimePlace:
-    """The place of a time; the log's end if no record is that late."""
-    parts = cover(log.spans, log.start()[1], log.end, chosen)
-    places = [_place_in(log, part, timestamp_ms) for part in parts]
-    begun = (
-        max(place.first, part.begin)
-        for part, place in zip(parts, places, strict=True)
-        if place.first < part.end
-    )
-    first = next(begun, log.end)
-    ended = (
-        min(place.behind, part.end)
-        for part, place in zip(reversed(parts), reversed(places), strict=True)
-        if place.behind > part.begin
-    )
-    behind = max(first, next(ended, first))
-    return TimePlace(first, log.end if parts and behind >= parts[-1].end else behind)
+def place_of_time(
+    log: SharedLog, timestamp_ms: int, chosen: Span, high: int | None = None
+) -> TimePlace:
+    """The place of a time among what is read, up to `high`; its end if no record is that late."""
+    begin, end = log.start()[1], log.end if high is None else min(high, log.end)
+    parts = []
+    for part in cover(log.spans, begin, end, chosen):
+        holding = [each for each in log.spans if each.begin <= part.begin and each.end >= part.end]
+        found = (
+            time_sides(log.directories[each.voter], timestamp_ms, part.begin, part.end)
+            for each in holding
+        )
+        parts.append(of_copies(list(found)))
+    return place_of(parts, log.end)
 
 
-def _place_in(log: SharedLog, part: Span, timestamp_ms: int) -> TimePlace:
-    holding = [each for each in log.spans if each.begin <= part.begin and each.end >= part.end]
-    places = [time_place(log.directories[each.voter], timestamp_ms) for each in holding]
-    # Each stands in front of what its directory has lost, so the furthest is the place.
-    return TimePlace(max(each.first for each in places), max(each.behind for each in places))
+def name_of(log: SharedLog) -> str:
+    """The log as messages name it."""
+    return f"the log in {log.place}"
 
 
 def merged_parts(log: SharedLog, low: int, high: int, chosen: Span) -> list[Span]:

@@ -17,6 +17,7 @@ from quorate.pipeline.source.merged import (
     lost_beginning,
     merged_parts,
     merged_splits,
+    name_of,
     newest_of_all,
     place_of_time,
     preferred,
@@ -60,7 +61,7 @@ def plan_batch(options: Options) -> ReadingPlan:
     directories = find_directories(options.paths)
     logs = _logs(options, directories)
     _check_reached(options, directories, max(log.end for log, _ in logs))
-    splits = [split for log, high in logs for split in _Planner(log, options).plan(high)]
+    splits = [split for log, high in logs for split in _Planner(log, options, high).plan()]
     found = [(damage, each.node_id) for log, _ in logs for damage, each in unreplaced(log)]
     if options.start in {"earliest", "snapshot"}:
         lost = ((lost_beginning(log), log.directories[0].node_id) for log, _ in logs)
@@ -72,17 +73,14 @@ def time_warnings(options: Options) -> list[str]:
     """A sentence for each time of the options at which the times of a log go back."""
     if not options.times:
         return []
-    logs = [log for log, _ in _logs(options, find_directories(options.paths))]
     found = (
-        place_of_time(log, time.timestamp_ms, preferred(log)).warning(name, time, _name_of(log))
-        for log in logs
+        place_of_time(log, time.timestamp_ms, preferred(log), high).warning(
+            name, time, name_of(log)
+        )
+        for log, high in _logs(options, find_directories(options.paths))
         for name, time in options.times.items()
     )
     return [warning for warning in found if warning is not None]
-
-
-def _name_of(log: SharedLog) -> str:
-    return f"the log in {log.place}"
 
 
 def _logs(options: Options, directories: Sequence[Directory]) -> list[tuple[SharedLog, int]]:
@@ -111,16 +109,17 @@ def _check_reached(options: Options, directories: Sequence[Directory], end: int)
 
 
 class _Planner:
-    def __init__(self, log: SharedLog, options: Options) -> None:
+    def __init__(self, log: SharedLog, options: Options, high: int) -> None:
         self.log = log
+        self.high = high
         self.options = options
         self.chosen = preferred(log)
         self.first_snapshot, self.begin = log.start()
         self.end = self.offset_of(END, options.end)
 
-    def plan(self, high: int) -> list[Split]:
+    def plan(self) -> list[Split]:
         """Raises OptionError where something was deleted that the options ask for."""
-        high = min(high, self.end)
+        high = min(self.high, self.end)
         snapshot, low = self.beginning(high)
         if low < min(self.begin, high):
             raise self.gone(low)
@@ -169,8 +168,8 @@ class _Planner:
             case AtOffset(offset=offset):
                 return offset
             case AtTime(timestamp_ms=timestamp_ms):
-                found = place_of_time(self.log, timestamp_ms, self.chosen)
-                offset = found.chosen(option, place, _name_of(self.log))
+                found = place_of_time(self.log, timestamp_ms, self.chosen, self.high)
+                offset = found.chosen(option, place, name_of(self.log))
                 is_first = self.begin > 0 and offset <= self.begin
                 return self.begin - 1 if is_first and self.is_covered(timestamp_ms) else offset
             case _:
@@ -197,4 +196,4 @@ class _Planner:
         more = f"; {START}=snapshot with {END}={older} reads an older snapshot" if older else ""
         if len(self.options.paths) > len(self.log.directories):
             more += "; mergeDirectories=true reads what another directory has"
-        return gone_error(option, place, _name_of(self.log), self.begin, more)
+        return gone_error(option, place, name_of(self.log), self.begin, more)

@@ -17,7 +17,15 @@ import numpy as np
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.epochs import LogEpochs
 from quorate.pipeline.source.splits import batch_from, boundaries, whole_batch_at
-from quorate.pipeline.source.time_search import Mark, Stretch, TimePlace, place_among, stretches
+from quorate.pipeline.source.time_search import (
+    Mark,
+    Sides,
+    Stretch,
+    TimePlace,
+    place_of,
+    sides_of,
+    stretches,
+)
 from quorate.records.value import value
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
@@ -136,7 +144,13 @@ def time_place(directory: Directory, timestamp_ms: int) -> TimePlace:
 
     It lies in front of what is damaged or missing there, which may be of any time.
     """
-    return place_among(_stretches(directory, timestamp_ms), log_end(directory))
+    end = log_end(directory)
+    return place_of([time_sides(directory, timestamp_ms, 0, end)], end)
+
+
+def time_sides(directory: Directory, timestamp_ms: int, begin: int, end: int) -> Sides:
+    """The sides of a time among the offsets from `begin` up to, not including, `end`."""
+    return sides_of(_stretches(directory, timestamp_ms), begin, end)
 
 
 def _stretches(directory: Directory, timestamp_ms: int) -> Iterator[Stretch]:
@@ -144,7 +158,7 @@ def _stretches(directory: Directory, timestamp_ms: int) -> Iterator[Stretch]:
     is_short = sum(segment.size_bytes for segment in segments) <= SHORT_BYTES
     reached: int | None = None
     begins = [_begin_of(directory, segment) for segment in segments]
-    for segment, begin, behind in zip(segments, begins, [*begins[1:], None], strict=True):
+    for segment, begin, behind in zip(segments, begins, [*begins[1:], None], strict=False):
         # Where a segment is missing in front of this one, what it had may be of any time.
         reached = segment.base_offset if reached is None else min(reached, segment.base_offset)
         with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
@@ -188,17 +202,19 @@ class _TimedSegment:
             assert run is not None
             following = last.offset if behind is None else behind.first_offset
             places = [expected, *_offsets_behind(run, expected, following)]
+            counts = run.field("record_count").tolist()
             is_late = run.field("max_timestamp_ms") >= self.timestamp_ms
             changes = [0, *(np.flatnonzero(np.diff(is_late)) + 1).tolist(), len(run)]
             for begin, end in pairwise(changes):
-                yield Stretch(places[begin], places[end], bool(is_late[begin]))
+                at = max(places[begin], places[begin + 1] - counts[begin])
+                yield Stretch(places[begin], places[end], bool(is_late[begin]), at)
             expected = places[-1]
 
 
 def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list[int]:
-    """What is expected behind each batch of a run, whatever a single batch says of its offset.
+    """The offsets that are to follow each batch of a run; a flipped one of a batch changes none.
 
-    `expected` is what is expected in front of the first, and `following` begins the next run.
+    `expected` is to begin the first batch, and `following` begins the next run.
     """
     bases, lasts = run.field("base_offset"), run.last_offsets
     if bases[0] == expected and (bases[1:] == lasts[:-1] + 1).all():
@@ -214,6 +230,9 @@ def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list
             expected = last + 1
         elif behind == expected + count:
             expected = behind
+        elif behind is not None and expected <= last < behind:
+            # What is damaged on both sides of it leaves nothing else to go by.
+            expected = last + 1
         found.append(expected)
     return found
 

@@ -8,13 +8,14 @@ part are of one epoch and in order, and looks into every other part.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.pipeline.source.options import START
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from quorate.records.batch import BatchHeader
 
@@ -40,11 +41,10 @@ class TimePlace:
         """The sentence about times that go back at an option's time, if they do."""
         if self.first == self.behind:
             return None
-        where = "begins at" if option == START else "ends before"
         return (
             f"{option}: times go back in {log}: offset {self.first} is the first of {time} or "
-            f"later, and offset {self.behind - 1} is earlier again; what is read {where} offset "
-            f"{self.of(option)}, name an offset to cut elsewhere"
+            f"later, and offset {self.behind - 1} is earlier again; offset {self.of(option)} is "
+            "taken for that time, name an offset to cut elsewhere"
         )
 
     def chosen(self, option: str, time: object, log: str) -> int:
@@ -59,12 +59,28 @@ class TimePlace:
 class Stretch:
     """Batches from offset `begin` up to, not including, `end`, all late or all early.
 
-    A batch is late if one of its records is of the time that is looked for, or later.
+    A batch is late if one of its records is of the time that is looked for, or later. The first of
+    the stretch begins at `at`; what lies between `begin` and that is damaged or missing.
     """
 
     begin: int
     end: int
     is_late: bool
+    at: int
+
+
+@value
+class Sides:
+    """The two sides of a time in a part of a log; None where it has no batch of one.
+
+    The first late batch is at `late`, with `first` in front of it and of what is lost there, and
+    the last one ends at `late_end`. The last early one ends at `behind`.
+    """
+
+    late: int | None = None
+    first: int | None = None
+    late_end: int | None = None
+    behind: int | None = None
 
 
 @value
@@ -96,7 +112,7 @@ def stretches(log: TimedLog, first: Mark, last: Mark, timestamp_ms: int) -> Iter
         assert last.offset is not None
         assert first.header is not None
         is_late = first.header.max_timestamp_ms >= timestamp_ms
-        yield Stretch(first.offset, last.offset, is_late)
+        yield Stretch(first.offset, last.offset, is_late, first.offset)
         return
     middle = log.between(first, last)
     if middle is None:
@@ -116,20 +132,45 @@ def _is_one_stretch(first: Mark, last: Mark, timestamp_ms: int) -> bool:
     return one.max_timestamp_ms <= other.max_timestamp_ms and (early or late)
 
 
-def place_among(found: Iterable[Stretch], end: int) -> TimePlace:
-    """The place of a time among all stretches of a log that ends at `end`."""
-    first: int | None = None
-    behind: int | None = None
-    is_late = False
+def sides_of(found: Iterable[Stretch], begin: int, end: int) -> Sides:
+    """The sides of a time among stretches, of which only offsets from `begin` up to `end` count."""
+    sides = Sides()
     for stretch in found:
-        is_late = stretch.is_late
-        if not is_late:
-            behind = stretch.end
-        elif first is None:
-            first = stretch.begin
-    if first is None:
-        return TimePlace(end, end)
-    if not is_late:
+        if stretch.end <= begin or stretch.at >= end:
+            continue
+        until = min(stretch.end, end)
+        if not stretch.is_late:
+            sides = replace(sides, behind=until)
+        elif sides.late is None:
+            late, first = max(stretch.at, begin), max(stretch.begin, begin)
+            sides = replace(sides, late=late, first=first, late_end=until)
+        else:
+            sides = replace(sides, late_end=until)
+    return sides
+
+
+def of_copies(copies: Sequence[Sides]) -> Sides:
+    """The sides in a part of which there are several copies; each may have lost other batches."""
+    late = min((each.late for each in copies if each.late is not None), default=None)
+    return Sides(
+        late,
+        _furthest(each.first for each in copies if each.late == late),
+        _furthest(each.late_end for each in copies),
+        _furthest(each.behind for each in copies),
+    )
+
+
+def _furthest(offsets: Iterable[int | None]) -> int | None:
+    return max((offset for offset in offsets if offset is not None), default=None)
+
+
+def place_of(parts: Sequence[Sides], end: int) -> TimePlace:
+    """The place of a time in a log that ends at `end`, from its parts in order."""
+    first = next((each.first for each in parts if each.first is not None), end)
+    behind = _furthest(each.behind for each in parts)
+    if behind is None:
+        return TimePlace(first, first)
+    if behind > (_furthest(each.late_end for each in parts) or 0):
         # All that may follow is as early, for all that is known.
         behind = end
-    return TimePlace(first, first if behind is None else max(first, behind))
+    return TimePlace(first, max(first, behind))
