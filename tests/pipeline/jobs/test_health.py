@@ -61,15 +61,9 @@ def expected(rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
             stamps.setdefault(row.segment, []).append(row.at_ms)
     took = max((max(pair) - min(pair) for pair in stamps.values()), default=0) or None
     errors = len(rows) - len(records)
-    # Records of one offset are of one time.
-    times_in_order = [row.at_ms for row in sorted(of_log, key=lambda row: row.offset)]
-    highest = list(accumulate(times_in_order, max))
+    nodes = {row.source_node for row in of_log}
     back = max(
-        (
-            high - at
-            for high, at in zip(highest, times_in_order, strict=True)
-            if at > times_in_order[-1] - DAY_MS
-        ),
+        (furthest_back([row for row in of_log if row.source_node == node]) for node in nodes),
         default=0,
     )
     most = max(map(len, leaders.values()), default=None)
@@ -90,6 +84,13 @@ def expected(rows: list[Row]) -> dict[str, tuple[str | None, float | None]]:
         # No two of them differ at an offset that both have, but by epochs.
         "LogMatchingViolationCount": ("ok", 0) if len(ends) > 1 else ("unknown", None),
     }
+
+
+def furthest_back(of_node: list[Row]) -> int:
+    """The most by which a record of the last day is earlier than one before it."""
+    times = [row.at_ms for row in sorted(of_node, key=lambda row: row.offset)]
+    pairs = zip(accumulate(times, max), times, strict=True)
+    return max(high - at for high, at in pairs if at > times[-1] - DAY_MS)
 
 
 def random_history(seed: int) -> list[Row]:

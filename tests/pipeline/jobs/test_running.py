@@ -306,6 +306,6 @@ def test_times_that_go_back_are_told_before_spark_starts(
     check_log(job, options_of("sizes", *words))
     told = capsys.readouterr().err
     assert told.startswith("quorate pipeline sizes: --ending-offsets: times go back in the log in ")
-    assert told.endswith("what is read ends before offset 25, name an offset to cut elsewhere\n")
+    assert told.endswith("offset 25 is taken for that time, name an offset to cut elsewhere\n")
     check_log(job, options_of("sizes", *words[:2], "--ending-offsets", "25"))
     assert capsys.readouterr().err == ""
