@@ -1,10 +1,11 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install pythons pipeline report run test verify fix sim chaos kafka grpc interop bench image e2e gen
+.PHONY: help install pythons pipeline report run test test-fast verify fix sim chaos kafka grpc interop bench image e2e gen
 
 PYTHON ?= python3
 PYTHONS ?= python3.12 python3.13
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 INSTALLED := .venv/installed
 PIPELINE := .venv/pipeline
 # What the simulator imports.
@@ -20,7 +21,7 @@ IMAGE ?= localhost/quorate:e2e
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
 help:  ## list the targets
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## */\1\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## */\1\t/' | expand -t 11
 
 install: $(INSTALLED)  ## make .venv with the quorate command in it
 
@@ -46,8 +47,11 @@ report: $(PIPELINE)  ## generate the log of two days and write build/report.html
 run: $(INSTALLED)  ## start a local quorum of three controllers, until Ctrl-C
 	$(BIN)/quorate up $(ARGS)
 
-test: $(INSTALLED) $(if $(CI),$(PIPELINE))  ## run all tests; ARGS= goes to pytest
-	$(BIN)/python -m pytest $(ARGS)
+test: $(INSTALLED) $(if $(CI),$(PIPELINE))  ## run all tests on all cores and name the slowest; ARGS= goes to pytest
+	$(PYTEST) $(ARGS)
+
+test-fast: $(INSTALLED)  ## run what a change needs first: unit tests, transcripts and decisions
+	$(PYTEST) tests/unit tests/simulation/test_transcripts.py tests/simulation/test_deciding.py $(ARGS)
 
 verify: $(INSTALLED)  ## check everything and write nothing
 	$(BIN)/python tools/verify.py
