@@ -117,7 +117,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_output = error.filename is None and error.errno in _OUTPUT_FAILED
         if is_output:
             _let_go_of_output()
-        what = f"stdout: {error.strerror}: the output is not whole" if is_output else str(error)
+        what = str(error)
+        if is_output:
+            what = (
+                f"stdout: {error.strerror}: the output is not whole; a change that was asked for"
+                " may have been made"
+            )
         print(f"error: {what}", file=sys.stderr)
         return 1
 

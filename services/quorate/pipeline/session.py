@@ -89,6 +89,8 @@ SMALL_LOG_SETTINGS: Final = {
 _OF_JAVA: Final = {
     "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
     "PYTHONSAFEPATH": "1",
+    # Java knows no name of a file that the locale's bytes cannot write.
+    "LC_ALL": "C.UTF-8",
 }
 
 

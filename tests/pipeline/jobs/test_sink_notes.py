@@ -150,3 +150,34 @@ def test_an_ingest_goes_on_where_it_was_moved_to(spark: SparkSession, original: 
 
 def test_an_output_without_notes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     assert mended(spark, tmp_path, keep_days=1) == []
+
+
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_note_that_is_cut_is_refused(spark: SparkSession, original: Path, left: int) -> None:
+    copy = shutil.copytree(original, original.with_name(f"cut at {left}"))
+    note = copy / NOTES / "10"
+    note.write_bytes(note.read_bytes()[:left])
+    before = {path.name: path.read_bytes() for path in (copy / NOTES).iterdir()}
+    with pytest.raises(PipelineError, match=r"^--output: .*/10 is no whole note of Spark: "):
+        mended(spark, copy)
+    assert {path.name: path.read_bytes() for path in (copy / NOTES).iterdir()} == before
+
+
+def test_an_output_without_any_of_its_days_is_refused(spark: SparkSession, original: Path) -> None:
+    copy = shutil.copytree(original, original.with_name("without days"))
+    for place in copy.glob("day=*"):
+        shutil.rmtree(place)
+    with pytest.raises(PipelineError, match=r"has none of the \d+ days"):
+        mended(spark, copy)
+
+
+def test_a_link_to_a_day_is_removed_and_the_day_is_left(
+    spark: SparkSession, original: Path
+) -> None:
+    copy = shutil.copytree(original, original.with_name("linked"))
+    first = copy / days(copy)[0]
+    elsewhere = first.rename(copy.with_name("elsewhere"))
+    first.symlink_to(elsewhere)
+    mended(spark, copy, 1)
+    assert not first.is_symlink()
+    assert list(elsewhere.iterdir())

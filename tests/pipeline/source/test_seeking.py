@@ -9,6 +9,7 @@ import pytest
 
 from quorate.pipeline.source import seeking
 from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.options import OptionError
 from quorate.pipeline.source.seeking import EndSeeker, log_end, time_place
 from quorate.pipeline.source.splits import boundaries
 from quorate.pipeline.source.time_search import TimePlace
@@ -374,3 +375,16 @@ def test_records_below_the_logs_begin_move_no_time(tmp_path: Path) -> None:
         found = offsets(rows(log.root, **{name: "2026-01-05T00:00:18Z"}))
         assert found[-1] == (24 if name == "startingOffsets" else 17)
         assert (found[0] == 18) == (name == "startingOffsets")
+
+
+def test_a_time_of_deleted_records_is_refused_where_later_ones_are_earlier(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c", base=100)
+    log.ahead_ms = -DAY_MS
+    for number in range(20):
+        log.write([partition(number)])
+    log.snapshot(100, [topic(1)])
+    time = datetime.fromtimestamp((START_MS + 50 * STEP_MS - DAY_MS) / 1000, UTC).isoformat()
+    with pytest.raises(OptionError, match=r"^startingOffsets: .* is gone"):
+        rows(log.root, startingOffsets=time)
+    late = datetime.fromtimestamp((START_MS + 110 * STEP_MS - DAY_MS) / 1000, UTC).isoformat()
+    assert offsets(rows(log.root, endingOffsets=late))[-1] == 109

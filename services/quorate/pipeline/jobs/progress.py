@@ -91,14 +91,19 @@ def stage_line(spark: SparkSession) -> str:
 def show(line: str) -> None:
     """Have the line stand on the terminal until the next; nothing elsewhere."""
     if sys.stderr.isatty():
-        sys.stderr.write(_CLEAR + line[: _columns() - 1])
-        sys.stderr.flush()
+        _write(_CLEAR + line[: _columns() - 1])
 
 
 def say(line: str) -> None:
     """Have the line stay, on a terminal in the place of the one that stands there."""
-    sys.stderr.write(f"{_CLEAR if sys.stderr.isatty() else ''}{line}\n")
-    sys.stderr.flush()
+    _write(f"{_CLEAR if sys.stderr.isatty() else ''}{line}\n")
+
+
+def _write(text: str) -> None:
+    """Write to stderr; a job does not fail because that is a file on a full disk."""
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _columns() -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NOTES: Final = "_spark_metadata"
 _DAY: Final = "/day="
+_VERSION: Final = "v1"
 
 
 @value
@@ -50,12 +51,18 @@ def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
     `root` is the output as a URL of Spark. With `keep_days` days that lie so far before the newest
     one up to today are removed. No batch may be under way.
 
-    Raises PipelineError where files are missing of days that are there.
+    Raises PipelineError where files are missing of days that are there, where no day is, and for a
+    note that is cut.
     """
     notes = {name: _read(f"{output}/{NOTES}/{name}") for name in _names(output)}
     entries = [entry for noted in notes.values() for entry in noted]
     days = {entry.day for entry in entries}
     gone = {day for day in days if not os.path.isdir(f"{output}/{_folder(day)}")}
+    if days and gone == days:
+        raise PipelineError(
+            f"--output: {output} has none of the {len(days)} days that its {NOTES} names: copy it"
+            " whole, or name another --output with another --checkpoint"
+        )
     old = _older(days - gone, keep_days)
     moved = {entry.root for entry in entries if not _is_same(entry.root, root, output)}
     if not moved and not gone and not old:
@@ -68,7 +75,11 @@ def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
     for name, noted in kept.items():
         _write(f"{output}/{NOTES}", name, noted, root)
     for day in old:
-        rmtree(f"{output}/{_folder(day)}")
+        folder = f"{output}/{_folder(day)}"
+        if os.path.islink(folder):
+            os.remove(folder)
+        else:
+            rmtree(folder)
     if moved:
         before = ", ".join(sorted(map(_local, moved)))
         yield f"{output} was {before}: its notes name its own files now"
@@ -85,19 +96,28 @@ def _names(output: str) -> list[str]:
 
 
 def _read(path: str) -> list[_Entry]:
+    """The entries of a note. Raises PipelineError for one that is cut, as by a loss of power."""
     with open(path, encoding="utf-8") as file:
-        # The first line is the version of the format.
-        fields = [json.loads(line) for line in list(file)[1:]]
+        version, *lines = file.read().splitlines() or [""]
     found = []
-    for each in fields:
-        root, day, rest = str(each["path"]).rpartition(_DAY)
-        found.append(_Entry(root, day + rest, each))
+    try:
+        for line in lines:
+            fields = json.loads(line)
+            root, day, rest = str(fields["path"]).rpartition(_DAY)
+            found.append(_Entry(root, day + rest, fields))
+    except (ValueError, KeyError, TypeError):
+        version = ""
+    if version != _VERSION:
+        raise PipelineError(
+            f"--output: {path} is no whole note of Spark: copy the output once more, or take the"
+            " note from a backup"
+        )
     return found
 
 
 def _write(folder: str, name: str, entries: Iterable[_Entry], root: str) -> None:
     """Replace a note: it is the old one or the new one at any moment."""
-    lines = ["v1"]
+    lines = [_VERSION]
     for entry in entries:
         fields = {**entry.fields, "path": root + entry.rest}
         lines.append(json.dumps(fields, separators=(",", ":")))

@@ -170,16 +170,23 @@ class _Planner:
             case AtTime(timestamp_ms=timestamp_ms):
                 found = place_of_time(self.log, timestamp_ms, self.chosen, self.high)
                 offset = found.chosen(option, place, name_of(self.log))
-                is_first = self.begin > 0 and offset <= self.begin
-                return self.begin - 1 if is_first and self.is_covered(timestamp_ms) else offset
+                return self.begin - 1 if self.is_gone(option, timestamp_ms, offset) else offset
             case _:
                 return NO_END
 
-    def is_covered(self, timestamp_ms: int) -> bool:
-        """True if records below the log's begin may be of this time or later."""
+    def is_gone(self, option: str, timestamp_ms: int, offset: int) -> bool:
+        """True if deleted records may be of the time that an option means by this offset."""
+        if self.begin == 0:
+            return False
         snapshot = self.first_snapshot
         until_ms = None if snapshot is None else covered_until_ms(snapshot)
-        return until_ms is None or timestamp_ms <= until_ms
+        if until_ms is None:
+            return offset <= self.begin
+        # Where times go back, later records are earlier than the last that were deleted.
+        is_first = offset <= self.begin or (
+            option == START and isinstance(self.options.start, AtTime)
+        )
+        return is_first and timestamp_ms <= until_ms
 
     def gone(self, low: int) -> OptionError:
         """The refusal of the option whose place lies below the log's begin."""
