@@ -22,6 +22,7 @@ def seen(_):
     return [os.path.realpath(module.__file__) for module in (py4j, pyspark)]
 with session("local[1]") as spark:
     print(*spark.sparkContext.parallelize([0], 1).map(seen).collect()[0])
+    print(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
 """
 
 
@@ -36,6 +37,8 @@ def test_processes_of_python_import_what_is_installed_and_no_spark_above_the_dir
     directory = tmp_path / "work"
     directory.mkdir()
     environment = {name: said for name, said in os.environ.items() if name != "SPARK_HOME"}
+    # Java would know no name of a file with other letters.
+    environment["LC_ALL"] = "C"
     done = subprocess.run(
         [sys.executable, "-c", IN_PYTHON],
         capture_output=True,
@@ -46,7 +49,7 @@ def test_processes_of_python_import_what_is_installed_and_no_spark_above_the_dir
     )
     assert done.returncode == 0, done.stderr
     installed = [os.path.realpath(str(module.__file__)) for module in (py4j, pyspark)]
-    assert done.stdout.split() == installed
+    assert done.stdout.split() == [*installed, "UTF-8"]
     assert not list(directory.iterdir())
 
 

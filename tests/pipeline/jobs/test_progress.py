@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from py4j.protocol import Py4JNetworkError
 
 from quorate.pipeline.jobs import progress as module
 from quorate.pipeline.jobs.progress import Progress, progress, say, show, stage_line
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 
@@ -140,3 +142,21 @@ def test_java_that_has_gone_ends_the_lines_without_a_word(
             if thread.name == "progress":
                 thread.join()
     assert capfd.readouterr().err == ""
+
+
+class FullDisk(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", text)
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_line_that_cannot_be_written_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", FullDisk())
+    if is_terminal:
+        be_a_terminal(monkeypatch)
+    say("one")
+    show("two")

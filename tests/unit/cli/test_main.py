@@ -68,7 +68,11 @@ class FailingOutput(io.StringIO):
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.ENOSPC, "error: stdout: No space left on device: the output is not whole\n"),
+        (
+            errno.ENOSPC,
+            "error: stdout: No space left on device: the output is not whole; a change that was"
+            " asked for may have been made\n",
+        ),
         (errno.EPIPE, ""),
     ],
 )
