@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.log_files import LOOK_EVERY_S, open_log, shorten_log
+from quorate.storage.errors import problem_of
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -85,7 +86,8 @@ class Supervisor:
             except (OSError, RuntimeError) as error:
                 # The log cannot be opened, or the machine has no more processes, descriptors or
                 # threads.
-                again = f"cannot be started: {error}; tries again in {backoff_s:g} s"
+                why = problem_of(error, "its process") if isinstance(error, OSError) else error
+                again = f"cannot be started: {why}; tries again in {backoff_s:g} s"
                 child.note = again
                 self._say(f"controller {child.node.node_id}: {again}")
                 await self._pause(backoff_s)

@@ -57,9 +57,11 @@ def taking_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
         shown = f"[{host}]" if ":" in host else host
         where = f"{shown}:{port}" if host else f"port {port}"
         cause = refusal or error
+        remedy = "stop what listens there, or choose another address"
+        if isinstance(cause, OSError) and cause.errno == errno.EMFILE:
+            remedy = "raise the limit of open files (ulimit -n)"
         raise ConfigError(
-            f"{setting}: {where} cannot be listened on: {_words(cause)}: stop what listens there, "
-            "or choose another address"
+            f"{setting}: {where} cannot be listened on: {_words(cause)}: {remedy}"
         ) from cause
 
 

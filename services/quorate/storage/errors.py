@@ -61,6 +61,7 @@ _REMEDIES: Final = {
     errno.ENOSPC: "free space, or enlarge the disk",
     errno.EDQUOT: "free space, or raise the quota",
     errno.EIO: "see how the disk is",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
 }
 
 

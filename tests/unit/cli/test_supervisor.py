@@ -6,6 +6,7 @@ The processes themselves are in the integration tests of `up`.
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,10 +110,20 @@ async def test_a_controller_that_cannot_be_started_is_told_of_with_its_file(tmp_
     assert keeper.children[0].note in again
 
 
-async def test_a_machine_without_threads_delays_a_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (RuntimeError("can't start new thread"), "can't start new thread"),
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            "its process: Too many open files: raise the limit of open files (ulimit -n)",
+        ),
+    ],
+)
+async def test_what_the_machine_lacks_delays_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, told: str
 ) -> None:
-    problems = [RuntimeError("can't start new thread")]
+    problems = [problem]
 
     async def spawn(_: NodePlan) -> Running:
         if problems:
@@ -127,7 +138,7 @@ async def test_a_machine_without_threads_delays_a_start(
     async with asyncio.timeout(10):
         first, second = await said.get(), await said.get()
     await supervised.stop()
-    assert first == ("controller 1: cannot be started: can't start new thread; tries again in 0 s")
+    assert first == f"controller 1: cannot be started: {told}; tries again in 0 s"
     assert second == "controller 1: started, pid 4711"
 
 

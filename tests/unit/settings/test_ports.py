@@ -84,3 +84,9 @@ def test_all_of_a_machine_without_ipv6_is_all_of_its_ipv4(
     assert any_address() == "::"
     monkeypatch.setattr(socket, "socket", make)
     assert any_address() == "0.0.0.0"  # noqa: S104 - compared, not bound
+
+
+def test_without_descriptors_no_other_address_is_proposed() -> None:
+    error = OSError(errno.EMFILE, "Too many open files")
+    with pytest.raises(ConfigError, match=r"open files: raise the limit"), taking_port("a", "", 0):
+        raise error
