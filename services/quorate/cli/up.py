@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 1.0
+_COLUMNS: Final = ("NodeId", "Address", "Pid", "State", "Epoch", "LogEndOffset", "Lag")
+_WHOLE: Final = ("NodeId", "Address", "Pid", "State")
+# A column is there from this width of the terminal on.
+_WIDTHS: Final = {"Address": 58, "Pid": 70, "LogEndOffset": 80}
 
 
 @value
@@ -171,7 +175,8 @@ async def _run(quorum: LocalQuorum) -> None:
                     live.console.print(Text(written_out(line)))
 
                 def show(rows: Sequence[Row]) -> None:
-                    live.update(table_of(rows, quorum), refresh=True)
+                    table = table_of(rows, quorum, live.console.width)
+                    live.update(table, refresh=True)
 
                 await _watch(Supervisor(quorum.nodes, say), client, stopped, show, say)
         else:
@@ -271,27 +276,32 @@ def rows_of(
     return rows
 
 
-def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Group:
-    """The live table, and below it a line for each controller with remarks.
+def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
+    """The live table for a terminal of so many columns, and a line for each row with remarks.
 
     Addresses stay whole down to 80 columns. That is why the table has no frame, and no remarks.
+    Columns of a narrow terminal are fewer, so that every state stays whole.
     """
     title = Text(written_out(f"cluster {quorum.cluster_id} in {quorum.root}"))
     table = Table(title=title, box=HEAVY_HEAD, show_edge=False, pad_edge=False)
-    for name in ("NodeId", "Address", "Pid"):
-        table.add_column(name, no_wrap=True)
-    for name in ("State", "Epoch", "LogEndOffset", "Lag"):
-        table.add_column(name, overflow="fold")
+    columns = [name for name in _COLUMNS if width >= _WIDTHS.get(name, 0)]
+    for name in columns:
+        if name in _WHOLE:
+            table.add_column(name, no_wrap=True)
+        else:
+            table.add_column(name, overflow="fold")
     styles = {"Leader": "bold green", "Follower": "green", "down": "bold red"}
     for row in rows:
         numbers = ("-" if n < 0 else str(n) for n in (row.epoch, row.log_end, row.lag))
-        table.add_row(
+        cells = (
             str(row.node_id),
             row.address,
             "-" if row.pid is None else str(row.pid),
             f"[{styles.get(row.state, 'yellow')}]{row.state}[/]",
             *numbers,
         )
+        shown = dict(zip(_COLUMNS, cells, strict=True))
+        table.add_row(*(shown[name] for name in columns))
     remarks = (
         Text(written_out(f"controller {row.node_id}: {row.remarks}")) for row in rows if row.remarks
     )

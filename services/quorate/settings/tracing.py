@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.value import named_value
+from quorate.settings.exporter_variables import check_exporter, warning_of_attributes
 from quorate.settings.properties import ConfigError, parse_address
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingS
             "underscores, a letter or a digit first"
         )
     endpoint = parse_endpoint(ENDPOINT, own) if own else _endpoint_in(environment, settings.warn)
+    endpoint = _usable(endpoint, environment, settings.warn)
     settings.effective[ENDPOINT] = endpoint or ""
     if endpoint is None:
         return None
-    _warn_of_ignored(environment, settings.warn)
     return TracingSettings(
         endpoint=endpoint,
         fetch_ratio=fetch_ratio,
@@ -87,10 +88,9 @@ def read_command_tracing(
     environment: Mapping[str, str], warn: Callable[[str], None]
 ) -> TracingSettings | None:
     """The settings of a command, which has no file of them; None where it is not traced."""
-    endpoint = _endpoint_in(environment, warn)
+    endpoint = _usable(_endpoint_in(environment, warn), environment, warn)
     if endpoint is None:
         return None
-    _warn_of_ignored(environment, warn)
     # A request by hand is recorded whatever it is.
     return TracingSettings(endpoint=endpoint, gives_up=True)
 
@@ -111,6 +111,23 @@ def _endpoint_in(environment: Mapping[str, str], warn: Callable[[str], None]) ->
     except ConfigError:
         warn(f"nothing is traced: {name} is {_shown(text)}: {_FORMS}")
         return None
+
+
+def _usable(
+    endpoint: str | None, environment: Mapping[str, str], warn: Callable[[str], None]
+) -> str | None:
+    """The endpoint, unless the exporter has a variable of no use; `warn` of all that is odd."""
+    if endpoint is None:
+        return None
+    try:
+        check_exporter(endpoint, environment)
+    except ConfigError as error:
+        warn(f"nothing is traced: {error}")
+        return None
+    _warn_of_ignored(environment, warn)
+    if warning := warning_of_attributes(environment):
+        warn(warning)
+    return endpoint
 
 
 def _warn_of_ignored(environment: Mapping[str, str], warn: Callable[[str], None]) -> None:

@@ -139,7 +139,8 @@ def new_registry() -> CollectorRegistry:
     """A registry that tells of this process's memory, processor time and descriptors."""
     # Otherwise each counter would be accompanied by the time of its birth.
     disable_created_metrics()  # type: ignore[no-untyped-call]
-    registry = CollectorRegistry()
+    # The library's collector of the process has no names to tell before it is read.
+    registry = CollectorRegistry(auto_describe=True)
     ProcessCollector(registry=registry)
     return registry
 

@@ -57,12 +57,28 @@ def start(
     if settings is None:
         return
     try:
-        from quorate.telemetry.spans import Tracing
+        with _silence():
+            from quorate.telemetry.spans import Tracing
 
-        _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
+            _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
     except Exception as error:
         # Whatever it is, a controller is needed more than its traces.
         log.warning("nothing is traced: %s: %s", type(error).__name__, error)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """OpenTelemetry logs no variable that it cannot read: a header may be a password.
+
+    What is to be said of them the settings have said (settings/exporter_variables.py).
+    """
+    logger = logging.getLogger("opentelemetry")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def use(tracing: Tracing | None) -> None:

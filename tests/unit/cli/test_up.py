@@ -175,7 +175,7 @@ def test_addresses_and_remarks_are_whole_at_the_usual_widths(tmp_path: Path, wid
     down = Row(2, "127.0.0.1:31001", None, "down", remarks="killed by SIGKILL, see [1] a\nb")
     console = Console(width=width, force_terminal=False)
     with console.capture() as captured:
-        console.print(table_of([seeking, down], quorum))
+        console.print(table_of([seeking, down], quorum, width))
     shown = captured.get()
     lines = shown.splitlines()
     assert "/[red]" in shown
@@ -185,6 +185,27 @@ def test_addresses_and_remarks_are_whole_at_the_usual_widths(tmp_path: Path, wid
         *("1", "127.0.0.1:31000", "4194304", "seeks a leader", "12345", "123456789012", "10")
     ]
     assert cells[1] == ["2", "127.0.0.1:31001", "-", "down", "-", "-", "-"]
+
+
+@pytest.mark.parametrize("width", [40, 57, 58, 69, 70, 79])
+def test_a_narrow_terminal_has_fewer_columns_and_whole_states(tmp_path: Path, width: int) -> None:
+    quorum = open_quorum(tmp_path, controllers=2, base_port=31_000)
+    seeking = Row(1, "127.0.0.1:31000", 4_194_304, "seeks a leader", 12, 123_456_789, 10)
+    down = Row(2, "127.0.0.1:31001", None, "down")
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table_of([seeking, down], quorum, console.width))
+    lines = captured.get().splitlines()
+    head = next(line for line in lines if "┃" in line)
+    names = [name.strip() for name in head.split("┃")]
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    rows = [dict(zip(names, row, strict=True)) for row in cells]
+    assert [row["State"] for row in rows] == ["seeks a leader", "down"]
+    assert ("Address" in names, "Pid" in names) == (width >= 58, width >= 70)
+    assert {"Epoch", "Lag"} < set(names)
+    assert "LogEndOffset" not in names
+    assert (rows[0]["Epoch"], rows[0]["Lag"]) == ("12", "10")
+    assert rows[0].get("Address", "127.0.0.1:31000") == "127.0.0.1:31000"
 
 
 def test_a_directory_belongs_to_one_up(

@@ -123,6 +123,13 @@ async def test_a_scrape_may_name_the_metrics_that_it_wants(name: str, line: str)
     assert [each for each in body.splitlines() if not each.startswith("#")] == [line]
 
 
+@pytest.mark.parametrize("name", ["process_cpu_seconds_total", "process_resident_memory_bytes"])
+def test_a_scrape_may_name_the_metrics_of_the_process(name: str) -> None:
+    registry = Readings(read_some, {}, SOME).registry()
+    families = registry.restricted_registry([name]).collect()
+    assert [sample.name for family in families for sample in family.samples] == [name]
+
+
 def test_names_are_told_without_reading() -> None:
     def read() -> dict[str, Value]:
         raise AssertionError("read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 
@@ -121,6 +122,21 @@ def test_a_variable_that_opentelemetry_cannot_read_is_no_reason_to_stay_down(
     tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "test")
     assert tracing.active() is None
     assert "nothing is traced: ValueError" in caplog.text
+
+
+def test_what_opentelemetry_cannot_read_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization Bearer s3cret")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "password s3cret")
+    level = logging.getLogger("opentelemetry").level
+    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "test")
+    try:
+        assert tracing.active() is not None
+    finally:
+        tracing.stop(0.0)
+    assert caplog.text == ""
+    assert logging.getLogger("opentelemetry").level == level
 
 
 def test_a_root_links_to_another_and_ends_by_the_clock_that_it_is_given() -> None:
