@@ -21,7 +21,7 @@ IMAGE ?= localhost/quorate:e2e
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
 help:  ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## */\1\t/' | expand -t 11
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## */\1\t/' | expand -t 11
 
 install: $(INSTALLED)  ## make .venv with the quorate command in it
 

@@ -34,6 +34,6 @@ def test_make_help_lists_every_target_and_what_it_is_for() -> None:
     ).stdout
     described = [line.split(maxsplit=1) for line in listing.splitlines()]
     setup = ["help", "install", "pythons", "pipeline"]
-    everyday = ["report", "run", "test", "verify", "fix", "sim", "chaos"]
+    everyday = ["report", "run", "test", "test-fast", "verify", "fix", "sim", "chaos"]
     targets = [*setup, *everyday, "kafka", "grpc", "interop", "bench", "image", "e2e", "gen"]
     assert [target for target, _ in described] == targets

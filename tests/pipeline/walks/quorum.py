@@ -165,6 +165,10 @@ def health(rows: Sequence[Row]) -> dict[str, tuple[str | None, float | None, flo
         if row.from_snapshot and row.offset >= 0:
             stamps.setdefault((row.source_node, row.segment), []).append(row.at_ms)
     took = max((max(times) - min(times) for times in stamps.values()), default=0) or None
+    logs: dict[int | None, list[Row]] = {}
+    for row in sorted(events, key=lambda row: row.offset):
+        logs.setdefault(row.source_node, []).append(row)
+    back = max(map(_furthest_back, logs.values()), default=None)
     errors = len(rows) - len(whole)
     pairs = compared(rows)["divergence"]
     broken = sum(bool(pair[-1]) for pair in pairs) if pairs else None
@@ -183,12 +187,27 @@ def health(rows: Sequence[Row]) -> dict[str, tuple[str | None, float | None, flo
         "MetadataLogLag": (_verdict(lag, 1000), lag, 1000),
         "SnapshotGenerationTimeMs": (_verdict(took, 10_000), took, 10_000),
         "MetadataErrorCount": ("critical" if errors else "ok", errors, 0),
+        "TimestampRegressionMs": (
+            "unknown" if back is None else "ok" if back <= 1000 else "warn",
+            back,
+            1000,
+        ),
         "LogMatchingViolationCount": (
             "unknown" if broken is None else "critical" if broken else "ok",
             broken,
             0,
         ),
     }
+
+
+def _furthest_back(log: Sequence[Row]) -> int:
+    """The most by which a record of the last day is earlier than one in front of it."""
+    back, highest = 0, log[0].at_ms
+    for row in log:
+        highest = max(highest, row.at_ms)
+        if row.at_ms > log[-1].at_ms - DAY_MS:
+            back = max(back, highest - row.at_ms)
+    return back
 
 
 def _verdict(value: float | None, bound: float) -> str:
