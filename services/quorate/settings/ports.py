@@ -8,6 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.settings.properties import ConfigError
+from quorate.settings.regular_files import MORE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ def taking_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
         cause = refusal or error
         remedy = "stop what listens there, or choose another address"
         if isinstance(cause, OSError) and cause.errno == errno.EMFILE:
-            remedy = "raise the limit of open files (ulimit -n)"
+            remedy = MORE_FILES
         raise ConfigError(
             f"{setting}: {where} cannot be listened on: {_words(cause)}: {remedy}"
         ) from cause

@@ -12,6 +12,8 @@ import stat
 from typing import Final
 
 BYTES_MAX: Final = 4 * 1024 * 1024
+MORE_FILES: Final = "raise the limit of open files (ulimit -n)"
+"""The remedy for EMFILE, of sockets and processes as well."""
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a pipe"),

@@ -6,10 +6,10 @@ not, or when the quorum does not heal once faults have stopped.
 
 from __future__ import annotations
 
-import logging
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.process.silenced_logger import silenced
 from quorate.records.value import value
 from quorate.sim.case import Case
 from quorate.sim.chaos import Chaos
@@ -28,8 +28,6 @@ from quorate.sim.workload import Workload
 from quorate.sim.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.sim.stage import DoneDeed
 
 LINES: Final = 40
@@ -143,7 +141,8 @@ def play(case: Case, world: World) -> Ran:
     world.remark(str(world.options))
     stage = Stage(world, grows=case.grows)
     try:
-        with planted, _silence():
+        # What production's code logs is in the transcript, as notes of the core or as faults.
+        with planted, silenced("quorate"):
             _play(case, stage)
     except Exception as error:  # whatever is raised is the seed's result
         failure = Failure.of(error)
@@ -163,18 +162,6 @@ def _tell(case: Case, failure: Failure, lines: int) -> str:
     if again != failure:
         return f"{told}\nA second run of it ended with {again}: the same seed must be the same run."
     return told
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """What production's code logs is in the transcript, as notes of the core or as faults."""
-    log = logging.getLogger("quorate")
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def _play(case: Case, stage: Stage) -> None:

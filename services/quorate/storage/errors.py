@@ -7,6 +7,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from quorate.settings.regular_files import MORE_FILES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -61,7 +63,7 @@ _REMEDIES: Final = {
     errno.ENOSPC: "free space, or enlarge the disk",
     errno.EDQUOT: "free space, or raise the quota",
     errno.EIO: "see how the disk is",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EMFILE: MORE_FILES,
 }
 
 

@@ -22,6 +22,8 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from quorate.process.silenced_logger import silenced
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -57,28 +59,15 @@ def start(
     if settings is None:
         return
     try:
-        with _silence():
+        # It logs what it cannot read of a variable, which may be a password. The settings have said
+        # what is to be said of those (settings/exporter_variables.py).
+        with silenced("opentelemetry"):
             from quorate.telemetry.spans import Tracing
 
             _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
     except Exception as error:
         # Whatever it is, a controller is needed more than its traces.
         log.warning("nothing is traced: %s: %s", type(error).__name__, error)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """OpenTelemetry logs no variable that it cannot read: a header may be a password.
-
-    What is to be said of them the settings have said (settings/exporter_variables.py).
-    """
-    logger = logging.getLogger("opentelemetry")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def use(tracing: Tracing | None) -> None:

@@ -8,6 +8,8 @@ from quorate.pipeline.source.decoding import FrameBuilder
 from quorate.pipeline.source.mending import read_mended
 from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.planning import plan_batch
+from quorate.pipeline.source.seeking import log_end, time_sides
+from quorate.pipeline.source.time_search import TimePlace, place_of
 from quorate.records.batch import encode_batch
 from quorate.records.control import (
     ControlRecord,
@@ -33,6 +35,8 @@ from quorate.storage.meta import MetaProperties, encode_meta
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
+
+    from quorate.pipeline.source.directories import Directory
 
 START_MS = 1_767_571_200_000
 STEP_MS = 1000
@@ -180,6 +184,12 @@ def log_with_a_clock_ahead(path: Path, *, values: list[bytes], node_id: int = 1)
 def paths_of(*logs: LogWriter) -> str:
     """Their directories as the option `path` has them."""
     return ",".join(str(log.root) for log in logs)
+
+
+def time_place(directory: Directory, timestamp_ms: int) -> TimePlace:
+    """The place of a time in the log of one directory."""
+    end = log_end(directory)
+    return place_of([time_sides(directory, timestamp_ms, 0, end)], end)
 
 
 def flip(file: Path, position: int, bit: int = 0) -> None:

@@ -18,7 +18,6 @@ from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.live import LiveLog, LogEnds, QuorumError, live_log, snapshot_of
 from quorate.pipeline.source.live_plan import log_ranges, of_cluster
 from quorate.pipeline.source.options import OptionError, parse_options
-from quorate.pipeline.source.seeking import time_place
 from quorate.pipeline.source.stream_reader import (
     DataLossError,
     KraftStreamReader,
@@ -29,7 +28,7 @@ from quorate.records.batch import encode_batch, read_header
 from quorate.records.ids import ClusterId, Offset
 from tests.integration.disks import log_start
 from tests.integration.quorum import SMALL_LOG, STEADY, Quorum
-from tests.pipeline.source.logs import LogWriter, partition, rows
+from tests.pipeline.source.logs import LogWriter, partition, rows, time_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

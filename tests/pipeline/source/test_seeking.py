@@ -10,7 +10,7 @@ import pytest
 from quorate.pipeline.source import seeking
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.options import OptionError
-from quorate.pipeline.source.seeking import EndSeeker, log_end, time_place
+from quorate.pipeline.source.seeking import EndSeeker, log_end
 from quorate.pipeline.source.splits import boundaries
 from quorate.pipeline.source.time_search import TimePlace
 from quorate.records.batch import HEADER_BYTES
@@ -28,6 +28,7 @@ from tests.pipeline.source.logs import (
     paths_of,
     rows,
     small_log,
+    time_place,
     topic,
 )
 

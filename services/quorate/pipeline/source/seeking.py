@@ -21,8 +21,6 @@ from quorate.pipeline.source.time_search import (
     Mark,
     Sides,
     Stretch,
-    TimePlace,
-    place_of,
     sides_of,
     stretches,
 )
@@ -124,7 +122,9 @@ class EndSeeker:
             # A log that was truncated and written again may have another batch there.
             if [(at, header.base_offset) for at, header in found[:1]] == [start]:
                 return start, found
-        start = _places(segment)[-1]
+        start = boundaries(
+            segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
+        )[-1]
         return start, list(_batches_from(directory, segment, start[0]))
 
 
@@ -139,17 +139,11 @@ def _status(segment: LogFile) -> os.stat_result | None:
     return None
 
 
-def time_place(directory: Directory, timestamp_ms: int) -> TimePlace:
-    """The place of a time; the log's end where no record is that late.
-
-    It lies in front of what is damaged or missing there, which may be of any time.
-    """
-    end = log_end(directory)
-    return place_of([time_sides(directory, timestamp_ms, 0, end)], end)
-
-
 def time_sides(directory: Directory, timestamp_ms: int, begin: int, end: int) -> Sides:
-    """The sides of a time among the offsets from `begin` up to, not including, `end`."""
+    """The sides of a time among the offsets from `begin` up to, not including, `end`.
+
+    The first late batch is in front of what is damaged or missing there, which may be of any time.
+    """
     return sides_of(_stretches(directory, timestamp_ms), begin, end)
 
 
@@ -235,12 +229,6 @@ def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list
             expected = last + 1
         found.append(expected)
     return found
-
-
-def _places(segment: LogFile) -> list[tuple[int, int]]:
-    return boundaries(
-        segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
-    )
 
 
 def _batches_from(
