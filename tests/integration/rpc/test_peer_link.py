@@ -18,6 +18,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
 from tests.integration.rpc.conftest import HOST, WAIT_S, WHO, Served, serve
 from tests.integration.rpc.test_raft_client import GRANTED, LEADER, VOTE, Caller, fetch, opened
+from tests.ports import free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ async def caller() -> AsyncIterator[Caller]:
 def send(caller: Caller, to: Peer, request: m.PeerRequest) -> None:
     caller.calls += 1
     caller.client.send(SendRequest(CallId(caller.calls), to, request))
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """Node 1, at a port that no outgoing connection is given: node 2 takes the same one."""
+    one = await serve(*free_ports(1))
+    yield one
+    await one.server.stop()
 
 
 @pytest.fixture
