@@ -25,7 +25,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from quorate.cli.arguments import duration_s, number
+from quorate.cli.argument_types import duration_s, number
 from tools.panel_svg import Box, Series, Window, draw
 from tools.panel_values import DrawingError, Panel
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 from quorate.pipeline.command import add_jobs
 from quorate.pipeline.jobs import image_tables, partitions
 from quorate.pipeline.jobs.ingest import start_ingest
+from quorate.pipeline.jobs.job_runner import FORMAT, read_log, source_options
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.pipeline.jobs.running import FORMAT, read_log, source_options
 from quorate.pipeline.session import session
 
 if TYPE_CHECKING:

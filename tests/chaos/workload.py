@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc.aio
 
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.configs.messages import (
     AlterOperation,

@@ -31,7 +31,7 @@ CLIENT: Final = ("--command-config", "/etc/quorate/config/client.properties")
 OPERATOR: Final = """
 import asyncio, json, os
 from quorate.autojoin.config import read_config
-from quorate.autojoin.quorum import PodQuorum
+from quorate.autojoin.quorum_client import PodQuorum
 from quorate.autojoin.state import Pod
 from quorate.rpc.channels import open_tls
 config = read_config({}, os.environ)

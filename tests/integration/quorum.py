@@ -27,9 +27,9 @@ from quorate.cli.local_quorum import (
     prepare,
 )
 from quorate.cli.output import CommandError
-from quorate.client.asking import ask_everybody
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
+from quorate.client.fan_out import ask_everybody
 from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
+from quorate.client.controller_calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.storage import layout

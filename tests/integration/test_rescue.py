@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.main import main
-from quorate.client.calls import QuorumUnavailableError
+from quorate.client.controller_calls import QuorumUnavailableError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.ids import NodeId, ReplicaKey, format_uuid

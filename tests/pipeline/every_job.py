@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from unittest import mock
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.session import session
 

@@ -20,9 +20,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs.ingest import SCHEMA, start_ingest
-from quorate.pipeline.jobs.raised import what_was_said
+from quorate.pipeline.jobs.spark_errors import what_was_said
 from quorate.pipeline.session import session
 from tests.pipeline.source.logs import LogWriter, flip, partition, topic
 

@@ -9,7 +9,7 @@ import pytest
 from quorate.pipeline.command import main, overview
 from quorate.pipeline.jobs.registry import JOBS
 
-RUNNING = "quorate.pipeline.jobs.running"
+RUNNING = "quorate.pipeline.jobs.job_runner"
 
 
 def test_the_list_has_every_job_and_its_summary() -> None:

@@ -20,10 +20,10 @@ import pytest
 
 from quorate.cli.main import COMMANDS, make_parser
 from quorate.cli.main import main as quorate
-from quorate.pipeline.jobs import running
-from quorate.pipeline.jobs.narrowing import narrowing_of
+from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs.job_runner import chosen_tables, source_options
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.pipeline.jobs.running import chosen_tables, source_options
+from quorate.pipeline.jobs.table_filters import narrowing_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from quorate.storage.layout import LOG_DIR
 from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.faulty_inputs import FAULTS, answers, batch_rows, write_inputs
 from tests.pipeline.source.logs import START_MS, STEP_MS
-from tests.pipeline.source.test_live import read
+from tests.pipeline.source.test_live_log import read
 from tests.pipeline.zones import ZONES, submitted_in
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.pipeline import __main__ as program
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.sim.week.generating import generate
 from quorate.sim.week.options import WeekOptions

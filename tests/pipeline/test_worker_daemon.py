@@ -11,7 +11,7 @@ from quorate.pipeline.session import session
 def seen(_):
     import gc, sys
     # Before this function came, only what runs before a fork can have imported them.
-    return "quorate.pipeline.source.decoding" in sys.modules, gc.get_freeze_count() > 0
+    return "quorate.pipeline.source.frame_builder" in sys.modules, gc.get_freeze_count() > 0
 with session("local[1]") as spark:
     print(spark.sparkContext.parallelize([0], 1).map(seen).collect()[0])
 """

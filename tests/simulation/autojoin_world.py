@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Desired, Memory, Observed
-from quorate.autojoin.steps import (
+from quorate.autojoin.actions import (
     Action,
     AddVoter,
     DeletePod,
@@ -22,7 +20,9 @@ from quorate.autojoin.steps import (
     Wait,
     WriteRecord,
 )
-from quorate.autojoin.view import majority
+from quorate.autojoin.decision import decide
+from quorate.autojoin.quorum_view import majority
+from quorate.autojoin.state import Desired, Memory, Observed
 from quorate.raft import messages as m
 from quorate.records.voters import Voter
 from tests.unit.autojoin.looks import CLUSTER, LATELY, LONG_AGO, RECORD, key, pod, quorum, state

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.arguments import duration_s, number
+from quorate.cli.argument_types import duration_s, number
 from quorate.sim.planted import BUGS
 from quorate.sim.simulation import run_seed
 from quorate.sim.swarm import begin_worker

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from quorate.autojoin.steps import HandOver, StepCause, Wait, Waiting
+from quorate.autojoin.actions import HandOver, StepCause, Wait, Waiting
 from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
 from tests.unit.autojoin.looks import key
 

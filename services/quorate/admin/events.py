@@ -10,7 +10,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.admin.api_server import ANSWER_S
+from quorate.admin.kube_api import ANSWER_S
 
 if TYPE_CHECKING:
     from quorate.admin.statefulset import StatefulSetAddress

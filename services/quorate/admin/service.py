@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from quorate.admin.calls import CallLog
+from quorate.admin.call_log import CallLog
 from quorate.admin.config import load_config
 from quorate.admin.events import Events
+from quorate.admin.prepare_stop import prepare_stop
 from quorate.admin.statefulset import Fate, FateOfPod, Outlook
-from quorate.admin.stopping import prepare_stop
 from quorate.api.admin import AdminError
 from quorate.client.controller_client import ControllerClient
-from quorate.client.membership import MembershipClient
+from quorate.client.membership_client import MembershipClient
 from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.admin_server import AdminService

@@ -15,7 +15,7 @@ import urllib.error
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.admin.api_server import ANSWER_S, ApiServer, api_server_of_pod
+from quorate.admin.kube_api import ANSWER_S, ApiServer, api_server_of_pod
 from quorate.records.value import named_value, value
 from quorate.settings.properties import ConfigError
 

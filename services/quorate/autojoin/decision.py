@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.autojoin.actions import Action, NextStep, StepCause, Wait, Waiting, WriteRecord
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.autojoin.membership import membership_steps, remembered, with_lost
-from quorate.autojoin.rolling import broken_steps, roll_steps
-from quorate.autojoin.settling import ending_pods, unsettled
-from quorate.autojoin.steps import Action, NextStep, StepCause, Wait, Waiting, WriteRecord
-from quorate.autojoin.view import View
+from quorate.autojoin.membership_actions import membership_steps, remembered, with_lost
+from quorate.autojoin.quorum_view import View
+from quorate.autojoin.rolling_update import broken_steps, roll_steps
+from quorate.autojoin.unsettled_pods import ending_pods, unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubernetes.aio import client as k8s
 
-from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, reach
-from quorate.autojoin.reconcile import ClusterError, ConflictError
+from quorate.autojoin.kube_client import REQUEST_TIMEOUT_S, reach
+from quorate.autojoin.reconciler import ClusterError, ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,15 +16,15 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.autojoin.api_server import ApiServer, connect
 from quorate.autojoin.config import own_namespace, read_config
+from quorate.autojoin.kube_client import ApiServer, connect
 from quorate.autojoin.lease import Lease
-from quorate.autojoin.meters import Meters
-from quorate.autojoin.quorum import PodQuorum
+from quorate.autojoin.metrics import Meters
+from quorate.autojoin.quorum_client import PodQuorum
 from quorate.autojoin.readiness import Readiness
-from quorate.autojoin.reconcile import ClusterError, Reconciler
-from quorate.autojoin.story import Story
-from quorate.autojoin.watching import watch
+from quorate.autojoin.reconcile_spans import Story
+from quorate.autojoin.reconciler import ClusterError, Reconciler
+from quorate.autojoin.watches import watch
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer

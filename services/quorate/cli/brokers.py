@@ -19,7 +19,7 @@ from quorate.cli.connection import (
 )
 from quorate.cli.isr_requests import IsrRequests
 from quorate.cli.output import CommandError, print_json, print_offset, warn
-from quorate.cli.stand_ins import StandIns, StopRequests, run_stand_ins
+from quorate.cli.simulated_brokers import StandIns, StopRequests, run_stand_ins
 from quorate.client.log_reader import LogReader
 from quorate.client.metadata_follower import MetadataFollower
 from quorate.controller.brokers.messages import (

@@ -14,12 +14,16 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin import AdminError
-from quorate.cli.arguments import number
+from quorate.cli.argument_types import number
 from quorate.cli.output import CommandError, admin_error, fail, no_text, warn
-from quorate.client.addresses import format_server, parse_server, parse_servers
-from quorate.client.asking import ask_everybody
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.client.controller_client import ControllerClient
+from quorate.client.fan_out import ask_everybody
+from quorate.client.server_addresses import format_server, parse_server, parse_servers
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.numbers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings
@@ -32,7 +36,7 @@ from quorate.telemetry import tracing
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadFor
 

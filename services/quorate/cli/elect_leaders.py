@@ -12,11 +12,11 @@ import json
 import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.cli.arguments import number, text_of_file
+from quorate.cli.argument_types import number, text_of_file
 from quorate.cli.connection import add_connection_arguments, made_progress, run_command
 from quorate.cli.output import CommandError, fail, item_error, report_errors
-from quorate.client.calls import OutcomeUnknownError
-from quorate.client.waiting import wait_s
+from quorate.client.backoff import wait_s
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.controller.partitions import NO_LEADER
 from quorate.controller.replication.messages import ElectionType, ElectLeaders, LeaderElection
 from quorate.controller.topics.messages import DescribeTopics

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.api.admin import AdminError
 from quorate.cli.connection import add_connection_arguments, deadline_of, run_command
 from quorate.cli.output import CommandError, admin_error, parse_setting, print_json
-from quorate.client.membership import MembershipClient
+from quorate.client.membership_client import MembershipClient
 from quorate.raft.messages import UpdateFeaturesRequest
 from quorate.records.voters import KRAFT_VERSION
 from quorate.settings.numbers import INT16_MAX, whole_number
@@ -18,7 +18,7 @@ from quorate.settings.numbers import INT16_MAX, whole_number
 if TYPE_CHECKING:
     import argparse
 
-    from quorate.client.calls import ApiVersions
+    from quorate.client.controller_calls import ApiVersions
     from quorate.client.controller_client import ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse
 

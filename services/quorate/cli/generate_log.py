@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.arguments import number
+from quorate.cli.argument_types import number
 from quorate.cli.output import CommandError, fail
 from quorate.sim.week.options import (
     DAY_MS,

@@ -13,7 +13,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.client.isr_expansion import IsrExpansion
 from quorate.controller.replication.messages import AlterPartition, TopicAlteration
 from quorate.raft.backoff import backoff_ms

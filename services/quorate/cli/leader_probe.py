@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import kind_of
 from quorate.cli.output import CommandError
-from quorate.client.addresses import format_server
-from quorate.client.asking import ask_everybody
-from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
+from quorate.client.fan_out import ask_everybody
+from quorate.client.server_addresses import format_server
 from quorate.h2.name_resolver import RESOLVER, NameLookupError, NoSuchNameError
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
 

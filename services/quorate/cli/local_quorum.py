@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.output import CommandError, no_text
-from quorate.cli.storage_plan import bootstrap_records
+from quorate.cli.storage_format_plan import bootstrap_records
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "prepare-stop": ("quorate.cli.prepare_stop", "make it safe to stop a controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
     "metadata-quorum": (
-        "quorate.cli.quorum",
+        "quorate.cli.metadata_quorum",
         "describe the quorum, change voters and leader",
     ),
     "features": ("quorate.cli.features", "describe and upgrade features"),

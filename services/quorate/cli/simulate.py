@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.arguments import duration_s, number
+from quorate.cli.argument_types import duration_s, number
 from quorate.records.value import value
 from quorate.settings.input_files import read_input
 from quorate.settings.numbers import is_whole_number

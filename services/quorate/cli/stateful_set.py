@@ -6,7 +6,7 @@ import json
 import urllib.error
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.admin.api_server import words_of
+from quorate.admin.kube_api import words_of
 from quorate.admin.statefulset import GONE, REFUSED, ordinals_of
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.cli.output import CommandError

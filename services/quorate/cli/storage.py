@@ -11,9 +11,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.cli import storage_rescue
+from quorate.cli import storage_recovery_args as storage_rescue
 from quorate.cli.output import CommandError, fail, print_json
-from quorate.cli.storage_plan import FormatPlan, make_plan, new_directory_id, write_plan
+from quorate.cli.storage_format_plan import FormatPlan, make_plan, new_directory_id, write_plan
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.consensus.part_settings import storage_config
 from quorate.records.ids import format_uuid
@@ -156,7 +156,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
             return 0
         if arguments.standalone:
             # Only this one asks others: what that takes is not loaded for the rest.
-            from quorate.cli.storage_founding import refuse_rival
+            from quorate.cli.existing_quorum_check import refuse_rival
 
             refuse_rival(arguments, config, plan.formatting.meta.cluster_id)
         fs = OsFileSystem()

@@ -8,11 +8,11 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
-from quorate.cli.identities import parse_cluster_id
+from quorate.cli.ids import parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
-from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
@@ -31,7 +31,7 @@ from quorate.storage.restore import refuse_unless_empty, restoration, restore
 if TYPE_CHECKING:
     import argparse
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.channels import ChannelKind
     from quorate.storage.backup import BackupSource

@@ -11,10 +11,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.cli.identities import parse_cluster_id
+from quorate.cli.ids import parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
-from quorate.client.addresses import parse_server
+from quorate.client.server_addresses import parse_server
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.records.value import value
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.cli.leader_probe import Answer
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
     from quorate.storage.rescue import Survivor

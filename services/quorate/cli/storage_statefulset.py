@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.cli import pod_disk
-from quorate.cli.identities import parse_cluster_id
+from quorate.cli import pod_disk_check as pod_disk
+from quorate.cli.ids import parse_cluster_id
 from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
-from quorate.cli.pod_disk import MOVED_FLAG, PodDisk, domain_of_pod, doubts
+from quorate.cli.pod_disk_check import MOVED_FLAG, PodDisk, domain_of_pod, doubts
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
-from quorate.cli.storage_plan import make_plan, new_directory_id, write_plan
+from quorate.cli.storage_format_plan import make_plan, new_directory_id, write_plan
 from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
 from quorate.storage.errors import StorageError
@@ -48,8 +48,8 @@ from quorate.storage.rescue_record import refuse_unfinished
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from quorate.cli.storage_plan import FormatPlan
-    from quorate.client.calls import Address
+    from quorate.cli.storage_format_plan import FormatPlan
+    from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId, DirectoryId
     from quorate.storage.files import FileSystem

@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.arguments import number, text_of_file
+from quorate.cli.argument_types import number, text_of_file
 from quorate.cli.connection import (
     add_connection_arguments,
     ask,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.controller.topics.messages import (
     USE_DEFAULT,
     CreateTopics,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from quorate.cli.arguments import number
+from quorate.cli.argument_types import number
 from quorate.cli.connection import add_connection_arguments, run_command
 from quorate.cli.output import CommandError, fail, no_text, print_json
 from quorate.settings.numbers import INT32_MAX

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from quorate.cli.arguments import number
+from quorate.cli.argument_types import number
 from quorate.cli.local_quorum import CONTROLLERS_MAX, check_ports, open_quorum, prepare
 from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor

@@ -33,7 +33,7 @@ from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
     from quorate.rpc.tls import TlsFiles

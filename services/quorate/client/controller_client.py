@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from quorate.client import pages
-from quorate.client.calls import (
+from quorate.client import pagination as pages
+from quorate.client.backoff import FAIR_S, Backoff
+from quorate.client.controller_calls import (
     ATTEMPT_TIMEOUT_S,
     ApiVersions,
     ControllerCalls,
@@ -20,15 +21,14 @@ from quorate.client.calls import (
     RedirectError,
     name_of,
 )
-from quorate.client.finding import LeaderFinder
-from quorate.client.silence import ReplacedError
-from quorate.client.waiting import FAIR_S, Backoff
+from quorate.client.leader_finder import LeaderFinder
+from quorate.client.unresponsive_servers import ReplacedError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadFor, WriteFor
     from quorate.raft.messages import DescribeQuorumResponse
@@ -91,7 +91,7 @@ class ControllerClient(ControllerCalls):
         """Ask any server, or only `controller`; a current read goes to the leader.
 
         `even_if_behind` asks those that have not caught up since their start, too. A long answer
-        comes in pages, which are joined here (client/pages.py).
+        comes in pages, which are joined here (client/pagination.py).
         """
 
         whole: R | None = None

@@ -10,9 +10,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
-from quorate.client.calls import ControllerCalls, NoAnswerError, QuorumUnavailableError
-from quorate.client.finding import LeaderFinder
-from quorate.client.waiting import Backoff
+from quorate.client.backoff import Backoff
+from quorate.client.controller_calls import ControllerCalls, NoAnswerError, QuorumUnavailableError
+from quorate.client.leader_finder import LeaderFinder
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.batch import CorruptBatchError, check_batch
 from quorate.records.errors import ErrorCode
@@ -24,9 +24,9 @@ from quorate.storage.scan import FileBatch, bytes_of_batch
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.client.controller_client import ControllerClient
-    from quorate.client.finding import FoundLeader
+    from quorate.client.leader_finder import FoundLeader
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.records.ids import ClusterId, OffsetAndEpoch
     from quorate.rpc.tls import TlsFiles

@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from quorate.api.admin import NO_LEADER, AdminError
-from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import SnapshotGoneError
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage

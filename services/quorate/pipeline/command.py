@@ -199,7 +199,7 @@ def _run(job: Job, arguments: argparse.Namespace) -> int:
 
 def _run_job(job: Job, arguments: argparse.Namespace) -> int:
     try:
-        from quorate.pipeline.jobs.running import run_job
+        from quorate.pipeline.jobs.job_runner import run_job
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library not in _LIBRARIES:

@@ -28,8 +28,8 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from quorate.pipeline.jobs.raised import out_of_memory
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.jobs.spark_errors import out_of_memory
 from quorate.pipeline.spark_environment import prepare_environment
 from quorate.pipeline.spark_home import find_home, link_home
 from quorate.process.stop_signals import deferred

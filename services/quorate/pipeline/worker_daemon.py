@@ -14,8 +14,8 @@ def main() -> None:
     import pyspark.worker  # noqa: F401 - for the workers to come
 
     import quorate.pipeline.source.batch_reader
-    import quorate.pipeline.source.decoding
-    import quorate.pipeline.source.mending  # noqa: F401
+    import quorate.pipeline.source.frame_builder
+    import quorate.pipeline.source.record_repair  # noqa: F401
 
     # A worker collects garbage after each task: modules are none.
     gc.freeze()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quorate.admin.statefulset import Fate
 from quorate.client.controller_client import ControllerClient
-from quorate.client.membership import MembershipClient
+from quorate.client.membership_client import MembershipClient
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from tests.integration.admin.test_turns import Pod
 from tests.integration.client.conftest import sidecar

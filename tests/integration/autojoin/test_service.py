@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.autojoin import service
 from quorate.autojoin.config import read_config
-from quorate.autojoin.reconcile import ClusterError
+from quorate.autojoin.reconciler import ClusterError
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:

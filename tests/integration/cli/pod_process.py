@@ -15,9 +15,10 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from quorate.admin.api_server import ApiServer
+from quorate.admin.kube_api import ApiServer
 from quorate.admin.statefulset import StatefulSetAddress, statefulset_at
-from quorate.cli import leader_probe, pod_disk, storage_statefulset
+from quorate.cli import leader_probe, storage_statefulset
+from quorate.cli import pod_disk_check as pod_disk
 from quorate.cli.main import main
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
-from quorate.client.membership import MembershipClient
+from quorate.client.membership_client import MembershipClient
 from quorate.records.ids import NodeId
 from quorate.rpc.admin_server import AdminService
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc

@@ -9,7 +9,7 @@ import pytest
 from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.controller_client import ControllerClient
-from quorate.client.membership import MembershipClient
+from quorate.client.membership_client import MembershipClient
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, NodeId, ReplicaKey

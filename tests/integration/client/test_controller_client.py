@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from quorate.api.handlers import ControllerApiError
-from quorate.client.calls import (
+from quorate.client.controller_calls import (
     ApiVersions,
     NoAnswerError,
     OutcomeUnknownError,
@@ -17,7 +17,7 @@ from quorate.client.calls import (
     RequestRefusedError,
 )
 from quorate.client.controller_client import ControllerClient
-from quorate.client.pages import LIMIT
+from quorate.client.pagination import LIMIT
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -40,7 +40,7 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadFor, WriteFor
     from tests.integration.rpc.conftest import Served
@@ -280,7 +280,7 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         rounds.append(count)
         return 0.0
 
-    monkeypatch.setattr("quorate.client.waiting.wait_s", noting)
+    monkeypatch.setattr("quorate.client.backoff.wait_s", noting)
     async with ControllerClient(
         [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
     ) as client:
@@ -329,7 +329,7 @@ class Leaderless(ControllerClient):
 @pytest.fixture
 async def leaderless(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Leaderless]:
     """It asks so often that it asks once with less time than its server takes."""
-    monkeypatch.setattr("quorate.client.waiting.wait_s", lambda _: WHOLE_S / 10)
+    monkeypatch.setattr("quorate.client.backoff.wait_s", lambda _: WHOLE_S / 10)
     monkeypatch.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", WHOLE_S)
     async with Leaderless([(HOST, 1)], timeout_ms=SHORT_MS) as client:
         yield client

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.admin import AdminError
-from quorate.client.calls import QuorumUnavailableError
+from quorate.client.controller_calls import QuorumUnavailableError
 from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches

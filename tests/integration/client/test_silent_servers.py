@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.handlers import ControllerApiError
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
@@ -28,7 +28,7 @@ from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
-    from quorate.client.membership import MembershipClient
+    from quorate.client.membership_client import MembershipClient
     from tests.integration.client.scripted import ScriptedQuorum
     from tests.integration.rpc.conftest import Served
 
@@ -113,7 +113,7 @@ async def test_a_write_at_a_leader_that_was_replaced_is_of_unknown_outcome_and_t
 async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
     served: Served, another: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.client.silence.SILENCE_S", 10 * WAIT_S)
+    monkeypatch.setattr("quorate.client.unresponsive_servers.SILENCE_S", 10 * WAIT_S)
     servers = [served.address, another.address]
     async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
         # Once it is connected, what it is asked is there within the shortest time.
@@ -121,7 +121,7 @@ async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
         # The first server of all, of which nothing is known.
         with monkeypatch.context() as impatient:
             impatient.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", IMPATIENT_S)
-            impatient.setattr("quorate.client.silence.PATIENCE_S", 10 * WAIT_S)
+            impatient.setattr("quorate.client.unresponsive_servers.PATIENCE_S", 10 * WAIT_S)
             with pytest.raises(OutcomeUnknownError, match="no answer in time"):
                 await client.write(REQUEST)
         await served.controller.asked()

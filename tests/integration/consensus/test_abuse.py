@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.controller.configs.messages import IncrementalAlterConfigsReply
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2

@@ -13,7 +13,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,

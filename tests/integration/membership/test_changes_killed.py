@@ -13,7 +13,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from tests.integration.membership.members import CALL_S, CHANGE_MS, PASSING, Load, Members

@@ -12,7 +12,7 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quorate.api.rights import Access
-from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import (
     CreatedTopic,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_calls import RequestRefusedError
 from quorate.client.log_reader import LogReader
 from quorate.controller.topics.messages import NewTopic
 from quorate.raft import messages as m

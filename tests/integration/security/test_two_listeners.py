@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import DeleteTopics
 from tests.integration.security.secure_quorum import SecureQuorum

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import configs
-from quorate.pipeline.jobs.keeping import kept
+from quorate.pipeline.jobs.cached_rows import kept
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     ConfigRecord,

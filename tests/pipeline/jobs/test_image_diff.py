@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs import image, image_diff, image_tables
+from quorate.pipeline.jobs import image_diff, image_tables
+from quorate.pipeline.jobs import image_entries as image
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.records.metadata import ConfigRecord, NoOpRecord
 from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from quorate.pipeline.jobs.moments import Moment
+    from quorate.pipeline.jobs.log_position import Moment
     from tests.pipeline.jobs.images import Rows
 
 # How many columns of a table identify its rows.

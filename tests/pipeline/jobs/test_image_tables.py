@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs import image, image_tables
+from quorate.pipeline.jobs import image_entries as image
+from quorate.pipeline.jobs import image_tables
+from quorate.pipeline.jobs.job_runner import read_log
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.pipeline.jobs.running import read_log
 from quorate.records.metadata import NoOpRecord
 from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
 from tests.pipeline.jobs.images import image_of, tables_of

@@ -11,7 +11,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import progress, running
+from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import progress
 from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, follow, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.storage.lock import DirectoryLock

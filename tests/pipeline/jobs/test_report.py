@@ -19,14 +19,14 @@ import pytest
 
 import quorate
 from quorate.pipeline.command import add_jobs, main
+from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs import report as jobs_report
-from quorate.pipeline.jobs import running
-from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
+from quorate.pipeline.jobs.job_runner import chosen_tables
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
-from quorate.pipeline.jobs.running import chosen_tables
-from quorate.pipeline.report.text import grouped
-from quorate.pipeline.source import live
+from quorate.pipeline.jobs.table_filters import narrowed, narrowing_of
+from quorate.pipeline.report.formatting import grouped
+from quorate.pipeline.source import live_log as live
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
 from quorate.sim.week.generating import generate

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.source.decoding import FrameBuilder
-from quorate.pipeline.source.mending import read_mended
+from quorate.pipeline.source.batch_plan import plan_batch
+from quorate.pipeline.source.frame_builder import FrameBuilder
+from quorate.pipeline.source.log_seek import log_end, time_sides
 from quorate.pipeline.source.options import parse_options
-from quorate.pipeline.source.planning import plan_batch
-from quorate.pipeline.source.seeking import log_end, time_sides
+from quorate.pipeline.source.record_repair import read_mended
 from quorate.pipeline.source.time_search import TimePlace, place_of
 from quorate.records.batch import encode_batch
 from quorate.records.control import (

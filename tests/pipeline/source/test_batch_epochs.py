@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.pipeline.source import options
-from quorate.pipeline.source.following import DirectoryLog
+from quorate.pipeline.source.followed_log import DirectoryLog
 from quorate.pipeline.source.options import parse_options
 from tests.pipeline.source.logs import LogWriter, damaged, flip, partition, rows
 

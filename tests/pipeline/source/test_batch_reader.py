@@ -38,7 +38,7 @@ import sys
 from pyspark.sql.types import StructType
 from pyspark_quorate import DefaultSource
 parts = DefaultSource({"path": sys.argv[1]}).reader(StructType()).partitions()
-print(len(parts), {"quorate.pipeline.source.decoding", "pyarrow.compute"} & set(sys.modules))
+print(len(parts), {"quorate.pipeline.source.frame_builder", "pyarrow.compute"} & set(sys.modules))
 """
 
 

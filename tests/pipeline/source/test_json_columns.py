@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quorate.pipeline.source.json_columns import json_strings
-from quorate.pipeline.source.rows import payload_of
+from quorate.pipeline.source.row_reader import payload_of
 from quorate.records.columns import read_columns
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (

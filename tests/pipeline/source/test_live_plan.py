@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.pipeline.source.live import LogEnds
+from quorate.pipeline.source.live_log import LogEnds
 from quorate.pipeline.source.live_plan import (
     RANGE_OFFSETS,
     LiveRange,

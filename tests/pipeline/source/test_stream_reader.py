@@ -105,7 +105,7 @@ def test_the_directories_are_looked_at_once_for_each_question(
         looks.append(paths)
         return find_directories(paths, before)
 
-    monkeypatch.setattr("quorate.pipeline.source.following.find_directories", look)
+    monkeypatch.setattr("quorate.pipeline.source.followed_log.find_directories", look)
     reader = reader_of(small_log(tmp_path / "log"))
     start = reader.initialOffset()
     assert len(looks) == 1

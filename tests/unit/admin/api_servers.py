@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.admin.api_server import ApiServer
+from quorate.admin.kube_api import ApiServer
 from quorate.admin.statefulset import StatefulSetAddress
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     # It answers, however busy the machine is.
     monkeypatch.setattr("quorate.admin.statefulset.ANSWER_S", 60.0)
-    monkeypatch.setattr("quorate.admin.api_server.ANSWER_S", 60.0)
+    monkeypatch.setattr("quorate.admin.kube_api.ANSWER_S", 60.0)
     server = StandIn()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Desired, Memory, Observed, Pod
-from quorate.autojoin.steps import (
+from quorate.autojoin.actions import (
     Action,
     AddVoter,
     DeletePod,
@@ -17,6 +14,9 @@ from quorate.autojoin.steps import (
     Wait,
     WriteRecord,
 )
+from quorate.autojoin.bootstrap_record import BootstrapRecord
+from quorate.autojoin.decision import decide
+from quorate.autojoin.state import Desired, Memory, Observed, Pod
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -31,7 +31,7 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
-    from quorate.autojoin.steps import NextStep
+    from quorate.autojoin.actions import NextStep
 
 CLUSTER = ClusterId("quorum-of-q")
 NOW_MS = 1_000_000

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Desired, Memory
-from quorate.autojoin.steps import (
+from quorate.autojoin.actions import (
     AddVoter,
     Wait,
     Waiting,
 )
+from quorate.autojoin.bootstrap_record import BootstrapRecord
+from quorate.autojoin.decision import decide
+from quorate.autojoin.state import Desired, Memory
 from quorate.records.ids import ClusterId
 from tests.unit.autojoin.looks import (
     LATELY,

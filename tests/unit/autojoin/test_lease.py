@@ -8,7 +8,7 @@ import pytest
 from kubernetes.aio.client.exceptions import ApiException
 
 from quorate.autojoin.lease import HOLDER, STANDBY, Lease
-from quorate.autojoin.reconcile import ClusterError, ConflictError
+from quorate.autojoin.reconciler import ClusterError, ConflictError
 from tests.unit.autojoin.lease_store import Clock, Store, leases
 
 

@@ -14,8 +14,8 @@ from quorate.autojoin import service
 from quorate.autojoin.config import read_config
 from quorate.autojoin.decision import decide
 from quorate.autojoin.lease import HOLDER, STANDBY, Lease
-from quorate.autojoin.meters import Meters
-from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
+from quorate.autojoin.metrics import Meters
+from quorate.autojoin.reconciler import ClusterError, Pass, Reconciler
 from tests.unit.autojoin.lease_store import Store
 from tests.unit.autojoin.looks import desired, look, pods, quorum
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
     from quorate.storage.files import OsFile
 
 
@@ -139,7 +139,7 @@ class Pod:
         module = "quorate.cli.storage_statefulset"
         monkeypatch.setattr(f"{module}.OsFileSystem", lambda: KilledFileSystem(self.kills))
         monkeypatch.setattr(f"{module}.StatefulSetObjects", lambda **_: self.api)
-        door = "quorate.cli.pod_disk"
+        door = "quorate.cli.pod_disk_check"
         for each in (module, door):
             monkeypatch.setattr(f"{each}.ask_for_leader", self._answers)
         monkeypatch.setattr(f"{door}.PAUSE_S", 0.0)

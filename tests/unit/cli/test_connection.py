@@ -18,7 +18,7 @@ from quorate.cli.connection import (
     servers_of,
 )
 from quorate.cli.output import CommandError
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.rpc.channels import ChannelKind
 from quorate.settings.transport import Transport
 from tests.certificates import DAY, Authority

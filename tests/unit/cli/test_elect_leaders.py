@@ -12,7 +12,7 @@ import pytest
 from quorate.cli import elect_leaders
 from quorate.cli.main import main
 from quorate.cli.output import CommandError
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.controller.replication.messages import (
     ElectedLeader,
     ElectionType,

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.cli.features import feature_rows, format_row, parse_levels
 from quorate.cli.output import CommandError
-from quorate.client.calls import ApiVersions
+from quorate.client.controller_calls import ApiVersions
 from tests.unit.admin.quorums import quorum
 from tests.unit.raft import cores
 

@@ -11,7 +11,11 @@ import pytest
 
 from quorate.cli import isr_requests
 from quorate.cli.isr_requests import IsrRequests
-from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.client.isr_expansion import IsrExpansion
 from quorate.controller.replication.messages import AlterPartition
 from quorate.records.errors import ErrorCode

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
 
     Run = Callable[..., tuple[int, str, str]]
 

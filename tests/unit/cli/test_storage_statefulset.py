@@ -10,7 +10,7 @@ import pytest
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import storage_statefulset
 from quorate.cli.leader_probe import Answer, Standing
-from quorate.cli.pod_disk import ROUNDS
+from quorate.cli.pod_disk_check import ROUNDS
 from quorate.cli.storage_statefulset import PROOFS, SILENCES, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.storage.founding import write_founding
@@ -21,7 +21,7 @@ from tests.unit.raft.cores import key, voters
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from quorate.client.calls import Address
+    from quorate.client.controller_calls import Address
 
 OTHER = "Cluster-of-another-Own"
 BEGUN = DirectoryId(b"b" * 16)

@@ -13,7 +13,7 @@ from quorate.cli.topics_apply import (
     batches,
     difference,
 )
-from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,

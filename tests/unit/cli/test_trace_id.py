@@ -7,7 +7,7 @@ import json
 import pytest
 
 from quorate.cli.main import main
-from quorate.client.calls import ApiVersions
+from quorate.client.controller_calls import ApiVersions
 from quorate.client.controller_client import ControllerClient
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.api.admin import NO_LEADER, AdminError
 from quorate.client import metadata_follower
-from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError
 from quorate.client.metadata_follower import MetadataFollower
 from quorate.controller.features.levels import encode_at

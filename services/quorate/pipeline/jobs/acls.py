@@ -8,10 +8,10 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.enum_names import named
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
-from quorate.pipeline.jobs.keeping import kept
-from quorate.pipeline.jobs.names import named
-from quorate.pipeline.jobs.payloads import of_types
+from quorate.pipeline.jobs.typed_payloads import of_types
 from quorate.records.metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 if TYPE_CHECKING:

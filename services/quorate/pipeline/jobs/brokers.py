@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.log_rows import duration_ms, millis, rows_of, span_of, valid
+from quorate.pipeline.jobs.transactions import effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

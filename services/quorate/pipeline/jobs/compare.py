@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from quorate.pipeline.jobs.damage import first_damage, told_damage
+from quorate.pipeline.jobs.damage_report import first_damage, told_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:

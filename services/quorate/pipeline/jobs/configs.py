@@ -10,11 +10,11 @@ from pyspark.sql import types as T
 
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.configs.table import SENSITIVE
+from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.enum_names import named
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
-from quorate.pipeline.jobs.keeping import kept
-from quorate.pipeline.jobs.names import named
-from quorate.pipeline.jobs.payloads import of_types
-from quorate.pipeline.jobs.topics import topic_lives
+from quorate.pipeline.jobs.topic_lifetimes import topic_lives
+from quorate.pipeline.jobs.typed_payloads import of_types
 from quorate.records.metadata import ConfigRecord, RemoveTopicRecord, TopicRecord
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.log_rows import rows_of, valid
+from quorate.pipeline.jobs.transactions import effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

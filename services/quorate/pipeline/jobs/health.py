@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from quorate.pipeline.jobs.compare import divergence, logs
-from quorate.pipeline.jobs.damage import first_damage, told_damage
+from quorate.pipeline.jobs.damage_report import first_damage, told_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:

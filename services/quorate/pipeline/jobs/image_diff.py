@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from quorate.pipeline.jobs import image_tables
 from quorate.pipeline.jobs.configs import withheld
-from quorate.pipeline.jobs.moments import comes_before, worded
+from quorate.pipeline.jobs.log_position import comes_before, worded
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 from quorate.controller.configs.messages import ResourceType
 from quorate.pipeline.jobs.acls import ACL_FIELDS
 from quorate.pipeline.jobs.configs import RESOURCE_TYPES, withheld
-from quorate.pipeline.jobs.image import (
+from quorate.pipeline.jobs.enum_names import named
+from quorate.pipeline.jobs.image_entries import (
     ACL,
     BROKER,
     CLEARED,
@@ -26,10 +27,9 @@ from quorate.pipeline.jobs.image import (
     kept_entries,
     up_to,
 )
+from quorate.pipeline.jobs.log_position import worded
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
-from quorate.pipeline.jobs.moments import worded
-from quorate.pipeline.jobs.names import named
-from quorate.pipeline.jobs.observing import figures_of
+from quorate.pipeline.jobs.observed_metrics import figures_of
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:

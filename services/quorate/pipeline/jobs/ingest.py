@@ -26,12 +26,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from quorate.pipeline.jobs.damage import DamagedBatches, observed
+from quorate.pipeline.jobs.damage_report import DamagedBatches, observed
+from quorate.pipeline.jobs.job_runner import FORMAT, check_log, opened, source_options
 from quorate.pipeline.jobs.output import check_place
 from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
-from quorate.pipeline.jobs.running import FORMAT, check_log, opened, source_options
-from quorate.pipeline.jobs.sink_notes import NOTES, mend_notes
+from quorate.pipeline.jobs.sink_log import NOTES, mend_notes
 from quorate.pipeline.source.options import START, URL
 from quorate.process.stop_signals import StopSignals, status_of
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of

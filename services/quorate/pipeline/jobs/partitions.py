@@ -17,10 +17,10 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema as from_arrow
 
 from quorate.pipeline.jobs import partition_tables
+from quorate.pipeline.jobs.cached_rows import kept_as
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS
-from quorate.pipeline.jobs.keeping import kept_as
 from quorate.pipeline.jobs.partition_states import TOPIC
-from quorate.pipeline.jobs.payloads import typed
+from quorate.pipeline.jobs.typed_payloads import typed
 from quorate.records.metadata import (
     PartitionChangeRecord,
     PartitionRecord,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from quorate.pipeline.jobs.keeping import Kept
+    from quorate.pipeline.jobs.cached_rows import Kept
 
 _IDS: Final = T.ArrayType(T.IntegerType())
 _KEY_FIELDS: Final = (

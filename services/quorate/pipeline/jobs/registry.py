@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.jobs.moments import moment
+from quorate.pipeline.jobs.log_position import moment
 from quorate.records.value import value
 from quorate.settings.numbers import INT64_MAX, whole_number
 

@@ -22,13 +22,9 @@ from quorate.pipeline.jobs import (
     partitions,
     sizes,
 )
-from quorate.pipeline.jobs.damage import DamageSeen
-from quorate.pipeline.jobs.flag_names import in_flags
-from quorate.pipeline.jobs.keeping import at_hand, kept_rows
-from quorate.pipeline.jobs.log_size import is_small_log
-from quorate.pipeline.jobs.progress import progress
-from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import (
+from quorate.pipeline.jobs.cached_rows import at_hand, kept_rows
+from quorate.pipeline.jobs.damage_report import DamageSeen
+from quorate.pipeline.jobs.job_runner import (
     UNCOMMITTED,
     check_log,
     damage_options,
@@ -36,18 +32,23 @@ from quorate.pipeline.jobs.running import (
     read_log,
     source_options,
 )
-from quorate.pipeline.report import changes, contents
-from quorate.pipeline.report.activity import activity_section, extent_of, minutes_of
-from quorate.pipeline.report.brokers import broker_ids, broker_verdicts, brokers_section
+from quorate.pipeline.jobs.log_size import is_small_log
+from quorate.pipeline.jobs.option_flags import in_flags
+from quorate.pipeline.jobs.progress import progress
+from quorate.pipeline.jobs.registry import JOBS, PipelineError
+from quorate.pipeline.report import change_section as changes
+from quorate.pipeline.report import sections as contents
+from quorate.pipeline.report.activity_section import activity_section, extent_of, minutes_of
+from quorate.pipeline.report.broker_section import broker_ids, broker_verdicts, brokers_section
 from quorate.pipeline.report.commands import LogCommands, commands_of
+from quorate.pipeline.report.formatting import duration, grouped
 from quorate.pipeline.report.page import page
-from quorate.pipeline.report.partitions import (
+from quorate.pipeline.report.partition_section import (
     lacking_replicas,
     partition_verdicts,
     partitions_section,
 )
-from quorate.pipeline.report.text import duration, grouped
-from quorate.pipeline.report.voters import voter_verdict, voters_section
+from quorate.pipeline.report.voter_section import voter_verdict, voters_section
 from quorate.pipeline.source.options import OptionError, parse_options
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from quorate.pipeline.report.activity import Extent
-    from quorate.pipeline.report.brokers import BrokerIds
+    from quorate.pipeline.report.activity_section import Extent
+    from quorate.pipeline.report.broker_section import BrokerIds
     from quorate.pipeline.source.directories import Directory
 
     Fact = tuple[str, str]
@@ -118,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _cluster_id(options: Mapping[str, str], directories: Sequence[Directory]) -> str:
     """The cluster whose log it is. Raises PipelineError if a running quorum cannot be reached."""
-    from quorate.pipeline.source.live import QuorumError, live_log
+    from quorate.pipeline.source.live_log import QuorumError, live_log
 
     if directories:
         found = (directory.cluster_id for directory in directories)

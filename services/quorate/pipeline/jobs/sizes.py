@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.log_rows import is_snapshot, valid
+from quorate.pipeline.jobs.transactions import effective
 from quorate.records.batch import HEADER_BYTES
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from quorate.pipeline.report.formatting import escaped, grouped, told
 from quorate.pipeline.report.style import STYLE
-from quorate.pipeline.report.text import escaped, grouped, told
 from quorate.records.value import value
 
 if TYPE_CHECKING:

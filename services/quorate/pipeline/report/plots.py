@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.report.text import escaped, grouped
+from quorate.pipeline.report.formatting import escaped, grouped
 from quorate.records.value import value
 
 if TYPE_CHECKING:

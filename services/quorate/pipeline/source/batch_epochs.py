@@ -14,8 +14,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.directories import find_directory
-from quorate.pipeline.source.epochs import RecordEpochs
 from quorate.pipeline.source.options import OptionError
+from quorate.pipeline.source.record_epochs import RecordEpochs
 from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
 from quorate.records.control import control_records

@@ -21,8 +21,8 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from quorate.pipeline.source.batch_plan import plan_batch
 from quorate.pipeline.source.damage import Damage, check_read
-from quorate.pipeline.source.planning import plan_batch
 from quorate.pipeline.source.splits import NO_END, packed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-    from quorate.pipeline.source.decoding import FrameBuilder
+    from quorate.pipeline.source.frame_builder import FrameBuilder
     from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
@@ -153,8 +153,8 @@ def read_partition(
 
     Raises UnreadError, if `fails_on_unread`, where another attempt may read more.
     """
-    from quorate.pipeline.source.decoding import FrameBuilder
-    from quorate.pipeline.source.mending import read_mended
+    from quorate.pipeline.source.frame_builder import FrameBuilder
+    from quorate.pipeline.source.record_repair import read_mended
 
     builder = FrameBuilder(options, wanted_types)
     match partition:
@@ -180,7 +180,7 @@ def _read_whole(found: Iterable[BatchRun | Damage]) -> Iterator[BatchRun | Damag
 def _live_rows(
     options: Options, wanted: LiveRange, builder: FrameBuilder
 ) -> Iterator[pa.RecordBatch]:
-    from quorate.pipeline.source.live import live_log
+    from quorate.pipeline.source.live_log import live_log
     from quorate.pipeline.source.live_plan import range_split
     from quorate.storage.scan_runs import runs_of
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorate.pipeline.source.typed import octet_strings, uuid_strings
+from quorate.pipeline.source.struct_columns import octet_strings, uuid_strings
 from quorate.records.columns import Constant, Elements, Lists, Numbers, Octets, Structs
 from quorate.records.json_form import field_name, single_to_json, value_to_json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.pipeline.source.live import LogEnds, live_log
+from quorate.pipeline.source.live_log import LogEnds, live_log
 from quorate.pipeline.source.options import (
     END,
     START,
@@ -23,7 +23,7 @@ from quorate.storage.layout import checkpoint_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.pipeline.source.live import LiveLog
+    from quorate.pipeline.source.live_log import LiveLog
     from quorate.pipeline.source.options import Options
     from quorate.records.ids import ClusterId, OffsetAndEpoch
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.frame import COLUMNS, TIME_MAX_MS, TYPED
+from quorate.pipeline.source.frame_schema import COLUMNS, TIME_MAX_MS, TYPED
 from quorate.records.value import value
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from quorate.pipeline.source.batch_reader import LivePartition, SplitPartition, read_partition
-from quorate.pipeline.source.following import DirectoryLog, QuorumLog
+from quorate.pipeline.source.followed_log import DirectoryLog, QuorumLog
 from quorate.pipeline.source.options import OptionError, SnapshotAt
 from quorate.pipeline.source.splits import packed
 from quorate.pipeline.source.stream_offset import StreamOffset, read_offset
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from quorate.pipeline.source.following import FollowedLog
+    from quorate.pipeline.source.followed_log import FollowedLog
     from quorate.pipeline.source.options import Options
 
     Json: TypeAlias = dict[str, Any]

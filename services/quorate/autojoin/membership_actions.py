@@ -1,0 +1,229 @@
+"""Which voter should go or come, and what stands in the way.
+
+Each subject yields its steps in the order in which they should be tried; the first that can be done
+is done. One change at a time: the next look decides what follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.autojoin.actions import (
+    Action,
+    AddVoter,
+    HandOver,
+    RemoveVoter,
+    StepCause,
+    Wait,
+    Waiting,
+)
+from quorate.autojoin.quorum_view import View, majority
+from quorate.autojoin.state import LOST_MAX, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.autojoin.state import Desired, Observed, Pod
+    from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
+
+
+def remembered(desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> Memory:
+    """What to note of this look, from what was noted before.
+
+    A clock that went back starts a ghost's time anew. A disk that was taken for lost, and is the
+    voter's own after all, is not lost.
+    """
+    view = View(desired, seen, quorum)
+    before = seen.memory
+    ghosts = {}
+    for state in quorum.voters:
+        ordinal = view.ordinal_of(state)
+        if ordinal is None or ordinal < desired.replicas or view.pod_at(ordinal) is not None:
+            continue
+        ghosts[state.key] = min(before.ghosts.get(state.key, seen.now_ms), seen.now_ms)
+    voters = {state.key for state in quorum.voters}
+    own = {pod.key for pod in seen.pods if pod.key in voters}
+    return Memory(ghosts, tuple(key for key in before.lost if key not in own))
+
+
+def with_lost(memory: Memory, step: Action | Wait) -> Memory:
+    """The memory that this step needs before it is done: its disk never comes back."""
+    if not isinstance(step, RemoveVoter) or step.cause is not StepCause.DISK_REPLACED:
+        return memory
+    lost = [key for key in memory.lost if key != step.key]
+    return replace(memory, lost=(*lost, step.key)[-LOST_MAX:])
+
+
+def membership_steps(view: View, memory: Memory) -> Iterator[Action | Wait]:
+    """Replaced disks first, then who has to go, then who may come."""
+    yield from _replaced_disks(view, memory)
+    yield from _departures(view, memory)
+    yield from _arrivals(view, memory)
+
+
+def _removal(view: View, state: ReplicaState, cause: StepCause, text: str) -> RemoveVoter | Wait:
+    """The removal, where those that are left can go on without it."""
+    left = view.without(state.key)
+    if not left:
+        return Wait(
+            Waiting.LAST_VOTER,
+            f"voter {state.key} is the last one: another has to be added before it can go",
+        )
+    live, needed = view.count_live(left), majority(len(left))
+    if live < needed:
+        return Wait(
+            Waiting.NO_LIVE_MAJORITY,
+            f"voter {state.key} has to go ({text}), but of the {len(left)} that would be left "
+            f"{live} follow the leader and {needed} are needed",
+        )
+    return RemoveVoter(state.key, cause, text)
+
+
+def _replaced_disks(view: View, memory: Memory) -> Iterator[Action | Wait]:
+    for pod in view.pods:
+        if pod.key is None or pod.is_deleting or pod.ordinal >= view.desired.replicas:
+            continue
+        old = view.voter(pod.key.node_id)
+        if old is None or old.key == pod.key:
+            continue
+        if pod.key in memory.lost:
+            yield _returned(pod)
+        elif view.is_live(old):
+            yield Wait(
+                Waiting.TWO_DISKS_ALIVE,
+                f"pod {pod.name} says that it is {pod.key}, while voter {old.key} follows the "
+                "leader: two processes may have one node id",
+            )
+        elif (why := _why_behind(view, pod)) is not None:
+            yield why
+        else:
+            text = f"pod {pod.name} has a new disk, {pod.key}"
+            yield _removal(view, old, StepCause.DISK_REPLACED, text)
+
+
+def _returned(pod: Pod) -> Wait:
+    return Wait(
+        Waiting.DISK_RETURNED,
+        f"pod {pod.name} came back with the disk {pod.key}, which was replaced before and may have "
+        "forgotten what it promised: delete its claim and the pod, so that it begins with an "
+        "empty disk",
+    )
+
+
+def _why_behind(view: View, pod: Pod) -> Wait | None:
+    """Why this pod is not ready to become a voter, as far as its log goes."""
+    assert pod.key is not None
+    observer = view.observer(pod.key)
+    if observer is None:
+        return Wait(
+            Waiting.OBSERVER_NOT_SEEN, f"pod {pod.name} ({pod.key}) does not fetch from the leader"
+        )
+    if not view.is_caught_up(observer):
+        return Wait(Waiting.OBSERVER_LAGS, f"pod {pod.name} ({pod.key}) has not caught up yet")
+    return None
+
+
+def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
+    """Voters beyond the replicas: from the highest ordinal down, the leader last."""
+    going = []
+    for state in view.quorum.voters:
+        ordinal = view.ordinal_of(state)
+        if ordinal is not None and ordinal >= view.desired.replicas:
+            going.append((view.leads(state), -ordinal, state))
+    for leads, negated, state in sorted(going, key=lambda each: each[:2]):
+        pod = view.pod_at(-negated)
+        if (
+            pod is None
+            and view.seen.now_ms - memory.ghosts[state.key] < view.desired.ghost_delay_ms
+        ):
+            yield Wait(
+                Waiting.GHOST_SEEN_ONCE,
+                f"voter {state.key} is beyond the {view.desired.replicas} replicas and has no "
+                f"pod: it goes when that is still so after {view.desired.ghost_delay_ms // 1000} s",
+            )
+            continue
+        if _should_add_first(view, memory, len(view.quorum.voters) - 1):
+            yield Wait(
+                Waiting.ADD_FIRST, f"voter {state.key} goes when those that replace it are voters"
+            )
+            continue
+        cause = StepCause.GHOST if pod is None else StepCause.SCALE_DOWN
+        removal = _removal(view, state, cause, f"{view.desired.replicas} replicas are wanted")
+        # Its own hook hands over while it ends; a leader that does not end yet has to be told.
+        if isinstance(removal, RemoveVoter) and leads and pod is not None and not pod.is_deleting:
+            yield _hand_over_from(view, state) or removal
+        else:
+            yield removal
+
+
+def _should_add_first(view: View, memory: Memory, left: int) -> bool:
+    """Whether a removal would leave few, while somebody can be added before it."""
+    if left >= majority(view.desired.replicas):
+        return False
+    return any(isinstance(step, AddVoter) for step in _arrivals(view, memory))
+
+
+def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
+    def order(state: ReplicaState) -> tuple[int, int]:
+        return view.turn(state.key), state.key.node_id
+
+    for state in sorted(view.quorum.voters, key=order):
+        ordinal = view.ordinal_of(state)
+        stays = ordinal is None or ordinal < view.desired.replicas
+        if state.key != leader.key and stays and view.is_caught_up(state):
+            text = f"the leader {leader.key} is beyond the {view.desired.replicas} replicas"
+            return HandOver(state.key, StepCause.LEADER_BEFORE_SCALE_DOWN, text)
+    return None
+
+
+def _arrivals(view: View, memory: Memory) -> Iterator[Action | Wait]:
+    """Pods within the replicas that are no voters yet, from the lowest ordinal up."""
+    for ordinal in range(view.desired.replicas):
+        pod = view.pod_at(ordinal)
+        if pod is None:
+            yield Wait(
+                Waiting.POD_MISSING, f"there is no pod {view.desired.stateful_set}-{ordinal}"
+            )
+        elif pod.is_deleting or view.voter_in(pod) is not None:
+            continue
+        elif pod.key is None:
+            why = f": {pod.silence}" if pod.silence else ""
+            yield Wait(Waiting.POD_SILENT, f"pod {pod.name} has not said who it is{why}")
+        elif any(other.key == pod.key for other in view.pods if other is not pod) or any(
+            other.key is not None and other.key.node_id == pod.key.node_id
+            for other in view.pods
+            if other is not pod
+        ):
+            yield Wait(
+                Waiting.SAME_NODE_ID, f"pod {pod.name} has the node id of another, {pod.key}"
+            )
+        else:
+            yield _arrival(view, memory, pod)
+
+
+def _arrival(view: View, memory: Memory, pod: Pod) -> Action | Wait:
+    assert pod.key is not None
+    if pod.key in memory.lost:
+        return _returned(pod)
+    behind = _why_behind(view, pod)
+    if behind is not None:
+        return behind
+    observer = view.observer(pod.key)
+    assert observer is not None
+    if observer.obstacle is not None:
+        return Wait(
+            Waiting.OBSERVER_REFUSED,
+            f"pod {pod.name} ({pod.key}) may not be added: {observer.obstacle.value}, "
+            f"{observer.obstacle_text}",
+        )
+    voters = view.quorum.voters
+    live, needed = view.count_live(voters) + 1, majority(len(voters) + 1)
+    if live < needed:
+        return Wait(
+            Waiting.NO_LIVE_MAJORITY,
+            f"pod {pod.name} ({pod.key}) could be added, but {live} of {len(voters) + 1} would "
+            f"follow the leader and {needed} are needed",
+        )
+    text = f"pod {pod.name} has caught up, and {view.desired.replicas} replicas are wanted"
+    return AddVoter(pod.key, StepCause.SCALE_UP, text)

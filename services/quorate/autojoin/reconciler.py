@@ -1,0 +1,346 @@
+"""One pass: look, decide, note, act, tell. The next one goes on where it ended.
+
+Nothing but an order of asking is held between two calls, so it may die at any line. What has to be
+remembered is noted in the cluster before the action that needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.api.admin import AdminError
+from quorate.autojoin.actions import (
+    Action,
+    AddVoter,
+    DeletePod,
+    HandOver,
+    RemoveVoter,
+    Wait,
+    Waiting,
+    WriteRecord,
+)
+from quorate.autojoin.annotations import (
+    HEALTHY,
+    IN_STEP,
+    claims_beyond,
+    claims_text,
+    conditions_of,
+    conditions_text,
+    memory_text,
+    read_conditions,
+    read_memory,
+    unknown,
+    words,
+)
+from quorate.autojoin.decision import decide
+from quorate.autojoin.state import Observed
+from quorate.autojoin.wait_warnings import Patience
+from quorate.records.value import named_value, value
+from quorate.telemetry import tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.autojoin.actions import NextStep
+    from quorate.autojoin.annotations import Condition
+    from quorate.autojoin.bootstrap_record import BootstrapRecord
+    from quorate.autojoin.reconcile_spans import Story
+    from quorate.autojoin.state import Desired, Pod
+    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.records.ids import ReplicaKey
+
+log = logging.getLogger(__name__)
+
+
+class ClusterError(Exception):
+    """The API server does not answer, or refuses; `is_missing` where there is no such thing."""
+
+    is_missing = False
+
+
+class ConflictError(ClusterError):
+    """What was to be changed is not as it was seen: look again."""
+
+
+@named_value
+class StatefulSet:
+    """What the API server says of it. `pods` have not been asked who they are."""
+
+    desired: Desired
+    version: str
+    service: str
+    pods: tuple[Pod, ...]
+    record: BootstrapRecord | None
+    memory: str
+    conditions: str
+    # The line about claims of pods that were scaled away; empty where there are none.
+    claims: str = ""
+
+
+class Cluster(Protocol):
+    """What the operator needs of Kubernetes. Every method raises ClusterError."""
+
+    async def look(self) -> StatefulSet | None:
+        """The StatefulSet with its pods; None where there is none."""
+
+    async def note(self, memory: str, version: str) -> None:
+        """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
+
+    async def write_record(self, record: BootstrapRecord) -> None:
+        """Keep the bootstrap record for good. Raises ConflictError where there is one."""
+
+    async def delete_pod(self, name: str, uid: str, version: str) -> None:
+        """Delete exactly that pod. Raises ConflictError."""
+
+    async def tell(self, conditions: str) -> None:
+        """Let people see the conditions."""
+
+    async def left_claims(self) -> tuple[str, ...]:
+        """The claims that pods beyond the replicas have left, by ordinal."""
+
+    async def tell_claims(self, text: str) -> None:
+        """Let people see which claims were left."""
+
+    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+        """Post an Event about the StatefulSet."""
+
+
+class Quorum(Protocol):
+    """What the operator needs of the quorum; changes raise AdminError."""
+
+    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+        """The same pods, with what each says of itself."""
+
+    async def describe(
+        self, pods: Sequence[Pod], service: str
+    ) -> tuple[DescribeQuorumResponse | None, str]:
+        """The leader's view, or None and why there is none."""
+
+    async def add_voter(self, key: ReplicaKey) -> None: ...
+
+    async def remove_voter(self, key: ReplicaKey) -> None: ...
+
+    async def hand_over(self, to: ReplicaKey) -> None: ...
+
+
+@value
+class Pass:
+    """What came of one pass. `error` is why the action was not done."""
+
+    decision: NextStep | None
+    seen: Observed | None = None
+    desired: Desired | None = None
+    error: str | None = None
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether something was changed, so that another look is due."""
+        acted = self.decision is not None and not isinstance(self.decision.step, Wait)
+        return acted and self.error is None
+
+    @property
+    def is_in_step(self) -> bool:
+        """True if the pass found the voters and their pods in step."""
+        return self.decision is not None and self.decision.is_in_step and self.error is None
+
+
+class Reconciler:
+    """Brings a quorum one step nearer to what its StatefulSet wants."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        quorum: Quorum,
+        *,
+        now_ms: Callable[[], int],
+        timestamp: Callable[[], str],
+        story: Story,
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`now_ms` and `timestamp` tell wall-clock time, `may_act` whether the lease is held.
+
+        `story` makes the spans.
+        """
+        self._cluster = cluster
+        self._quorum = quorum
+        self._now_ms = now_ms
+        self._timestamp = timestamp
+        self._may_act = may_act
+        self._story = story
+        # Forgotten with the process: it changes the order in which voters are asked, no more.
+        self._passed_over: tuple[ReplicaKey, ...] = ()
+        self.begin()
+
+    def begin(self) -> None:
+        """Trust nothing that was told before: another operator may have acted since."""
+        self._story.forget()
+        self._patience, self._leader_patience = Patience(), Patience()
+        # None before the first look.
+        self._told: dict[str, Condition] | None = None
+
+    async def withdraw(self) -> None:
+        """Say that nobody looks from now on. Raises ClusterError."""
+        if self._told:
+            text = "the operator has stopped, and the next one has not looked yet"
+            await self._show(unknown(self._told, "OperatorStopped", text, self._timestamp()))
+
+    async def run(self) -> Pass:
+        """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
+        self._story.begin()
+        found = await self._look()
+        if found is not None and self._told is None and await self._doubt(found):
+            # The StatefulSet has a new version, and what is noted names the one that was seen.
+            found = await self._look()
+        if found is None:
+            return Pass(None)
+        timed = self._story.timed
+        pods = await timed("ask pods", self._quorum.ask(found.pods, found.service))
+        view, silence = await timed("describe quorum", self._quorum.describe(pods, found.service))
+        seen = Observed(
+            now_ms=self._now_ms(),
+            pods=pods,
+            quorum=view,
+            silence=silence,
+            record=found.record,
+            memory=read_memory(found.memory),
+            passed_over=self._passed_over,
+        )
+        decision = decide(found.desired, seen)
+        if not self._may_act():
+            return Pass(decision, seen, found.desired, "the lease is held by another")
+        with self._story.span(found.desired, decision):
+            if decision.memory != seen.memory:
+                memory = memory_text(decision.memory)
+                await timed("write memory", self._cluster.note(memory, found.version))
+            # A pass that waits or is paused names no disk either that may vote.
+            kept = claims_beyond(found.claims, found.desired.replicas)
+            found = await self._tell_claims(found, kept)
+            await self._tell(found, decision, has_leader=view is not None)
+            error = None
+            if not isinstance(decision.step, Wait):
+                error = await self._act(decision.step)
+            self._pass_over(decision.step, error)
+            if decision.is_in_step and error is None:
+                await self._look_for_claims(found)
+        return Pass(decision, seen, found.desired, error)
+
+    async def _look(self) -> StatefulSet | None:
+        return await self._story.timed("look at StatefulSet", self._cluster.look())
+
+    async def _show(self, conditions: Sequence[Condition]) -> None:
+        await self._story.timed("write conditions", self._cluster.tell(conditions_text(conditions)))
+
+    async def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
+        posting = self._cluster.event(reason, text, is_warning=is_warning)
+        await self._story.timed("post Event", posting)
+
+    async def _doubt(self, found: StatefulSet) -> bool:
+        """Take back what a predecessor has told and could not withdraw, as one that was killed.
+
+        True where there was something to take back.
+        """
+        before = read_conditions(found.conditions)
+        is_told = self._may_act() and any(each.status is not None for each in before.values())
+        if is_told:
+            text = "the operator has begun and has not looked yet"
+            await self._show(unknown(before, "OperatorStarted", text, self._timestamp()))
+        self._told = before
+        return is_told
+
+    async def _look_for_claims(self, found: StatefulSet) -> None:
+        try:
+            left = await self._story.timed("list claims", self._cluster.left_claims())
+        except ClusterError as error:
+            log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
+        else:
+            text = claims_text(left)
+            await self._tell_claims(found, text, is_news=bool(text))
+
+    async def _tell_claims(
+        self, found: StatefulSet, text: str, *, is_news: bool = False
+    ) -> StatefulSet:
+        """Once for each change. Whatever becomes of it, the pass was made."""
+        if text == found.claims:
+            return found
+        try:
+            await self._story.timed("write claims", self._cluster.tell_claims(text))
+            if is_news:
+                await self._post("ClaimsKept", text, is_warning=False)
+        except ClusterError as error:
+            log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
+            return found
+        return replace(found, claims=text)
+
+    async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
+        """Conditions where they have changed, and an Event for a reason that is new or too old."""
+        before = read_conditions(found.conditions)
+        conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
+        old_ones = {kind: replace(each, since="") for kind, each in before.items()}
+        if old_ones != {each.kind: replace(each, since="") for each in conditions}:
+            await self._show(conditions)
+        self._told = {each.kind: each for each in conditions}
+        now_ms, step = self._now_ms(), decision.step
+        no_leader = None if has_leader else Wait(Waiting.NO_LEADER, "")
+        is_late = {
+            HEALTHY: self._leader_patience.has_run_out(no_leader, now_ms),
+            IN_STEP: self._patience.has_run_out(step, now_ms),
+        }
+        # Without a leader both say the same, unless an action is told of instead.
+        is_same = isinstance(step, Wait) and step.why is Waiting.NO_LEADER
+        for each in conditions:
+            kinds = (HEALTHY, IN_STEP) if is_same else (each.kind,)
+            old, is_warning = before.get(each.kind), any(is_late[kind] for kind in kinds)
+            is_news = isinstance(step, Wait) and (old is None or old.reason != each.reason)
+            if (is_same and each.kind == HEALTHY) or not (is_news or is_warning):
+                continue
+            log.info(f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason})
+            await self._post(each.reason, each.message, is_warning=is_warning)
+            # One that could not be posted is due in the next pass.
+            if is_warning:
+                for patience in (self._leader_patience, self._patience):
+                    patience.has_warned(Waiting(each.reason))
+
+    async def _act(self, action: Action) -> str | None:
+        """None when it is done, else why not: the next look decides what follows."""
+        reason, text = action.cause.value, words(action)
+        log.info(text, extra={"reason": reason})
+        try:
+            await self._perform(action)
+        except AdminError as error:
+            return await self._failed(action, f"{error.reason}: {error.message}")
+        except ConflictError as error:
+            # What was seen has changed since, so the next look decides: nothing has failed.
+            return await self._failed(action, str(error), is_warning=False)
+        await self._post(reason, text, is_warning=False)
+        return None
+
+    def _pass_over(self, step: Action | Wait, error: str | None) -> None:
+        """Ask a voter that does not take over after all others, until one has."""
+        if not isinstance(step, HandOver) or error is None:
+            self._passed_over = ()
+        else:
+            others = tuple(key for key in self._passed_over if key != step.to)
+            self._passed_over = (*others, step.to)
+
+    async def _failed(self, action: Action, why: str, *, is_warning: bool = True) -> str:
+        log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
+        tracing.failed(why)
+        await self._post("NotDone", f"{words(action)}: {why}", is_warning=is_warning)
+        return why
+
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case WriteRecord(record):
+                writing = self._cluster.write_record(record)
+                await self._story.timed("write record", writing)
+            case AddVoter(key):
+                await self._quorum.add_voter(key)
+            case RemoveVoter(key):
+                await self._quorum.remove_voter(key)
+            case HandOver(to):
+                await self._quorum.hand_over(to)
+            case DeletePod(name, uid, version):
+                deleting = self._cluster.delete_pod(name, uid, version)
+                await self._story.timed("delete pod", deleting)

@@ -1,0 +1,49 @@
+"""Asks whether there is a quorum already, before a directory is formatted to found one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.cli.leader_probe import Standing, ask_for_leader, kind_for, refuse_leader
+from quorate.cli.output import CommandError
+from quorate.cli.storage_recover import parse_ignored
+from quorate.client.server_addresses import format_server
+
+if TYPE_CHECKING:
+    import argparse
+
+    from quorate.consensus.config import ControllerConfig
+    from quorate.records.ids import ClusterId
+
+
+def refuse_rival(
+    arguments: argparse.Namespace, config: ControllerConfig, cluster_id: ClusterId
+) -> None:
+    """Raises CommandError where a bootstrap server knows a quorum of this cluster, or may know.
+
+    A directory that founds one has the same first offsets and epoch, so that it could go on with
+    the log of the other one and lead its voters without what they acknowledged.
+    """
+    ignored = parse_ignored(arguments.ignore_server)
+    servers = [each for each in config.quorum.bootstrap_servers if each not in ignored]
+    if not servers:
+        return
+    answers = ask_for_leader(servers, cluster_id, kind_for(arguments, [config]))
+    # One that has never known a leader may be a voter that waits for its first one.
+    knowing = (Standing.LEADS, Standing.LEADERLESS, Standing.NEW)
+    known = [each for each in answers if each.standing in knowing]
+    if known:
+        raise CommandError(
+            f"--standalone: {'; '.join(map(str, known))}: cluster {cluster_id} has controllers, and"
+            " a second quorum would lose what either acknowledges. Use --no-initial-controllers, so"
+            " that this directory joins them, or give a new cluster another --cluster-id; where one"
+            " only waits for this quorum, --ignore-server HOST:PORT"
+        )
+    refuse_leader(answers, ignored=())
+    for answer in answers:
+        # DNS or its host may be down, and a leader that stands still takes no connections.
+        if answer.standing is Standing.UNREACHABLE:
+            raise CommandError(
+                f"--standalone: {answer}: it may have a quorum. See to its name, its host and the"
+                f" network, or, where it has none, --ignore-server {format_server(answer.server)}"
+            )

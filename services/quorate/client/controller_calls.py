@@ -1,0 +1,370 @@
+"""One call to one controller, and what became of it: an answer, or an error with what is known.
+
+A change that may have been made without an answer is an OutcomeUnknownError: only the caller can
+know whether it may be asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import grpc
+import grpc.aio
+
+from quorate.client.backoff import told_ms
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import DirectoryId, Epoch
+from quorate.records.value import value
+from quorate.rpc import convert_controller, convert_raft
+from quorate.rpc.authorization import CALLER, forwarding
+from quorate.rpc.channels import ChannelPool
+from quorate.rpc.convert_describe import describe_response
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.raft_calls import RAFT_CALLS
+from quorate.rpc.refusals import never_sent, refusal_of, words_of
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadFor, WriteFor
+    from quorate.records.voters import Endpoint
+    from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+    from quorate.rpc.tls import TlsFiles
+
+W = TypeVar("W", bound="WriteReply")
+R = TypeVar("R", bound="ReadReply")
+Address = tuple[str, int]
+ATTEMPT_TIMEOUT_S: Final = 5.0
+# Of the time that a call has: the server gives up first, so that it can say what it waited for.
+SERVER_SHARE: Final = 0.8
+_REFUSALS: Final = {
+    grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_REQUEST,
+    grpc.StatusCode.UNIMPLEMENTED: ErrorCode.INVALID_REQUEST,
+    grpc.StatusCode.UNAUTHENTICATED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    grpc.StatusCode.PERMISSION_DENIED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
+
+
+class QuorumUnavailableError(Exception):
+    """No server gave an answer in time; the message says which were tried and what each said."""
+
+
+class OutcomeUnknownError(Exception):
+    """The change may have been committed, or may still be.
+
+    `is_silence`: the server said nothing until the time was up.
+    """
+
+    def __init__(self, said: str, *, is_silence: bool = False) -> None:
+        super().__init__(said)
+        self.is_silence = is_silence
+
+
+class RequestRefusedError(Exception):
+    """A server refused the request as a whole, or the caller; `reason` is why, in one word."""
+
+    def __init__(self, error: ErrorCode, message: str, *, reason: str = "") -> None:
+        super().__init__(f"{error.name}: {message}")
+        self.error = error
+        self.message = message
+        self.reason = reason or error.name
+
+
+@value
+class ApiVersions:
+    """Who a server is, on which disk; `features` are (name, lowest level, highest level)."""
+
+    cluster_id: str
+    node_id: int
+    software_version: str
+    features: tuple[tuple[str, int, int], ...] = ()
+    directory_id: DirectoryId | None = None
+
+
+class RedirectError(Exception):
+    """Another server may lead: `leader` is where, as far as the one that was asked knows."""
+
+    def __init__(self, said: str, leader: Address | None, epoch: Epoch) -> None:
+        super().__init__(said)
+        self.leader = leader
+        self.epoch = epoch
+
+
+class NoAnswerError(Exception):
+    """A call that may be repeated had no answer; `refusal` says that the caller may not ask.
+
+    `is_silence`: the server said nothing until the time was up.
+    """
+
+    def __init__(self, said: str, refusal: RequestRefusedError | None, *, is_silence: bool) -> None:
+        super().__init__(said)
+        self.refusal = refusal
+        self.is_silence = is_silence
+
+
+class ControllerCalls:
+    """Calls to any controller by its address, on channels that are kept."""
+
+    def __init__(
+        self,
+        *,
+        drain_s: float,
+        tls: TlsFiles | None = None,
+        transport: Transport = DEFAULT_TRANSPORT,
+        forwards: bool = False,
+    ) -> None:
+        """Plaintext without `tls`. One that forwards calls for the callers of this process."""
+        self._tls = tls
+        self._forwards = forwards
+        self._channels = ChannelPool(tls, drain_s=drain_s, transport=transport)
+
+    async def close(self) -> None:
+        await self._channels.close()
+
+    # --- metadata ---------------------------------------------------------------------------------
+
+    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
+        """Change something, if this one leads.
+
+        Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError when it
+        cannot have been asked.
+        """
+        stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
+        message = convert_controller.write_request(request)
+        try:
+            response = await stub.Write(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._change_failed(server, error) from error
+        result = response.results[0]
+        if result.outcome_unknown:
+            raise OutcomeUnknownError(f"{name_of(server)}: {result.message}")
+        self._check(server, result)
+        return convert_controller.chosen(result, "reply")  # type: ignore[no-any-return]
+
+    async def read_at(
+        self,
+        server: Address,
+        request: ReadFor[R],
+        timeout_s: float,
+        *,
+        min_offset: int,
+        current: bool,
+        even_if_behind: bool,
+    ) -> R:
+        """Read there. Raises RedirectError, RequestRefusedError, NoAnswerError."""
+        stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
+        message = convert_controller.read_request(
+            request,
+            min_offset=min_offset,
+            current=current,
+            timeout_ms=told_ms(timeout_s * SERVER_SHARE),
+            even_if_behind=even_if_behind,
+        )
+        try:
+            response = await stub.Read(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
+                # Every other controller would say the same.
+                raise self._outcome(server, error) from error
+            raise self._no_answer(server, error) from error
+        if response.error == ErrorCode.REQUEST_TIMED_OUT:
+            raise RedirectError(response.message, None, Epoch(0))
+        self._check(server, response)
+        return convert_controller.chosen(response, "reply")  # type: ignore[no-any-return]
+
+    # --- the quorum -------------------------------------------------------------------------------
+
+    async def describe_at(
+        self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
+    ) -> m.DescribeQuorumResponse:
+        """What one server says, leader or not. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        request = raft_pb2.DescribeQuorumRequest()
+        try:
+            answer = await stub.DescribeQuorum(
+                request, timeout=timeout_s, metadata=self._metadata()
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        return describe_response(answer)
+
+    async def try_describe_at(
+        self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
+    ) -> m.DescribeQuorumResponse | str:
+        """The same, with what went wrong as words. Raises RequestRefusedError."""
+        try:
+            return await self.describe_at(server, timeout_s)
+        except NoAnswerError as error:
+            if error.refusal is not None:
+                raise error.refusal from error
+            return str(error)
+
+    def renew(self, server: Address, *, keeps_address: bool) -> None:
+        """Let the next call resolve the server's name again (`ChannelPool.renew`)."""
+        self._channels.renew(*server, keeps_address=keeps_address)
+
+    async def describe_leader_at(
+        self, server: Address, timeout_s: float
+    ) -> m.DescribeQuorumResponse:
+        """The leader's view. Raises RedirectError where this one does not lead, NoAnswerError."""
+        answer = await self.describe_at(server, timeout_s)
+        if answer.error is ErrorCode.NONE:
+            return answer
+        leader = answer.leader
+        words = _leader_words(leader.leader_id, leader.epoch)
+        self._channels.renew(*server)
+        raise RedirectError(words, address_of(leader.endpoints), leader.epoch)
+
+    async def change_at(
+        self, server: Address, request: m.MembershipRequest, timeout_s: float
+    ) -> m.MembershipResponse:
+        """Ask one server to change the voters, kraft.version or the leader.
+
+        Raises QuorumUnavailableError when it cannot have been asked, RequestRefusedError,
+        OutcomeUnknownError.
+        """
+        call = RAFT_CALLS[type(request)]
+        ask = getattr(raft_pb2_grpc.RaftStub(self._channels.get(*server)), call.method)
+        try:
+            response = await ask(call.write(request), timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            failed = self._change_failed(server, error)
+            if isinstance(failed, NoAnswerError):
+                raise QuorumUnavailableError(f"tried {name_of(server)}: {failed}") from error
+            raise failed from error
+        answer: m.MembershipResponse = call.read_answer(response)
+        return answer
+
+    async def api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions:
+        """Who one server is. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        request = raft_pb2.ApiVersionsRequest()
+        try:
+            answer = await stub.ApiVersions(request, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        features = tuple(
+            (feature.name, feature.min_version, feature.max_version)
+            for feature in answer.supported_features
+        )
+        return ApiVersions(
+            answer.cluster_id,
+            answer.node.id,
+            answer.software_version,
+            features,
+            DirectoryId(answer.node.directory_id) if answer.node.directory_id else None,
+        )
+
+    async def try_api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions | str:
+        """The same, with what went wrong as words."""
+        try:
+            return await self.api_versions_at(server, timeout_s)
+        except NoAnswerError as error:
+            return str(error)
+
+    # --- the log ----------------------------------------------------------------------------------
+
+    async def fetch_at(
+        self, server: Address, request: m.FetchRequest, timeout_s: float
+    ) -> m.FetchResponse:
+        """What the leader has of its log. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        message = convert_raft.pb_fetch_request(request)
+        try:
+            answer = await stub.FetchOnce(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        return convert_raft.fetch_response(answer, _unread)
+
+    async def fetch_snapshot_at(
+        self, server: Address, request: m.FetchSnapshotRequest, timeout_s: float
+    ) -> m.FetchSnapshotResponse:
+        """A slice of a snapshot of the leader's. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        message = convert_raft.pb_fetch_snapshot_request(request)
+        try:
+            answer = await stub.FetchSnapshot(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        return convert_raft.fetch_snapshot_response(answer)
+
+    # --- what went wrong --------------------------------------------------------------------------
+
+    def _check(self, server: Address, result: pb.WriteResult | pb.ReadResponse) -> None:
+        try:
+            _check(result)
+        except RedirectError:
+            # If a name led to another controller than it should, it may be right by now.
+            self._channels.renew(*server)
+            raise
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return forwarding(CALLER.get().principal) if self._forwards else ()
+
+    def _no_answer(self, server: Address, error: grpc.aio.AioRpcError) -> NoAnswerError:
+        """What is known of a call that may be repeated."""
+        refusal = self._outcome(server, error) if _is_denied(error) else None
+        assert not isinstance(refusal, OutcomeUnknownError)
+        return NoAnswerError(words_of(error, self._tls), refusal, is_silence=_is_silence(error))
+
+    def _change_failed(self, server: Address, error: grpc.aio.AioRpcError) -> Exception:
+        return self._no_answer(server, error) if never_sent(error) else self._outcome(server, error)
+
+    def _outcome(
+        self, server: Address, error: grpc.aio.AioRpcError
+    ) -> OutcomeUnknownError | RequestRefusedError:
+        """What is known of a change whose call failed after it was sent."""
+        words = f"{name_of(server)}: {words_of(error, self._tls)}"
+        refusal = _REFUSALS.get(error.code())
+        if refusal is None:
+            return OutcomeUnknownError(words, is_silence=_is_silence(error))
+        if not _is_denied(error):
+            return RequestRefusedError(refusal, error.details() or "")
+        said = refusal_of(error)
+        return RequestRefusedError(refusal, words, reason="" if said is None else said.reason)
+
+
+def _unread(data: bytes) -> m.FetchedBatches:
+    """The batches unread: they are checked where they are read."""
+    return m.FetchedBatches(data, ())
+
+
+def address_of(endpoints: Sequence[Endpoint]) -> Address | None:
+    """Where a node is called, as far as it is known."""
+    return (endpoints[0].host, endpoints[0].port) if endpoints else None
+
+
+def name_of(server: Address) -> str:
+    """A server in what a client tells of it."""
+    return f"{server[0]}:{server[1]}"
+
+
+def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
+    if result.error == ErrorCode.NONE:
+        return
+    if result.error == ErrorCode.NOT_CONTROLLER:
+        leader = result.leader
+        address = (leader.host, leader.port) if leader.host else None
+        known = leader.id if leader.HasField("id") else None
+        words = _leader_words(known, leader.epoch)
+        said = f"{result.message}; it {words}" if result.message else words
+        raise RedirectError(said, address, Epoch(leader.epoch))
+    raise RequestRefusedError(ErrorCode(result.error), result.message)
+
+
+def _leader_words(leader_id: int | None, epoch: int) -> str:
+    known = "knows no leader" if leader_id is None else f"says that node {leader_id} leads"
+    return f"{known} (epoch {epoch})"
+
+
+def _is_silence(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def _is_denied(error: grpc.aio.AioRpcError) -> bool:
+    """Whether it was the caller that was refused, and not the request."""
+    return _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

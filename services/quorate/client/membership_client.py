@@ -1,0 +1,229 @@
+"""Changes of the quorum, followed to their end through changes of the leader.
+
+A change is asked for again only where that cannot do anything twice: when it was refused for what
+passes by itself, when it never left, and when its outcome was unknown and the leader's log then
+shows that it is not there. An unknown outcome is always settled by looking.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.api.admin import OUTCOME_UNKNOWN, AdminError, Done
+from quorate.client.backoff import FAIR_S, Backoff, told_ms
+from quorate.client.controller_calls import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+    name_of,
+)
+from quorate.client.membership_requests import (
+    UNKNOWN_EPOCH,
+    Doneness,
+    completed,
+    doneness,
+    foreseen,
+)
+from quorate.client.unresponsive_servers import ReplacedError
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+from quorate.records.legible import shown
+from quorate.telemetry import tracing
+
+if TYPE_CHECKING:
+    from quorate.client.controller_client import ControllerClient
+    from quorate.client.leader_finder import FoundLeader, LeaderFinder
+
+log = logging.getLogger(__name__)
+
+# Of the time that is left: the leader gives up first, so that it can say why.
+# Of what the leader says of a change.
+_SAID_SHOWN_MAX: Final = 500
+LEADER_SHARE: Final = 0.8
+# What passes by itself, without anything having been changed.
+PASSING: Final = frozenset(
+    {m.Reason.NOT_LEADER, m.Reason.PENDING_VOTER_CHANGE, m.Reason.HIGH_WATERMARK_UNKNOWN}
+)
+# The change may be in the log.
+OPEN: Final = frozenset({m.Reason.LEADERSHIP_LOST, m.Reason.NOT_COMMITTED_IN_TIME})
+# What a leader says to a change that was made before.
+_DONE_BEFORE: Final = frozenset({ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND})
+
+
+class MembershipClient:
+    """Asks the leader of the moment; the first server of the client is the nearest controller."""
+
+    def __init__(self, client: ControllerClient) -> None:
+        self._client = client
+        self._finder = client.finder
+
+    async def describe(self, deadline: float) -> m.DescribeQuorumResponse:
+        """The leader's view, by `deadline` of the loop's clock. Raises AdminError: NO_LEADER."""
+        return (await self._finder.find(deadline)).quorum
+
+    async def foresee(
+        self, request: m.MembershipRequest, deadline: float
+    ) -> tuple[m.MembershipRequest, AdminError | None]:
+        """What would be asked, and why it would be refused as far as that can be known.
+
+        Raises AdminError where it could not be asked at all.
+        """
+        whole, found = await self._complete(request, deadline)
+        return whole, foreseen(whole, found.quorum)
+
+    async def change(self, request: m.MembershipRequest, deadline: float) -> Done:
+        """Have it done, by `deadline` of the loop's clock. Raises AdminError."""
+        whole, found = await self._complete(request, deadline)
+        return await _Course(self._client, self._finder, whole, deadline).run(found)
+
+    async def _complete(
+        self, request: m.MembershipRequest, deadline: float
+    ) -> tuple[m.MembershipRequest, FoundLeader]:
+        found = await self._finder.find(deadline)
+        cluster_id = await self._finder.cluster_id(found, deadline)
+        return completed(request, found.quorum, cluster_id), found
+
+
+class _Course:
+    """One change on its way. `_open` says why it may be in the log already."""
+
+    def __init__(
+        self,
+        client: ControllerClient,
+        finder: LeaderFinder,
+        request: m.MembershipRequest,
+        deadline: float,
+    ) -> None:
+        self._client = client
+        self._finder = finder
+        self._request = request
+        self._backoff = Backoff(deadline)
+        self._open: AdminError | None = None
+        self._successor: m.LeaderInfo | None = None
+
+    async def run(self, found: FoundLeader) -> Done:
+        """Ask and look until it is done. Raises AdminError."""
+        before: AdminError | None = None
+        while True:
+            said = self._open
+            where = Doneness.NOT_DONE if said is None else doneness(self._request, found.quorum)
+            if where is Doneness.NOT_DONE:
+                if before is not None and self._backoff.left_s <= FAIR_S:
+                    # Asked for now it would be of unknown outcome, which it is not yet.
+                    raise self._last_word(before)
+                said = before = await self._ask(found)
+                where = Doneness.DONE if said is None else Doneness.UNCOMMITTED
+            if where is Doneness.DONE:
+                return Done(self._request, self._successor or found.quorum.leader)
+            assert said is not None
+            again = {"reason": said.reason, "repeats": ("asks again", said.reason)}
+            log.info(f"asks again: {shown(said.message, _SAID_SHOWN_MAX)}", extra=again)
+            told = {"reason": said.reason, "message": said.message}
+            tracing.event("kraft.voter_change.asks_again", told)
+            if not await self._backoff.wait():
+                raise self._last_word(said)
+            is_fair = self._backoff.left_s > FAIR_S
+            try:
+                found = await self._finder.find(self._backoff.deadline)
+            except AdminError as error:
+                raise self._last_word(error if is_fair else said) from error
+
+    def _last_word(self, error: AdminError) -> AdminError:
+        """What to tell when time is up; an outcome that is unknown is not hidden."""
+        if self._open is None or self._open is error:
+            return error
+        return AdminError(
+            OUTCOME_UNKNOWN,
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the change may have been made, or may still be ({self._open.message}); since then: "
+            f"{error.message}. Look at the quorum before you ask again",
+            (self._open.metadata | error.metadata).items(),
+        )
+
+    async def _ask(self, found: FoundLeader) -> AdminError | None:
+        """None when it is done, else why not yet. Raises AdminError when it will not be."""
+        request = self._timed(found)
+        left_s = max(0.001, self._backoff.left_s)
+        calling = self._client.change_at(found.server, request, left_s)
+        try:
+            # Only a later leader counts: this one may take its time.
+            answer = await self._finder.call(found.server, calling, is_repeatable=False)
+        except ReplacedError as error:
+            said = f"{name_of(found.server)}: {error}"
+            self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, said)
+            return self._open
+        except QuorumUnavailableError as error:
+            self._finder.forget()
+            return AdminError(
+                m.Reason.NOT_LEADER.value, ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)
+            )
+        except RequestRefusedError as error:
+            raise AdminError(error.reason, error.error, error.message) from error
+        except OutcomeUnknownError as error:
+            self._finder.forget()
+            self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, str(error))
+            return self._open
+        if answer.error is ErrorCode.NONE:
+            return await self._accepted(found)
+        refusal = AdminError.of(answer)
+        if answer.reason in OPEN:
+            self._open = refusal
+        elif answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._finder.forget()
+        elif not self._passes(answer.reason):
+            if self._open is not None and answer.error in _DONE_BEFORE:
+                again = await self._finder.find(self._backoff.deadline)
+                if doneness(self._request, again.quorum) is not Doneness.NOT_DONE:
+                    return self._open
+            raise refusal
+        return refusal
+
+    def _passes(self, reason: m.Reason | None) -> bool:
+        is_ours = (
+            isinstance(self._request, m.UpdateRaftVoterRequest)
+            and self._request.current_leader_epoch == UNKNOWN_EPOCH
+        )
+        return reason in PASSING or (reason is m.Reason.STALE_EPOCH and is_ours)
+
+    def _timed(self, found: FoundLeader) -> m.MembershipRequest:
+        """The request for this leader, who has to answer before the time is up."""
+        match self._request:
+            case m.AddRaftVoterRequest() | m.RemoveRaftVoterRequest():
+                timeout_ms = Millis(max(1, told_ms(self._backoff.left_s * LEADER_SHARE)))
+                return replace(self._request, timeout_ms=timeout_ms)
+            case m.UpdateRaftVoterRequest(current_leader_epoch=epoch):
+                epoch = epoch or found.quorum.leader.epoch
+                return replace(self._request, current_leader_epoch=epoch)
+            case _:
+                return self._request
+
+    async def _accepted(self, found: FoundLeader) -> AdminError | None:
+        """Two requests are answered before they are done: that is waited for here."""
+        match self._request:
+            case m.UpdateRaftVoterRequest() if found.quorum.kraft_version > 0:
+                self._open = AdminError(
+                    m.Reason.NOT_COMMITTED_IN_TIME.value,
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    "the leader has appended the update, and it is not committed yet",
+                )
+                return self._open
+            case m.TransferLeadershipRequest(voter=to):
+                if found.quorum.leader.leader_id == to.node_id:
+                    return None
+                self._finder.forget()
+                leader = (await self._finder.find(self._backoff.deadline)).quorum.leader
+                if leader.leader_id == to.node_id:
+                    self._successor = leader
+                    return None
+                raise AdminError(
+                    m.Reason.NO_HAND_OVER.value,
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"the leader stepped down for {to}, but node {leader.leader_id} leads epoch "
+                    f"{leader.epoch} now",
+                    (("leader_id", str(leader.leader_id)), ("leader_epoch", str(leader.epoch))),
+                )
+            case _:
+                return None

@@ -1,0 +1,161 @@
+"""Servers that do not answer: they are remembered, and others are asked who leads now.
+
+A process that stands still keeps its connections, and for as long as its voters wait for it they
+name it as the leader. So a call that has no answer after a second asks the other servers who leads,
+one a second, and is given up once a leader of a later epoch is named. A server that was silent is
+not believed to lead in that epoch, whatever others say, until it has had time to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from quorate.client.controller_calls import RequestRefusedError, address_of
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from quorate.client.controller_calls import Address, ControllerCalls
+    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.records.ids import Epoch
+
+T = TypeVar("T")
+# A call without an answer for so long asks others, and each of them has as long.
+PATIENCE_S: Final = 1.0
+# A leader that was merely slow is asked again after this.
+SILENCE_S: Final = 5.0
+
+
+class ReplacedError(Exception):
+    """A server has not answered, and another leads."""
+
+    def __init__(self, node_id: int, leader: Address, epoch: Epoch) -> None:
+        super().__init__(f"no answer, and node {node_id} leads epoch {epoch} meanwhile")
+        self.leader = leader
+        self.epoch = epoch
+
+
+@dataclass(slots=True)
+class _Silence:
+    """Until when, by the loop's clock; `epoch` is the last one in which the server may lead."""
+
+    until: float
+    epoch: Epoch | None
+
+
+class SilentServers:
+    """The servers that did not answer lately."""
+
+    def __init__(self) -> None:
+        self._silences: dict[Address, _Silence] = {}
+
+    def add(self, server: Address, epoch: Epoch | None) -> None:
+        """It gave no answer; `epoch` is that in which it was taken for the leader."""
+        now = asyncio.get_running_loop().time()
+        self._silences = {one: s for one, s in self._silences.items() if s.until > now}
+        self._silences[server] = _Silence(now + SILENCE_S, epoch)
+
+    def discard(self, server: Address) -> None:
+        """It answers."""
+        self._silences.pop(server, None)
+
+    def has(self, server: Address) -> bool:
+        """Whether it did not answer lately."""
+        silence = self._silences.get(server)
+        return silence is not None and silence.until > asyncio.get_running_loop().time()
+
+    def leads_no_more(self, server: Address, epoch: Epoch) -> bool:
+        """Whether it is who was silent in that epoch already."""
+        if not self.has(server):
+            return False
+        silence = self._silences[server]
+        if silence.epoch is None:
+            # The first that names it says in which epoch it was silent.
+            silence.epoch = epoch
+        return epoch <= silence.epoch
+
+
+class SilenceWatch:
+    """Looks for another leader while a call has no answer.
+
+    `epoch` is that in which the server leads, where it is known.
+    """
+
+    def __init__(
+        self,
+        calls: ControllerCalls,
+        server: Address,
+        others: Sequence[Address],
+        epoch: Epoch | None,
+        *,
+        is_repeatable: bool,
+    ) -> None:
+        self._calls = calls
+        self._server = server
+        self._others = others
+        self.epoch = epoch
+        self._is_repeatable = is_repeatable
+
+    async def over(self, calling: Coroutine[Any, Any, T]) -> T:
+        """The outcome of the call. Raises ReplacedError, and whatever the call does."""
+        call = asyncio.ensure_future(calling)
+        looking: asyncio.Future[ReplacedError | None] | None = None
+        try:
+            await asyncio.wait((call,), timeout=PATIENCE_S)
+            if not call.done() and self._others:
+                looking = asyncio.ensure_future(self._look())
+                await asyncio.wait((call, looking), return_when=asyncio.FIRST_COMPLETED)
+            if not call.done() and looking is not None:
+                replaced = looking.result()
+                if replaced is not None:
+                    raise replaced
+            return await call
+        finally:
+            tasks = [task for task in (call, looking) if task is not None]
+            unfinished = [task for task in tasks if not task.done()]
+            for task in unfinished:
+                task.cancel()
+            if unfinished:
+                await asyncio.gather(*unfinished, return_exceptions=True)
+            for task in tasks:
+                # A caller that gives up in the turn of a failure takes it from nowhere else.
+                _ = task.cancelled() or task.exception()
+
+    async def _look(self) -> ReplacedError | None:
+        """Ask the others in turn for as long as the call lasts; None where one may not ask."""
+        while True:
+            for other in self._others:
+                try:
+                    answer = await self._calls.try_describe_at(other, PATIENCE_S)
+                except RequestRefusedError:
+                    return None
+                except ValueError:
+                    # An answer that cannot be read says nothing, and is no reason to end the call.
+                    answer = "unreadable"
+                replaced = None if isinstance(answer, str) else self._judged(other, answer)
+                if replaced is not None:
+                    return replaced
+                # So that all who wait for one server do not ask at the same moments.
+                await asyncio.sleep(PATIENCE_S * random.uniform(0.5, 1.0))  # noqa: S311
+
+    def _judged(self, other: Address, answer: DescribeQuorumResponse) -> ReplacedError | None:
+        """Whether this answer says that another leads.
+
+        Without an epoch the address that is named may be the same server by another name. A call
+        that may be repeated goes there; any other one waits until a later epoch is named.
+        """
+        leader = answer.leader
+        at = other if answer.error is ErrorCode.NONE else address_of(leader.endpoints)
+        if leader.leader_id is None or at is None:
+            return None
+        if at != self._server:
+            is_later = self._is_repeatable if self.epoch is None else leader.epoch > self.epoch
+            if is_later:
+                return ReplacedError(leader.leader_id, at, leader.epoch)
+        if self.epoch is None or (at == self._server and leader.epoch > self.epoch):
+            self.epoch = leader.epoch
+        return None

@@ -1,0 +1,111 @@
+"""A log read once for several tables: rows of some types, kept by Spark, and where it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snapshot, valid
+from quorate.pipeline.jobs.observed_metrics import figures_of
+from quorate.pipeline.jobs.transactions import effective, is_marker, marker_count
+from quorate.pipeline.jobs.typed_payloads import column_of, typed
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from pyspark.sql import DataFrame
+
+
+@value
+class Kept:
+    """Rows that are kept, and the span of the log that they are from; None where it has no row."""
+
+    rows: DataFrame
+    first_ms: int | None
+    last_ms: int | None
+
+
+def at_hand(log: DataFrame) -> DataFrame:
+    """The rows of a small log, read once, in one part: whatever is asked of them moves none."""
+    return log.coalesce(1).persist()
+
+
+def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
+    """The valid rows of those types that took effect, as the log has them, read now and once.
+
+    Two more, of no such type, have its first and its last timestamp: its span stays the same.
+    """
+    read = kept_as(log, record_types, lambda rows: rows)
+    ends = read.rows.sparkSession.createDataFrame(
+        [(read.first_ms,), (read.last_ms,)], "ms bigint"
+    ).select(
+        F.lit(0).cast("bigint").alias("offset"),
+        F.timestamp_millis("ms").alias("timestamp"),
+        F.lit("NoOpRecord").alias("record_type"),
+        F.lit(True).alias("crc_valid"),
+    )
+    return read.rows.unionByName(ends, allowMissingColumns=True)
+
+
+def kept(log: DataFrame, *records: type) -> DataFrame:
+    """The valid rows of those types that took effect, with typed columns, read now and once.
+
+    One more row without a type has the last timestamp of the whole log, which open intervals last
+    to.
+    """
+    columns = ("offset", "timestamp", "is_control", "record_type", *map(column_of, records))
+    read = kept_as(
+        log,
+        [record.__name__ for record in records],
+        lambda rows: typed(rows, *records).select(*columns, "from_snapshot"),
+    )
+    end = read.rows.sparkSession.createDataFrame([(read.last_ms,)], "ms bigint").select(
+        F.timestamp_millis("ms").alias("timestamp"), F.lit(False).alias("is_control")
+    )
+    return read.rows.unionByName(end, allowMissingColumns=True)
+
+
+def kept_as(
+    log: DataFrame,
+    record_types: Collection[str],
+    shaped: Callable[[DataFrame], DataFrame],
+    level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
+) -> Kept:
+    """What `shaped` makes of the valid rows of those types, as far as they took effect, kept.
+
+    It is given rows that begin or end transactions, too, and leaves every row, and of its columns
+    at least offset, timestamp, is_control, record_type and from_snapshot. The log is gone through
+    now, and once: all that would take another way through it is found out on this one.
+    """
+    seen = Observation()
+    at_ms = F.unix_millis("timestamp")
+    of_log, of_snapshot = F.when(~is_snapshot(), at_ms), F.when(is_snapshot(), at_ms)
+    observed = valid(log).observe(
+        seen,
+        F.min(of_log).alias("first_ms"),
+        F.max(of_log).alias("last_ms"),
+        F.min(of_snapshot).alias("snapshot_first_ms"),
+        F.max(of_snapshot).alias("snapshot_last_ms"),
+        covered_ms().alias("covered_ms"),
+        marker_count().alias("markers"),
+    )
+    is_of_type = F.col("record_type").isin(*record_types)
+    chosen = observed.where(is_of_type | is_marker())
+    told = shaped(chosen.withColumn("from_snapshot", is_snapshot())).persist(level)
+    told.count()
+    found = figures_of(seen)
+    covered = found.get("covered_ms")
+    rows = in_covered_time(told, F.lit(covered).cast("bigint"))
+    if found.get("markers"):
+        rows = effective(rows)
+    firsts = (found.get("first_ms"), found.get("snapshot_first_ms") if covered is None else covered)
+    lasts = (found.get("last_ms"), found.get("snapshot_last_ms") if covered is None else covered)
+    return Kept(
+        rows.where(is_of_type).drop("from_snapshot"),
+        min((ms for ms in firsts if ms is not None), default=None),
+        max((ms for ms in lasts if ms is not None), default=None),
+    )

@@ -1,0 +1,198 @@
+"""One job from its flags to its output: open Spark, read the log, make the tables, show them.
+
+Of several directories a job reads one log: each record from a directory that holds it. Jobs that
+compare logs get all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from quorate.pipeline.jobs.damage_report import DamageSeen
+from quorate.pipeline.jobs.option_flags import in_flags
+from quorate.pipeline.jobs.output import check_output, write_tables
+from quorate.pipeline.jobs.progress import progress
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.jobs.spark_errors import what_was_said
+from quorate.pipeline.jobs.table_filters import (
+    check_condition,
+    condition_told,
+    narrowed,
+    narrowing_of,
+)
+from quorate.pipeline.session import java_fault, session
+from quorate.pipeline.source.batch_plan import time_warnings
+from quorate.pipeline.source.committed_end import shared_log
+from quorate.pipeline.source.directories import find_directories
+from quorate.pipeline.source.live_log import QuorumError
+from quorate.pipeline.source.live_plan import live_time_warnings
+from quorate.pipeline.source.log_seek import EndSeeker
+from quorate.pipeline.source.merged_log import choice_words
+from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.stream_reader import check_stream
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quorate.pipeline.jobs.registry import Job
+    from quorate.pipeline.source.directories import Directory
+
+FORMAT: Final = "kraft"
+# Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
+_TYPED_OPTIONS: Final = {
+    "payload": "control",
+    "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
+    "source_node",
+}
+# A comparison of directories wants all that they hold. A live quorum gives what is committed only.
+UNCOMMITTED: Final = {"isolation": "read_uncommitted", "mergeDirectories": "false"}
+# What it takes to tell of damage: such rows are read with everything that they say.
+_DAMAGE_ONLY: Final = {
+    "payload": "control",
+    "columns": "offset,record_type,payload,crc_valid",
+    "includeControlRecords": "false",
+}
+
+
+def run_job(job: Job, arguments: argparse.Namespace) -> int:
+    """Run a job and return the exit status; what the user can mend is one line on stderr."""
+    try:
+        module = import_module(job.module)
+        if not job.tables:
+            status: int = module.run(arguments)
+            return status
+        # The user need not wait for Spark's start to learn of a wrong flag or path.
+        options = source_options(job, arguments)
+        names = chosen_tables(job, arguments)
+        check_output(names, arguments.format, arguments.output)
+        schemas = {name: module.SCHEMAS[name] for name in names}
+        narrowing = narrowing_of(arguments, schemas)
+        check_log(job, options)
+        with opened(arguments.master, arguments.output) as spark, progress(spark) as shown:
+            check_condition(spark, narrowing, schemas[names[0]])
+            seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
+            log = seen.watched(read_log(spark, options))
+            values = {option.name: getattr(arguments, option.name) for option in job.options}
+            tables = module.tables(log, values)
+            chosen = {name: narrowed(tables[name], narrowing) for name in names}
+            with condition_told(narrowing):
+                write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
+            # Those that are about the logs themselves have it in their first table.
+            is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
+            if not is_told:
+                seen.warn(job.name)
+    except PipelineError as error:
+        return _fail(job, str(error))
+    return 0
+
+
+@contextmanager
+def opened(
+    master: str | None, output: str | None = None, *, is_small: bool = False
+) -> Iterator[SparkSession]:
+    """A session, of a small log maybe, in which what Spark raises becomes a PipelineError.
+
+    `output` is where the job writes, for a sentence about a full disk.
+    """
+    begun = session(master, is_small=True) if is_small else session(master)
+    with begun as spark:
+        try:
+            yield spark
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            # Java has to be there still when it is asked what the error says. What fails below a
+            # join comes as Java's own, with the same text in it.
+            fault = java_fault(spark, error)
+            if fault is None:
+                fault = what_was_said(error, spark.sparkContext.pythonExec, output)
+            raise PipelineError(in_flags(fault)) from error
+
+
+def check_log(job: Job, options: Mapping[str, str], *, is_stream: bool = False) -> list[Directory]:
+    """The directories of a log, once it is said which of several is read; none of a running quorum.
+
+    Raises PipelineError for what the source will refuse, in its words.
+    """
+    try:
+        asked = parse_options(options)
+        if is_stream:
+            check_stream(asked)
+        directories = find_directories(asked.paths)
+        if asked.merges_directories:
+            is_committed_only = asked.is_committed_only
+            log = shared_log(directories, EndSeeker(), is_committed_only=is_committed_only)
+            sys.stderr.write(f"quorate pipeline {job.name}: {choice_words(log)}\n")
+        for warning in time_warnings(asked) if asked.paths else live_time_warnings(asked):
+            sys.stderr.write(f"quorate pipeline {job.name}: {in_flags(warning)}\n")
+    except (OptionError, QuorumError) as error:
+        raise PipelineError(in_flags(str(error))) from error
+    return directories
+
+
+def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The names of the tables that the flags ask for, in the job's order."""
+    asked = arguments.table or job.tables
+    return tuple(name for name in job.tables if name in asked)
+
+
+def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The frame that the source gives for its options."""
+    reader = spark.read.format(FORMAT)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
+    """The source's options for a job's flags. Raises PipelineError where they name no log."""
+    paths: list[str] = arguments.path or []
+    servers: str | None = arguments.bootstrap_controller
+    if bool(paths) == bool(servers):
+        raise PipelineError(
+            "--path: name the directory of a log, once for each voter's,"
+            " or --bootstrap-controller HOST:PORT of a running quorum, not both"
+        )
+    config: str | None = arguments.command_config
+    if config and paths:
+        raise PipelineError(
+            "--command-config: it is for a connection, and --path makes none: leave it out"
+        )
+    for path in paths:
+        if "," in path:
+            raise PipelineError(f"--path: {path!r}: a comma cannot stand in it; link to it")
+    options = {
+        "includeControlRecords": "true",
+        "isolation": arguments.isolation,
+        "startingOffsets": arguments.starting_offsets,
+        "endingOffsets": arguments.ending_offsets,
+        "onDamage": arguments.on_damage,
+    }
+    options |= {"path": ",".join(paths)} if paths else {"bootstrap.servers": str(servers)}
+    if len(paths) > 1:
+        options["mergeDirectories"] = "true"
+    if job.reads_all_logs and paths:
+        options |= UNCOMMITTED
+    if config:
+        options["commandConfig"] = config
+    if job.record_types:
+        options["recordTypes"] = ",".join(job.record_types)
+        options |= _TYPED_OPTIONS
+    return options
+
+
+def damage_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The source's options for the damage alone in what others read."""
+    return {name: said for name, said in options.items() if name != "recordTypes"} | _DAMAGE_ONLY
+
+
+def _fail(job: Job, message: str) -> int:
+    sys.stderr.write(f"quorate pipeline {job.name}: {message}\n")
+    return 1

@@ -1,0 +1,62 @@
+"""Few rows of a table that may have many, collected, and counted where some are left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from quorate.pipeline.jobs.health import RECENT_MS
+from quorate.pipeline.report.formatting import grouped
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+ROWS_MAX: Final = 15
+BARS_MAX: Final = 20
+LANES_MAX: Final = 40
+MARKS_MAX: Final = 400
+RECENT: Final = timedelta(milliseconds=RECENT_MS)
+"""The end of a log that counts for a verdict which would else last as long as the log."""
+
+
+@value
+class Shown:
+    """The first rows of a table in some order, and how many it has."""
+
+    rows: list[Row]
+    row_count: int
+
+    @property
+    def left_out(self) -> str:
+        """What a plot says of the rows that are not in it."""
+        more = self.row_count - len(self.rows)
+        return f" ({grouped(more)} shorter ones are left out)" if more else ""
+
+
+def top(table: DataFrame, count: int, *order: Column | str) -> Shown:
+    """The first `count` rows in that order; equal ones go by all columns, as with --order-by."""
+    rows = table.orderBy(*order, *table.columns).limit(count).collect()
+    return Shown(rows, len(rows) if len(rows) < count else table.count())
+
+
+def in_millis(table: DataFrame) -> DataFrame:
+    """With `start_ms`, since Python would read a timestamp in the zone of this machine."""
+    return table.withColumn("start_ms", F.unix_millis("start"))
+
+
+def identifier(value: object) -> object:
+    """An id as text: it is no amount, whose digits would be grouped."""
+    return str(value) if isinstance(value, int) else value
+
+
+def utc(milliseconds: int) -> datetime:
+    """The moment so many milliseconds after 1970."""
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """The same where it may not be known."""
+    return None if milliseconds is None else utc(milliseconds)

@@ -1,0 +1,128 @@
+"""What a reader found as Arrow batches of the frame.
+
+Batches that lie in one buffer are decoded together, in columns; control records, and the few that
+columns cannot take, one by one. Only a buffer and what is made of it are in memory, however long
+the log is and however large its batches are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from quorate.pipeline.source.arrow_schema import arrow_schema
+from quorate.pipeline.source.damage import Damage, DamageError
+from quorate.pipeline.source.row_reader import RowReader, damage_row
+from quorate.pipeline.source.vector_reader import VectorReader, buffer_of, unfit_batches
+from quorate.records.batch import CorruptBatchError
+from quorate.records.schema import SchemaError
+from quorate.storage.scan_runs import batches_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.pipeline.source.options import Options
+    from quorate.pipeline.source.splits import Split
+    from quorate.records.batch_run import BatchRun
+
+ROWS_MAX: Final = 10_000
+BYTES_MAX: Final = 8 * 1024 * 1024
+
+
+class FrameBuilder:
+    """Turns what a reader found into Arrow batches of the schema that the options ask for.
+
+    Of records whose type is not among `wanted_types` no rows are made; None means all types.
+    """
+
+    def __init__(self, options: Options, wanted_types: frozenset[str] | None = None) -> None:
+        self._options = options
+        self._wanted_types = wanted_types
+        self._schema = arrow_schema(options.columns, options.record_types)
+        self._row_reader = RowReader(options)
+        self._vectors = VectorReader(options, wanted_types)
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    def read(self, split: Split, found: Iterable[BatchRun | Damage]) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, the last ones after `flush`.
+
+        Raises DamageError where the options want that.
+        """
+        for each in found:
+            if isinstance(each, Damage):
+                yield from self.add_damage(each, split.source_node)
+                continue
+            run = each
+            if split.snapshot_offset is None:
+                bases, lasts = run.field("base_offset"), run.last_offsets
+                run = run.part((lasts >= split.low) & (bases < split.high))
+            controls = run.is_control
+            if self._options.has_controls:
+                yield from self._add_rows(split, run.part(controls))
+            data = run.part(~controls)
+            if len(data):
+                yield from self._decode(split, data)
+
+    def add_damage(self, damage: Damage, source_node: int | None) -> Iterator[pa.RecordBatch]:
+        """A row about damage. Raises DamageError where the options want that."""
+        if self._options.fails_on_damage:
+            raise DamageError(str(damage))
+        self._rows.append(damage_row(damage, source_node))
+        if len(self._rows) >= ROWS_MAX:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """What has been gathered of single rows."""
+        if self._rows:
+            columns = [
+                pa.array([row.get(field.name) for row in self._rows], field.type)
+                for field in self._schema
+            ]
+            self._rows, self._bytes = [], 0
+            yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _decode(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
+        try:
+            buffer = buffer_of(split, run)
+            is_unfit = unfit_batches(buffer)
+            if is_unfit.any():
+                yield from self._add_rows(split, run.part(is_unfit))
+                run = run.part(~is_unfit)
+                if not len(run):
+                    return
+                buffer = buffer_of(split, run)
+            made = list(self._vectors.batches(buffer))
+        except (CorruptBatchError, SchemaError):
+            yield from self._add_rows(split, run)
+            return
+        for batch in made:
+            yield from _slices(batch)
+
+    def _add_rows(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
+        """Record by record, so that what is wrong is told of the one that it is wrong with."""
+        for batch in batches_of(run):
+            for row in self._row_reader.rows(split, batch):
+                if not self._is_wanted(row.get("record_type")):
+                    continue
+                self._rows.append(row)
+                self._bytes += len(row.get("value") or b"")
+                if len(self._rows) >= ROWS_MAX or self._bytes >= BYTES_MAX:
+                    yield from self.flush()
+
+    def _is_wanted(self, record_type: str | None) -> bool:
+        """Whether a row of this type is asked for; damage always is."""
+        if record_type is None:
+            return True
+        if self._options.is_typed_only and record_type not in self._options.record_types:
+            return False
+        return self._wanted_types is None or record_type in self._wanted_types
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of a batch, none of them above ROWS_MAX rows or far above BYTES_MAX."""
+    parts = max(-(-batch.num_rows // ROWS_MAX), -(-batch.nbytes // BYTES_MAX))
+    step = max(1, -(-batch.num_rows // max(1, parts)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)

@@ -1,0 +1,254 @@
+"""Places in a log on a disk: where it ends, and which offsets a time has.
+
+Batches are checked one after the other from a place close by, not the log from its beginning. What
+does not check is passed over, and a file that cannot be read is noted as damage of its directory.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.record_epochs import LogEpochs
+from quorate.pipeline.source.splits import batch_from, boundaries, whole_batch_at
+from quorate.pipeline.source.time_search import (
+    Mark,
+    Sides,
+    Stretch,
+    sides_of,
+    stretches,
+)
+from quorate.records.value import value
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.scan import salvage_batches
+from quorate.storage.scan_runs import salvage_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.pipeline.source.directories import Directory, LogFile
+    from quorate.raft.messages import EpochStart
+    from quorate.records.batch import BatchHeader
+    from quorate.records.batch_run import BatchRun
+    from quorate.storage.files import File
+
+_STEP_BYTES: Final = 1024 * 1024
+# Of a log as short as this every batch is looked at for a time.
+SHORT_BYTES: Final = 32 * 1024 * 1024
+
+
+@value
+class _Place:
+    """A whole batch in the last segment of a log, and the file as it was seen then."""
+
+    path: str
+    inode: tuple[int, int]
+    size_bytes: int
+    position: int
+    offset: int
+
+    def is_in(self, segment: LogFile, status: os.stat_result | None) -> bool:
+        """True if the segment is still that file, which has only grown since."""
+        return (
+            status is not None
+            and self.path == segment.path
+            and self.inode == (status.st_dev, status.st_ino)
+            and self.size_bytes <= status.st_size
+        )
+
+
+class EndSeeker:
+    """Finds where logs end, and remembers a batch close to each end: the next look begins there."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, _Place] = {}
+        self._last_epochs: dict[str, int] = {}
+        self._epochs = LogEpochs()
+
+    def epochs_of(self, directory: Directory) -> tuple[EpochStart, ...]:
+        """Each epoch of a log and where it begins, once its end has been found."""
+        return self._epochs.of(directory, self._last_epochs.get(directory.path))
+
+    def log_end(self, directory: Directory) -> int:
+        """The offset behind the last batch that checks, as far as the last segment tells.
+
+        What does not check behind that one may be on its way to the disk.
+        """
+        end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
+        return max(end, self.segments_end(directory))
+
+    def segments_end(self, directory: Directory) -> int:
+        """The same without its snapshots; 0 where there is no segment."""
+        return max((self._segment_end(directory, s) for s in directory.segments[-1:]), default=0)
+
+    def _segment_end(self, directory: Directory, segment: LogFile) -> int:
+        status = _status(segment)
+        (position, end), found = self._last_batches(directory, segment, status)
+        place = None
+        for index, (at, header) in enumerate(found):
+            if header.base_offset == end:
+                place = at, end
+            behind = found[index + 1][1].base_offset if index + 1 < len(found) else None
+            if behind == end + header.record_count:
+                # Also where its own offset is flipped.
+                end = behind
+            # Bytes that do not check hold as many records at most. Any other offset counts as soon
+            # as the batch behind it bears it out.
+            elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
+                end = max(end, header.last_offset + 1)
+            position = at + header.size_bytes
+        if found:
+            self._last_epochs[directory.path] = found[-1][1].epoch
+        if status is not None and place is not None:
+            inode = status.st_dev, status.st_ino
+            self._places[directory.path] = _Place(segment.path, inode, status.st_size, *place)
+        return end
+
+    def _last_batches(
+        self, directory: Directory, segment: LogFile, status: os.stat_result | None
+    ) -> tuple[tuple[int, int], list[tuple[int, BatchHeader]]]:
+        """A place in the segment with its offset, and the batches from there on."""
+        known = self._places.get(directory.path)
+        if known is not None and known.is_in(segment, status):
+            start = known.position, known.offset
+            found = list(_batches_from(directory, segment, known.position))
+            # A log that was truncated and written again may have another batch there.
+            if [(at, header.base_offset) for at, header in found[:1]] == [start]:
+                return start, found
+        start = boundaries(
+            segment.path, segment.size_bytes, _STEP_BYTES, first=segment.base_offset, last=None
+        )[-1]
+        return start, list(_batches_from(directory, segment, start[0]))
+
+
+def log_end(directory: Directory) -> int:
+    """The end of a log that is looked at once."""
+    return EndSeeker().log_end(directory)
+
+
+def _status(segment: LogFile) -> os.stat_result | None:
+    with suppress(OSError):
+        return os.stat(segment.path)
+    return None
+
+
+def time_sides(directory: Directory, timestamp_ms: int, begin: int, end: int) -> Sides:
+    """The sides of a time among the offsets from `begin` up to, not including, `end`.
+
+    The first late batch is in front of what is damaged or missing there, which may be of any time.
+    """
+    return sides_of(_stretches(directory, timestamp_ms), begin, end)
+
+
+def _stretches(directory: Directory, timestamp_ms: int) -> Iterator[Stretch]:
+    segments = directory.segments
+    is_short = sum(segment.size_bytes for segment in segments) <= SHORT_BYTES
+    reached: int | None = None
+    begins = [_begin_of(directory, segment) for segment in segments]
+    for segment, begin, behind in zip(segments, begins, [*begins[1:], None], strict=False):
+        # Where a segment is missing in front of this one, what it had may be of any time.
+        reached = segment.base_offset if reached is None else min(reached, segment.base_offset)
+        with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+            timed = _TimedSegment(file, timestamp_ms)
+            last = replace(behind or Mark(0, None, None), at=segment.size_bytes)
+            found = (
+                timed.read(begin, last) if is_short else stretches(timed, begin, last, timestamp_ms)
+            )
+            for stretch in found:
+                yield replace(stretch, begin=min(stretch.begin, reached))
+                reached = stretch.end
+
+
+def _begin_of(directory: Directory, segment: LogFile) -> Mark:
+    header = None
+    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+        header = whole_batch_at(file, 0)
+    return Mark(0, segment.base_offset, header)
+
+
+@value
+class _TimedSegment:
+    """A segment in which a time is looked for; marks are positions in its file."""
+
+    file: File
+    timestamp_ms: int
+
+    def between(self, first: Mark, last: Mark) -> Mark | None:
+        if last.at - first.at <= _STEP_BYTES:
+            return None
+        assert first.offset is not None
+        middle = (first.at + last.at) // 2
+        place = batch_from(self.file, last.at, middle, first=first.offset, last=last.offset)
+        return place and Mark(*place, whole_batch_at(self.file, place[0]))
+
+    def read(self, first: Mark, last: Mark) -> Iterator[Stretch]:
+        assert first.offset is not None
+        expected = first.offset
+        runs = salvage_runs(self.file, last.at, first.at)
+        for run, behind in pairwise(chain(runs, (None,))):
+            assert run is not None
+            following = last.offset if behind is None else behind.first_offset
+            places = [expected, *_offsets_behind(run, expected, following)]
+            counts = run.field("record_count").tolist()
+            is_late = run.field("max_timestamp_ms") >= self.timestamp_ms
+            changes = [0, *(np.flatnonzero(np.diff(is_late)) + 1).tolist(), len(run)]
+            for begin, end in pairwise(changes):
+                at = max(places[begin], places[begin + 1] - counts[begin])
+                yield Stretch(places[begin], places[end], bool(is_late[begin]), at)
+            expected = places[-1]
+
+
+def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list[int]:
+    """The offsets that are to follow each batch of a run; a flipped one of a batch changes none.
+
+    `expected` is to begin the first batch, and `following` begins the next run.
+    """
+    bases, lasts = run.field("base_offset"), run.last_offsets
+    if bases[0] == expected and (bases[1:] == lasts[:-1] + 1).all():
+        found: list[int] = (lasts + 1).tolist()
+        return found
+    found = []
+    bases_behind = [*bases[1:].tolist(), following]
+    counts = run.field("record_count").tolist()
+    for base, last, count, behind in zip(
+        bases.tolist(), lasts.tolist(), counts, bases_behind, strict=True
+    ):
+        if base == expected or behind == last + 1:
+            expected = last + 1
+        elif behind == expected + count:
+            expected = behind
+        elif behind is not None and expected <= last < behind:
+            # What is damaged on both sides of it leaves nothing else to go by.
+            expected = last + 1
+        found.append(expected)
+    return found
+
+
+def _batches_from(
+    directory: Directory, segment: LogFile, position: int
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Positions and headers of all that checks from `position` on."""
+    with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
+        for batch in salvage_batches(file, segment.size_bytes, position):
+            yield batch.position, batch.header
+
+
+@contextmanager
+def _noting(directory: Directory, segment: LogFile) -> Iterator[None]:
+    """Note that a segment cannot be read, once."""
+    try:
+        yield
+    except (OSError, StorageError) as error:
+        reason = f"cannot be read: {words_of(error)}"
+        damage = Damage(
+            reason, segment.path, 0, segment.size_bytes, segment.base_offset, is_unread=True
+        )
+        if damage not in directory.damages:
+            directory.damages.append(damage)
