@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from quorate.telemetry import tracing
 from quorate.telemetry.span_names import KIND
-from quorate.telemetry.spans import Tracing
+from quorate.telemetry.tracer import Tracing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -44,8 +44,8 @@ from quorate.records.metadata import (
     decode_record,
 )
 from quorate.records.voters import Endpoint
-from quorate.rpc import convert_controller as convert
-from quorate.rpc import convert_raft
+from quorate.rpc.convert import controller as convert
+from quorate.rpc.convert import raft as convert_raft
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpack import Encoder
 
-from quorate.h2 import frames
-from quorate.h2.connection import Connection
-from quorate.h2.events import DataReceived
-from quorate.h2.frames import frame
-from quorate.h2.headers import block_of
-from quorate.h2.limits import Limits
+from quorate.h2.protocol import frames
+from quorate.h2.protocol.connection import Connection
+from quorate.h2.protocol.events import DataReceived
+from quorate.h2.protocol.frames import frame
+from quorate.h2.protocol.header_codec import block_of
+from quorate.h2.protocol.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import grpc
 import grpc.aio
 
-from quorate.api.rights import PEER
+from quorate.api.permissions import PEER
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.methods import MethodRow, PlaceKind, path
+from quorate.rpc.method_table import MethodRow, PlaceKind, path
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor
 
-    from quorate.rpc.services import Behaviour
+    from quorate.rpc.service import Behaviour
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 APPENDS_IN_FLIGHT_MAX: Final = 4096

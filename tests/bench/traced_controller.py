@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.consensus.__main__ import main
 from quorate.consensus.proposing import Proposer
-from quorate.rpc import convert_raft
+from quorate.rpc.convert import raft as convert_raft
 from quorate.storage.log import FlushTicket
 from quorate.storage.store import LogStore
 from tests.bench import raw_server

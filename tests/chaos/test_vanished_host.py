@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from quorate.h2 import frames
-from quorate.h2.channel import Channel, ChannelTimes
+from quorate.h2.client.channel import Channel, ChannelTimes
+from quorate.h2.protocol import frames
 from tests.chaos.net import Network
 
 if TYPE_CHECKING:

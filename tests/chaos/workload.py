@@ -40,7 +40,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import open_channel
-from quorate.rpc.convert_controller import write_request
+from quorate.rpc.convert.controller import write_request
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.chaos.history import ABSENT, History, Kind, LocalRead, Operation, Outcome
 from tests.integration.transports import chosen

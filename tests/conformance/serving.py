@@ -24,7 +24,7 @@ import uvloop
 
 from quorate.consensus.garbage import set_aside
 from quorate.rpc.health import enable_reflection
-from quorate.rpc.tls import TlsFiles
+from quorate.rpc.security.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.conformance.servicer import RESPONSE_BYTES_MAX, SERVICE, TestService
 from tests.conformance.stubs import services

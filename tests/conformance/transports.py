@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
 from quorate.rpc.listener import GrpcListener
+from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
 from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 GRPCIO: Final = Transport.GRPCIO
 TRANSPORTS: Final = tuple(Transport)

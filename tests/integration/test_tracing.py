@@ -14,7 +14,7 @@ from quorate.cli.connection import add_connection_arguments, run_command
 from quorate.controller.topics.messages import NewTopic
 from quorate.settings.tracing import TracingSettings
 from quorate.telemetry import tracing
-from quorate.telemetry.exporting import QUEUE_MAX
+from quorate.telemetry.span_exporter import QUEUE_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.certificates import Authority
 from tests.integration.otlp import Received, collecting, hanging

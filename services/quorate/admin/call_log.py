@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from quorate.records.legible import shown
-from quorate.rpc.admin_server import METHODS, OK
+from quorate.rpc.admin.servicer import METHODS, OK
 from quorate.telemetry.logs import REPEATS
 from quorate.telemetry.metrics import new_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.rpc.admin_server import CallRecord
+    from quorate.rpc.admin.servicer import CallRecord
 
 log = logging.getLogger(__name__)
 # From a description to a change that waits for a voter to catch up until the caller's time is over.

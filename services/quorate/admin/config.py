@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
-from quorate.api.access import anonymous_warning, read_access
+from quorate.api.authorization_settings import anonymous_warning, read_access
 from quorate.records.ids import NodeId
 from quorate.records.value import named_value
 from quorate.settings.properties import (
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.admin.statefulset import StatefulSetAddress
-    from quorate.api.rights import Access
+    from quorate.api.permissions import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport

@@ -14,7 +14,7 @@ from quorate.admin.kube_api import ANSWER_S
 
 if TYPE_CHECKING:
     from quorate.admin.statefulset import StatefulSetAddress
-    from quorate.api.admin import AdminError
+    from quorate.api.admin_api import AdminError
     from quorate.records.ids import NodeId
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.api_server_words import message_of, printable
+from quorate.api.kube_api_errors import message_of, printable
 from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 

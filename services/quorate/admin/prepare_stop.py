@@ -12,8 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from quorate.admin.statefulset import Fate, Outlook
-from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
-from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
+from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
+from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.client.backoff import Backoff
 from quorate.client.membership_requests import voter_of
 from quorate.raft import messages as m

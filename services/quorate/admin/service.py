@@ -20,17 +20,17 @@ from quorate.admin.config import load_config
 from quorate.admin.events import Events
 from quorate.admin.prepare_stop import prepare_stop
 from quorate.admin.statefulset import Fate, FateOfPod, Outlook
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
-from quorate.rpc.admin_server import AdminService
-from quorate.rpc.authorization import Callers
+from quorate.rpc.admin.servicer import AdminService
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.listener import GrpcListener, bound_addresses
-from quorate.settings.ports import taking_port
+from quorate.rpc.security.authorization import Callers
+from quorate.settings.port_checks import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
@@ -39,10 +39,10 @@ from quorate.telemetry.metrics import MetricsServer, process_readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
-    from quorate.api.admin import Done, Prepared, PrepareStopRequest
+    from quorate.api.admin_api import Done, Prepared, PrepareStopRequest
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 log = logging.getLogger(__name__)
 EXPIRY_TICK_S: Final = 60.0

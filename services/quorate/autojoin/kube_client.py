@@ -14,7 +14,7 @@ import aiohttp
 from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
-from quorate.api.api_server_words import message_of, printable
+from quorate.api.kube_api_errors import message_of, printable
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.autojoin.reconciler import ClusterError, ConflictError, StatefulSet
 from quorate.autojoin.state import Desired, Pod

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.controller_calls import ControllerCalls
 from quorate.h2.name_resolver import RESOLVER, NameLookupError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.autojoin.state import Pod
     from quorate.client.controller_calls import Address
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 ASK_TIMEOUT_S: Final = 2.0
 DESCRIBE_TIMEOUT_S: Final = 6.0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.autojoin.actions import Action, NextStep
     from quorate.autojoin.state import Desired
     from quorate.records.ids import ReplicaKey
-    from quorate.telemetry.spans import Value
+    from quorate.telemetry.tracer import Value
 
 T = TypeVar("T")
 SPAN: Final = "kraft.operator.reconcile"

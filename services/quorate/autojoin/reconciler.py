@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.autojoin.actions import (
     Action,
     AddVoter,

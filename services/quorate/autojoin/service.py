@@ -28,7 +28,7 @@ from quorate.autojoin.watches import watch
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.settings.ports import taking_port
+from quorate.settings.port_checks import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kubernetes.aio import client as k8s
 
     from quorate.autojoin.config import AutojoinConfig
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 log = logging.getLogger(__name__)
 # Probes and scrapes come from other machines.

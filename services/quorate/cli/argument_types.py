@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.output import CommandError
 from quorate.settings.input_files import read_input
-from quorate.settings.numbers import INT64_MAX, whole_number
+from quorate.settings.integers import INT64_MAX, whole_number
 from quorate.settings.regular_files import UnfitFileError
 
 if TYPE_CHECKING:

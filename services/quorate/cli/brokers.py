@@ -32,7 +32,7 @@ from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
 from quorate.records.legible import written_out
-from quorate.settings.numbers import whole_number
+from quorate.settings.integers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.cli.argument_types import number
 from quorate.cli.output import CommandError, admin_error, fail, no_text, warn
 from quorate.client.controller_calls import (
@@ -25,7 +25,7 @@ from quorate.client.controller_client import ControllerClient
 from quorate.client.fan_out import ask_everybody
 from quorate.client.server_addresses import format_server, parse_server, parse_servers
 from quorate.rpc.channels import ChannelKind, open_tls
-from quorate.settings.numbers import INT32_MAX
+from quorate.settings.integers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError, read_client_tls

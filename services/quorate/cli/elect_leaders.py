@@ -23,7 +23,7 @@ from quorate.controller.topics.messages import DescribeTopics
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
 from quorate.records.legible import written_out
-from quorate.settings.numbers import INT32_MAX
+from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

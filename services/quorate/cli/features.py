@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.cli.connection import add_connection_arguments, deadline_of, run_command
 from quorate.cli.output import CommandError, admin_error, parse_setting, print_json
 from quorate.client.membership_client import MembershipClient
 from quorate.raft.messages import UpdateFeaturesRequest
 from quorate.records.voters import KRAFT_VERSION
-from quorate.settings.numbers import INT16_MAX, whole_number
+from quorate.settings.integers import INT16_MAX, whole_number
 
 if TYPE_CHECKING:
     import argparse

@@ -22,7 +22,7 @@ from quorate.client.isr_expansion import IsrExpansion
 from quorate.controller.replication.messages import AlterPartition, TopicAlteration
 from quorate.raft.backoff import backoff_ms
 from quorate.records.errors import ErrorCode
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import SERVING_SHARE, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence

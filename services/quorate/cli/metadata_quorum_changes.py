@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from quorate.api.admin import AdminError
+    from quorate.api.admin_api import AdminError
     from quorate.client.controller_client import ControllerClient
 
 _ANY_CLUSTER = ClusterId("")

@@ -16,7 +16,7 @@ from quorate.records.legible import written_out
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.api.admin import AdminError
+    from quorate.api.admin_api import AdminError
 
 
 class CommandError(Exception):

@@ -10,17 +10,17 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.cli.argument_types import number
 from quorate.cli.connection import TIMEOUT_MS_DEFAULT, kind_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.admin_client import AdminClient
 from quorate.client.server_addresses import parse_server
 from quorate.raft.messages import NOTHING_KNOWN
-from quorate.settings.numbers import INT32_MAX
+from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
-    from quorate.api.admin import Prepared
+    from quorate.api.admin_api import Prepared
     from quorate.client.controller_calls import Address
 
 SIDECAR: Final = "127.0.0.1:9095"

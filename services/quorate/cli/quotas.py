@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # What the flags call the types, and what kafka-configs shows of each.
 _FLAGS: Final = {"user": "user", "client": "client-id", "ip": "ip"}
 _TITLES: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
-# Python's own `float` takes underscores and the digits of every script, too (settings/numbers.py).
+# Python's own `float` takes underscores and the digits of every script, too (settings/integers.py).
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
 # Of a flag that is given without a name.
 _ANY: Final = object()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.argument_types import duration_s, number
 from quorate.records.value import value
 from quorate.settings.input_files import read_input
-from quorate.settings.numbers import is_whole_number
+from quorate.settings.integers import is_whole_number
 from quorate.settings.regular_files import UnfitFileError
 
 if TYPE_CHECKING:

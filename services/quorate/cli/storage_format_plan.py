@@ -13,7 +13,7 @@ from quorate.records.ids import DirectoryId, NodeId, ReplicaKey, parse_directory
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.value import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.settings.numbers import is_whole_number, whole_number
+from quorate.settings.integers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.identities import draw_uuid

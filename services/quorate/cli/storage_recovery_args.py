@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import number
-from quorate.settings.numbers import INT32_MAX
+from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -36,7 +36,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
-from quorate.settings.numbers import INT16_MAX, INT32_MAX, whole_number
+from quorate.settings.integers import INT16_MAX, INT32_MAX, whole_number
 
 if TYPE_CHECKING:
     import argparse

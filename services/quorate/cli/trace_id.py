@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from quorate.cli.argument_types import number
 from quorate.cli.connection import add_connection_arguments, run_command
 from quorate.cli.output import CommandError, fail, no_text, print_json
-from quorate.settings.numbers import INT32_MAX
+from quorate.settings.integers import INT32_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 
 if TYPE_CHECKING:

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc.aio
 
-from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Done, Prepared
+from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Done, Prepared
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis
-from quorate.rpc.admin_errors import admin_error
+from quorate.rpc.admin.errors import admin_error
 from quorate.rpc.channels import ChannelPool, target
-from quorate.rpc.convert_describe import describe_response
-from quorate.rpc.convert_membership import key_in, message_of, method_of
-from quorate.rpc.convert_raft import leader_of
+from quorate.rpc.convert.describe import describe_response
+from quorate.rpc.convert.membership import key_in, message_of, method_of
+from quorate.rpc.convert.raft import leader_of
+from quorate.rpc.error_status import never_sent, words_of
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from quorate.rpc.methods import ADMIN
-from quorate.rpc.refusals import never_sent, words_of
+from quorate.rpc.method_table import ADMIN
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 TIMEOUT_S: Final = 30.0
 NO_ANSWER: Final = "NO_ANSWER"

@@ -16,14 +16,15 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
 from quorate.records.value import value
-from quorate.rpc import convert_controller, convert_raft
-from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
-from quorate.rpc.convert_describe import describe_response
+from quorate.rpc.convert import controller as convert_controller
+from quorate.rpc.convert import raft as convert_raft
+from quorate.rpc.convert.describe import describe_response
+from quorate.rpc.error_status import never_sent, refusal_of, words_of
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.raft_calls import RAFT_CALLS
-from quorate.rpc.refusals import never_sent, refusal_of, words_of
+from quorate.rpc.raft.unary_calls import RAFT_CALLS
+from quorate.rpc.security.authorization import CALLER, forwarding
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from quorate.controller.requests import ReadFor, WriteFor
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadFor, WriteFor
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 T = TypeVar("T")
 W = TypeVar("W", bound="WriteReply")

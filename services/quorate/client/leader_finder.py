@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quorate.api.admin import NO_LEADER, AdminError
+from quorate.api.admin_api import NO_LEADER, AdminError
 from quorate.client.backoff import Backoff
 from quorate.client.controller_calls import (
     ApiVersions,

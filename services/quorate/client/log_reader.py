@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.client.leader_finder import FoundLeader
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.records.ids import ClusterId, OffsetAndEpoch
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 CHUNK_BYTES: Final = 1024 * 1024
 # What says that another one leads, or that this one has not heard of its own epoch yet.

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.admin import OUTCOME_UNKNOWN, AdminError, Done
+from quorate.api.admin_api import OUTCOME_UNKNOWN, AdminError, Done
 from quorate.client.backoff import FAIR_S, Backoff, told_ms
 from quorate.client.controller_calls import (
     OutcomeUnknownError,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, assert_never
 
-from quorate.api.admin import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
+from quorate.api.admin_api import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch

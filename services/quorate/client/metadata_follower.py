@@ -11,7 +11,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from quorate.api.admin import NO_LEADER, AdminError
+from quorate.api.admin_api import NO_LEADER, AdminError
 from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import SnapshotGoneError
 from quorate.controller.errors import ReplayError
@@ -23,7 +23,7 @@ from quorate.raft.backoff import backoff_ms
 from quorate.records.batch import CorruptBatchError, iter_batches
 from quorate.records.ids import Epoch, Offset
 from quorate.records.schema import SchemaError
-from quorate.rpc.pace import LOADING_SHARE, Pace
+from quorate.rpc.time_slicer import LOADING_SHARE, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.rpc.channels import target
-from quorate.settings.numbers import is_whole_number
+from quorate.settings.integers import is_whole_number
 from quorate.settings.properties import PORT_MAX, host_in
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.access import anonymous_warning, read_access, shared_list_warning
+from quorate.api.authorization_settings import anonymous_warning, read_access, shared_list_warning
 from quorate.consensus import timeouts
 from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.value import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.settings.integers import INT16_MAX, INT32_MAX, is_whole_number
 from quorate.settings.listeners import read_listeners
-from quorate.settings.numbers import INT16_MAX, INT32_MAX, is_whole_number
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -32,7 +32,7 @@ from quorate.settings.transport import read_transport
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.api.rights import Access
+    from quorate.api.permissions import Access
     from quorate.settings.listeners import ListenerSettings
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.decision_queue import DecisionQueue, Undecided
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.rpc.pace import Pace
+from quorate.rpc.time_slicer import Pace
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:

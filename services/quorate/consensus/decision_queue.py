@@ -1,7 +1,7 @@
 """Requests that wait for their decisions: clients take turns, and heartbeats go their own way.
 
-A client is an address (h2/peers.py). Of those that wait, the one whose decisions used the least
-time is next (h2/turns.py), so that one who creates topics by the million delays another by one
+A client is an address (h2/peer_name.py). Of those that wait, the one whose decisions used the least
+time is next (h2/start_time_fair_queue.py), so that one who creates topics by the million delays another by one
 decision. The requests of one client stay in their order, but for heartbeats: these are a client of
 their own, since brokers may share an address with a client that creates topics.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.h2.turns import Turns
+from quorate.h2.start_time_fair_queue import Turns
 from quorate.records.value import value
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Sender, WriteRequest
 
-# Those on streams are fewer (rpc/write_window.py). One client may have half of the places.
+# Those on streams are fewer (rpc/controller/write_window.py). One client may have half of the places.
 WAITING_MAX: Final = 65_536
 CLIENT_WAITING_MAX: Final = WAITING_MAX // 2
 # What a client's decisions may cost its next turns: a few of the largest.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.raft.notes import Value
     from quorate.records.ids import CallId, NodeId, Offset
-    from quorate.telemetry.spans import Attributes
+    from quorate.telemetry.tracer import Attributes
 
     Values = Mapping[str, Value]
 

@@ -17,7 +17,7 @@ from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
 from quorate.records.value import value
-from quorate.rpc.controller_server import ControllerService, WriteStreams
+from quorate.rpc.controller.servicer import ControllerService, WriteStreams
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
-    from quorate.rpc.services import Service
+    from quorate.rpc.service import Service
     from quorate.storage.meta import MetaProperties
     from quorate.telemetry.metrics import Value
 

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.letting_go import let_go_in_slices
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import SERVING_SHARE, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

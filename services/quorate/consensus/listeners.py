@@ -10,25 +10,25 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
-from quorate.api.access import QUORUM_ACTION
-from quorate.api.rights import PEER
+from quorate.api.authorization_settings import QUORUM_ACTION
+from quorate.api.permissions import PEER
 from quorate.controller.authorizer import ANONYMOUS, Caller
-from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
-from quorate.rpc.connections import Connections
+from quorate.rpc.limits.call_limits import CallPlaces
+from quorate.rpc.limits.shared_connections import Connections
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.methods import every_id
-from quorate.rpc.places import CallPlaces
+from quorate.rpc.method_table import every_id
+from quorate.rpc.security.authorization import Callers
 from quorate.settings.listeners import SecurityProtocol
-from quorate.settings.ports import require_free, taking_port
+from quorate.settings.port_checks import require_free, taking_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from quorate.consensus.config import ControllerConfig
-    from quorate.rpc.methods import IsVoter
-    from quorate.rpc.services import Service
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.method_table import IsVoter
+    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.service import Service
     from quorate.settings.listeners import ListenerSettings
     from quorate.settings.tls import TlsSettings
 

@@ -33,10 +33,10 @@ from quorate.raft.describe import api_versions
 from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.records.ids import DirectoryId
 from quorate.records.value import value
-from quorate.rpc.connections import Connections
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.rpc.raft_client import RaftClient
-from quorate.rpc.raft_server import Fetchers, RaftService
+from quorate.rpc.limits.shared_connections import Connections
+from quorate.rpc.raft.servicer import Fetchers, RaftService
+from quorate.rpc.raft.transport import RaftClient
 from quorate.settings.transport import Transport
 from quorate.storage.files import OsFileSystem
 from quorate.storage.identities import draw_uuid
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from quorate.consensus.raft_spans import RaftSpans
     from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
-    from quorate.rpc.services import Service
+    from quorate.rpc.service import Service
     from quorate.storage.recovery import Recovered
     from quorate.telemetry.metrics import Value
 

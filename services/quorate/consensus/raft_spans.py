@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quorate.raft.notes import Note
     from quorate.raft.replica import Replica
     from quorate.records.ids import ReplyToken
-    from quorate.telemetry.spans import Tracing
+    from quorate.telemetry.tracer import Tracing
 
 # Of what is asked, this alone may be the cause of something that has a span.
 _CAUSES: Final = frozenset(

@@ -17,7 +17,7 @@ from quorate.raft import api
 from quorate.raft.messages import ReadResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.rpc.pace import serving_pace
+from quorate.rpc.time_slicer import serving_pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

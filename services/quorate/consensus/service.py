@@ -32,7 +32,7 @@ from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import format_uuid
 from quorate.rpc.health import HealthServer
 from quorate.rpc.listener import bound_addresses
-from quorate.settings.ports import taking_port
+from quorate.settings.port_checks import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage import layout

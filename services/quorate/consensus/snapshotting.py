@@ -19,7 +19,7 @@ from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
 from quorate.telemetry.histograms import Histogram

@@ -22,8 +22,8 @@ from quorate.raft.api import LogFlushed, RequestReceived
 from quorate.raft.messages import FetchRequest
 from quorate.raft.roles import Leader
 from quorate.records.ids import ReplicaKey, format_uuid
-from quorate.telemetry.spans import links_to
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of
+from quorate.telemetry.tracer import links_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import Event, RaftConfig
     from quorate.raft.replica import Replica
     from quorate.records.ids import NodeId, Offset
-    from quorate.telemetry.spans import Attributes, Tracing
+    from quorate.telemetry.tracer import Attributes, Tracing
 
 
 def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset] | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import Event, Update
     from quorate.raft.replica import Replica
     from quorate.records.ids import NodeId
-    from quorate.telemetry.spans import Tracing
+    from quorate.telemetry.tracer import Tracing
 
 _DECIDE: Final = "kraft.write.decide"
 _GATHER: Final = "kraft.write.gather"

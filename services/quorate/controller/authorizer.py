@@ -27,7 +27,7 @@ EVERY_NAME: Final = "*"
 class Caller:
     """The sender of a request: a principal such as `User:alice`, and its address.
 
-    Turns go by `client` (h2/peers.py); no right depends on it.
+    Turns go by `client` (h2/peer_name.py); no right depends on it.
     """
 
     principal: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.h2.frames import H2ErrorCode
+from quorate.h2.protocol.frames import H2ErrorCode
 
 
 class BreachError(Exception):

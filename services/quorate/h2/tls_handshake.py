@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from quorate.h2.limits import LAST_WORDS_S, PREFACE_S
+from quorate.h2.protocol.limits import LAST_WORDS_S, PREFACE_S
 
 if TYPE_CHECKING:
     import socket

@@ -15,18 +15,18 @@ import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER, is_address
 from quorate.records.value import value
-from quorate.rpc.connections import Connections
-from quorate.settings.ports import each_of
+from quorate.rpc.limits.shared_connections import Connections
+from quorate.settings.port_checks import each_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.h2.server_link import Gate
-    from quorate.rpc.spans import FetchSpans, StreamedWriteSpans
-    from quorate.rpc.tls import TlsFiles
-    from quorate.settings.ports import Hosts
+    from quorate.h2.server.protocol import Gate
+    from quorate.rpc.call_spans import FetchSpans, StreamedWriteSpans
+    from quorate.rpc.security.tls import TlsFiles
+    from quorate.settings.port_checks import Hosts
     from quorate.settings.tls import TlsSettings
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
@@ -104,7 +104,7 @@ def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
     """
     if settings is None:
         return None
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
     return TlsFiles(settings)
 
@@ -169,11 +169,11 @@ def _own_channel(
     host: str, port: int, tls: TlsFiles | None, connect_timeout_ms: int
 ) -> grpc.aio.Channel:
     # Loaded where it is chosen only.
-    from quorate.h2.channel import Channel, ChannelTimes
+    from quorate.h2.client.channel import Channel, ChannelTimes
 
     context = None
     if tls is not None:
-        from quorate.rpc.contexts import client_context
+        from quorate.rpc.security.ssl_contexts import client_context
 
         context = client_context(tls)
     times = ChannelTimes(
@@ -198,7 +198,7 @@ def _client_spans(host: str, port: int) -> tuple[grpc.aio.UnaryUnaryClientInterc
     active = tracing.active()
     if active is None:
         return ()
-    from quorate.rpc.spans import ClientSpans
+    from quorate.rpc.call_spans import ClientSpans
 
     return (ClientSpans(active, host, port),)
 
@@ -208,7 +208,7 @@ def server_spans() -> tuple[grpc.aio.ServerInterceptor, ...]:
     active = tracing.active()
     if active is None:
         return ()
-    from quorate.rpc.spans import ServerSpans
+    from quorate.rpc.call_spans import ServerSpans
 
     return (ServerSpans(active),)
 
@@ -218,7 +218,7 @@ def fetch_spans() -> FetchSpans | None:
     active = tracing.active()
     if active is None or not active.fetch_ratio:
         return None
-    from quorate.rpc.spans import FetchSpans
+    from quorate.rpc.call_spans import FetchSpans
 
     return FetchSpans(active)
 
@@ -228,7 +228,7 @@ def write_spans() -> StreamedWriteSpans | None:
     active = tracing.active()
     if active is None or not active.write_ratio:
         return None
-    from quorate.rpc.spans import StreamedWriteSpans
+    from quorate.rpc.call_spans import StreamedWriteSpans
 
     return StreamedWriteSpans(active)
 
@@ -325,7 +325,7 @@ def make_server(
     """
     if transport is Transport.H2:
         # Loaded where it is chosen only.
-        from quorate.h2.server import Server
+        from quorate.h2.server.server import Server
 
         connections = connections or Connections()
         return Server(
@@ -353,10 +353,10 @@ def bind(server: grpc.aio.Server, hosts: Hosts, port: int, *, tls: TlsFiles | No
 def _bind_one(server: grpc.aio.Server, address: str, tls: TlsFiles | None) -> int:
     if tls is None:
         return server.add_insecure_port(address)
-    from quorate.h2.server import Server
+    from quorate.h2.server.server import Server
 
     if isinstance(server, Server):
-        from quorate.rpc.contexts import server_context
+        from quorate.rpc.security.ssl_contexts import server_context
 
         return server.add_port(address, server_context(tls))
     return server.add_secure_port(address, tls.server_credentials())

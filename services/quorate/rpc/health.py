@@ -13,14 +13,14 @@ import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import bind, make_server
+from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from quorate.settings.ports import Hosts
+    from quorate.settings.port_checks import Hosts
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 LIVENESS: Final = "liveness"

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.h2.name_resolver import RESOLVER, NameLookupError
-from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import bind, make_server, server_spans
 from quorate.rpc.health import enable_reflection
-from quorate.rpc.methods import REFLECTION_METHODS
-from quorate.rpc.services import add_service
-from quorate.settings.ports import own_addresses
+from quorate.rpc.method_table import REFLECTION_METHODS
+from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.service import add_service
+from quorate.settings.port_checks import own_addresses
 from quorate.settings.properties import ConfigError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from quorate.rpc.authorization import Callers
-    from quorate.rpc.connections import Connections
-    from quorate.rpc.places import CallPlaces
-    from quorate.rpc.services import Service
-    from quorate.rpc.tls import TlsFiles
-    from quorate.settings.ports import Hosts
+    from quorate.rpc.limits.call_limits import CallPlaces
+    from quorate.rpc.limits.shared_connections import Connections
+    from quorate.rpc.security.authorization import Callers
+    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.service import Service
+    from quorate.settings.port_checks import Hosts
 
 log = logging.getLogger(__name__)
 # How long the lookup of an own name may take.

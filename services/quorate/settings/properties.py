@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.legible import CONTROL
 from quorate.settings.environment import environment_name, unread_variables
-from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
+from quorate.settings.integers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.value import value
-from quorate.settings.numbers import whole_number
+from quorate.settings.integers import whole_number
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add
 from quorate.sim.fields import flat, read_value, with_fields, write_value

@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from quorate.settings.numbers import whole_number
+from quorate.settings.integers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

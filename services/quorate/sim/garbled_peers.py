@@ -17,7 +17,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.records.ids import Epoch, Millis, Offset, OffsetAndEpoch
-from quorate.rpc import convert_raft as convert
+from quorate.rpc.convert import raft as convert
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.mutating import mutated, received
 from quorate.sim.refusable import NOBODY

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
-from quorate.settings.numbers import INT32_MAX, is_whole_number
+from quorate.settings.integers import INT32_MAX, is_whole_number
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_directory_id
 from quorate.records.value import value
-from quorate.settings.numbers import INT32_MAX, whole_number
+from quorate.settings.integers import INT32_MAX, whole_number
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 

@@ -20,15 +20,15 @@ from prometheus_client.core import (
 )
 
 from quorate.records.value import value
-from quorate.settings.ports import each_of
+from quorate.settings.port_checks import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
-from quorate.telemetry.scrapes import ScrapeServer, only_metrics
+from quorate.telemetry.metrics_http import ScrapeServer, only_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from quorate.settings.ports import Hosts
+    from quorate.settings.port_checks import Hosts
 
 # How long a stop may wait for the thread to look; the library's own is half a second.
 POLL_S: Final = 0.05

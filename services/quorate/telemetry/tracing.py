@@ -5,7 +5,7 @@ memory, and a while. So code that makes spans asks `active()` first, and imports
 behind it; the functions here do so by themselves, and do nothing where tracing is off.
 
 The span that is current travels in OpenTelemetry's context, which is a context variable: a task
-that is created inherits it, and so do the calls that it makes (rpc/spans.py). Work that serves many
+that is created inherits it, and so do the calls that it makes (rpc/call_spans.py). Work that serves many
 callers, such as the driver's, therefore says of each call whose it is:
 
     tracing = active()
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
     from quorate.settings.tracing import TracingSettings
-    from quorate.telemetry.spans import Attributes, Tracing
+    from quorate.telemetry.tracer import Attributes, Tracing
 
 log = logging.getLogger(__name__)
 # What the end of a service waits for the collector.
@@ -62,7 +62,7 @@ def start(
         # It logs what it cannot read of a variable, which may be a password. The settings have said
         # what is to be said of those (settings/exporter_variables.py).
         with silenced("opentelemetry"):
-            from quorate.telemetry.spans import Tracing
+            from quorate.telemetry.tracer import Tracing
 
             _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
     except Exception as error:

@@ -8,13 +8,14 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.api import admin, rights
+from quorate.api import admin_api as admin
+from quorate.api import permissions as rights
 from quorate.raft import messages as m
 from quorate.raft.heard import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.rpc.admin_errors import STATUS_BY_REASON, admin_error
+from quorate.rpc.admin.errors import STATUS_BY_REASON, admin_error
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.integration.client.conftest import TIMEOUT_MS, sidecar
@@ -23,7 +24,7 @@ from tests.integration.client.scripted import observer, refusal
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from quorate.api.admin import AdminError
+    from quorate.api.admin_api import AdminError
     from quorate.client.membership_client import MembershipClient
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum

@@ -13,13 +13,13 @@ from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raft.servicer import RaftService
 from tests.integration.admin.test_prepare_stop import RESTART, names
 from tests.integration.client.conftest import sidecar
 from tests.integration.client.scripted import refusal
 
 if TYPE_CHECKING:
-    from quorate.api.admin import AdminError
+    from quorate.api.admin_api import AdminError
     from quorate.client.membership_client import MembershipClient
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum

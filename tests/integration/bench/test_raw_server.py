@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
-from quorate.rpc.services import add_service
+from quorate.rpc.service import add_service
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 from tests.bench.gen.raw.v1 import raw_pb2_grpc
 from tests.bench.raw_server import RawLogError, RawService, Waiter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin import Prepared
+from quorate.api.admin_api import Prepared
 from quorate.cli.main import main
 from quorate.cli.prepare_stop import in_words
 from quorate.raft import messages as m

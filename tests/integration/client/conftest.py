@@ -13,7 +13,7 @@ from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.records.ids import NodeId
-from quorate.rpc.admin_server import AdminService
+from quorate.rpc.admin.servicer import AdminService
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.listener import GrpcListener
 from tests.integration.client.scripted import ScriptedQuorum
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from quorate.admin.events import Events
     from quorate.admin.statefulset import FateOfPod
-    from quorate.rpc.admin_server import CallRecord
+    from quorate.rpc.admin.servicer import CallRecord
 
 __all__ = ["another", "beside", "membership", "quorum", "served"]
 

@@ -11,9 +11,9 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.controller.servicer import ControllerService
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raft.servicer import RaftService
 from tests.integration.rpc.conftest import ControllerByHand
 from tests.integration.transports import chosen
 from tests.ports import HOST

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError
+from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.client.controller_calls import QuorumUnavailableError
 from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic

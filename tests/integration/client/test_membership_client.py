@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin import (
+from quorate.api.admin_api import (
     AMBIGUOUS_OBSERVER,
     NO_LEADER,
     OBSERVER_NOT_FOUND,

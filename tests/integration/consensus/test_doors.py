@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
 
-from quorate.api.admin import AdminError, Done, Prepared, PrepareStopRequest
+from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
 from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import decode_record
 from quorate.records.widths import record_problem
-from quorate.rpc.admin_server import AdminService, CallRecord
-from quorate.rpc.controller_server import ControllerService
-from quorate.rpc.convert_membership import message_of
-from quorate.rpc.methods import RAFT
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.admin.servicer import AdminService, CallRecord
+from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.convert.membership import message_of
+from quorate.rpc.method_table import RAFT
+from quorate.rpc.raft.servicer import RaftService
 from tests.unit.consensus.conftest import eventually
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes

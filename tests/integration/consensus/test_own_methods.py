@@ -47,11 +47,11 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset
-from quorate.rpc import convert_controller as convert
+from quorate.rpc.convert import controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.health import HealthServer
-from quorate.rpc.methods import CONTROLLER, takes_any
+from quorate.rpc.method_table import CONTROLLER, takes_any
 from tests.integration.transports import EACH, chosen
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from quorate.h2 import frames
-from quorate.h2.connection_limiter import ConnectionStats
-from quorate.h2.server import Server
-from quorate.h2.wire import frame_message
+from quorate.h2.grpc_framing import frame_message
+from quorate.h2.protocol import frames
+from quorate.h2.server.connection_limiter import ConnectionStats
+from quorate.h2.server.server import Server
 from quorate.rpc.channels import open_channel
-from quorate.rpc.contexts import server_context
-from quorate.rpc.tls import TlsFiles
+from quorate.rpc.security.ssl_contexts import server_context
+from quorate.rpc.security.tls import TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from tests.certificates import Authority
 from tests.ports import HOST

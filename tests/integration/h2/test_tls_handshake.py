@@ -14,7 +14,7 @@ import uvloop
 
 from quorate.h2 import fair_queue, tls_handshake
 from quorate.h2.fair_queue import FairQueue
-from quorate.h2.server import Server
+from quorate.h2.server.server import Server
 from quorate.h2.tls_alerts import AlertingSession
 from tests.integration.h2.test_connections import WAIT_S, tls_context, trusting
 from tests.ports import HOST

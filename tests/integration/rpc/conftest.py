@@ -13,10 +13,10 @@ import pytest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplyToken
-from quorate.rpc.authorization import ANYBODY, Callers
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.controller.servicer import ControllerService
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.security.authorization import ANYBODY, Callers
 from tests.integration.transports import chosen, each_transport
 from tests.unit.raft import cores
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.controller.authorizer import Caller
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadRequest, WriteRequest
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.security.tls import TlsFiles
 
 __all__ = ["each_transport"]
 

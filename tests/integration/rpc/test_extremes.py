@@ -12,11 +12,10 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.control import encode_control_batch
 from quorate.records.ids import Millis
-from quorate.rpc import convert_describe as describe
-from quorate.rpc import convert_membership as membership
-from quorate.rpc import convert_raft as convert
+from quorate.rpc.convert import describe, membership
+from quorate.rpc.convert import raft as convert
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-from quorate.rpc.raft_calls import CALLS_BY_METHOD
+from quorate.rpc.raft.unary_calls import CALLS_BY_METHOD
 from quorate.storage.quorum_state import encode_quorum_state
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes

@@ -16,7 +16,7 @@ from tests.integration.rpc.conftest import HOST
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
-    from quorate.settings.ports import Hosts
+    from quorate.settings.port_checks import Hosts
 
 STATUS = health_pb2.HealthCheckResponse
 

@@ -16,10 +16,10 @@ from quorate.raft.messages import ApiVersionsResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.controller.servicer import ControllerService
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raft.servicer import RaftService
 from quorate.settings.transport import Transport
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.raw_http2 import (

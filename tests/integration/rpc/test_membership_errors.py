@@ -20,7 +20,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raft.servicer import RaftService
 from tests.integration.rpc.conftest import WHO
 from tests.integration.transports import chosen
 from tests.ports import HOST

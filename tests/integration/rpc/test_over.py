@@ -15,7 +15,7 @@ from quorate.controller.topics.messages import ListTopicsReply
 from quorate.records.ids import Offset
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
-from tests.integration.rpc.test_raft_server import next_of
+from tests.integration.rpc.raft.test_servicer import next_of
 from tests.unit.consensus.conftest import eventually
 from tests.unit.rpc.fetches import fetch_from, fetched
 

@@ -10,9 +10,9 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.rpc.authorization import CallerInterceptor, Callers
 from quorate.rpc.channels import make_server, open_channel
-from quorate.rpc.methods import SMALL_BYTES_MAX
+from quorate.rpc.method_table import SMALL_BYTES_MAX
+from quorate.rpc.security.authorization import CallerInterceptor, Callers
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually

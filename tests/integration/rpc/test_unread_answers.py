@@ -18,7 +18,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc.gen.controller.v1 import controller_pb2
-from quorate.rpc.places import ANSWERS_BYTES_MAX
+from quorate.rpc.limits.call_limits import ANSWERS_BYTES_MAX
 from tests.integration.raw_http2 import RawConnection
 from tests.integration.rpc.conftest import WAIT_S
 from tests.integration.transports import chosen

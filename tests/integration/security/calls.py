@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from quorate.rpc.channels import open_channel
-from quorate.rpc.refusals import CallRefusal, refusal_of
+from quorate.rpc.error_status import CallRefusal, refusal_of
 from tests.integration.rpc.conftest import WAIT_S
 from tests.integration.transports import chosen
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.rights import Access
-from quorate.rpc.authorization import Callers
+from quorate.api.permissions import Access
+from quorate.rpc.security.authorization import Callers
 from tests.integration.rpc.conftest import Served, serve
 from tests.integration.security.identities import IDENTITIES, PARTIES, VOTER_IDS
 from tests.integration.security.stores import Stores

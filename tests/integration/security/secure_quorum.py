@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.access import STANDARD_AUTHORIZER
+from quorate.api.authorization_settings import STANDARD_AUTHORIZER
 from quorate.client.controller_client import ControllerClient
 from quorate.settings.transport import TRANSPORT
 from tests.integration.quorum import DEADLINE_S, STEADY, Quorum

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from quorate.api.rights import Access
+from quorate.api.permissions import Access
 from quorate.client.controller_calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import (
@@ -26,13 +26,14 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
-from quorate.rpc import convert_controller, convert_raft
-from quorate.rpc.authorization import Callers, forwarding
-from quorate.rpc.convert_membership import message_of
+from quorate.rpc.convert import controller as convert_controller
+from quorate.rpc.convert import raft as convert_raft
+from quorate.rpc.convert.membership import message_of
+from quorate.rpc.error_status import CallRefusal
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.methods import RAFT, SMALL_BYTES_MAX
-from quorate.rpc.refusals import CallRefusal
+from quorate.rpc.method_table import RAFT, SMALL_BYTES_MAX
+from quorate.rpc.security.authorization import Callers, forwarding
 from quorate.telemetry.logs import RepeatFilter
 from tests.certificates import COMMON_NAME, UNREADABLE
 from tests.integration.rpc.conftest import WAIT_S, serve
@@ -218,7 +219,7 @@ async def test_a_client_says_at_once_that_it_may_not(guarded: Served, stores: St
 async def test_a_refusal_that_repeats_itself_is_logged_once(
     guarded: Served, stores: Stores, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "quorate.rpc.authorization")
+    caplog.set_level(logging.INFO, "quorate.rpc.security.authorization")
     request = convert_raft.pb_vote_request(VOTE)
     async with calling(guarded, stores, "viewer") as channel:
         stub = raft_pb2_grpc.RaftStub(channel)
@@ -265,7 +266,7 @@ async def test_a_certificate_that_names_nobody_is_refused_without_a_traceback(
     (said,) = [
         record
         for record in caplog.records
-        if record.name == "quorate.rpc.authorization" and is_new(record)
+        if record.name == "quorate.rpc.security.authorization" and is_new(record)
     ]
     assert said.getMessage().startswith("refused: the subject of the certificate cannot be read")
     assert said.exc_info is None

@@ -26,11 +26,11 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from quorate.records.voters import Endpoint
-from quorate.rpc import convert_raft
 from quorate.rpc.channels import open_channel
-from quorate.rpc.convert_membership import message_of
+from quorate.rpc.convert import raft as convert_raft
+from quorate.rpc.convert.membership import message_of
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.methods import RAFT
+from quorate.rpc.method_table import RAFT
 from tests.integration.rpc.conftest import WAIT_S
 from tests.integration.security.calls import calling, refusal
 from tests.integration.security.secure_quorum import SecureQuorum

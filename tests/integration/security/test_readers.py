@@ -17,7 +17,7 @@ from quorate.raft import messages as m
 from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, OffsetAndEpoch
-from quorate.rpc import convert_raft
+from quorate.rpc.convert import raft as convert_raft
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from tests.integration.disks import log_start

@@ -17,13 +17,13 @@ from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
-from quorate.rpc import convert_controller
-from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import ChannelPool, open_channel
+from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.raft_client import RaftClient
-from quorate.rpc.tls import TlsFiles
+from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.security.authorization import Callers
+from quorate.rpc.security.tls import TlsFiles
 from tests.certificates import Authority
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
 from tests.integration.transports import chosen
@@ -203,5 +203,5 @@ async def test_what_no_retry_mends_is_said_once(
             failed = await asyncio.wait_for(peers.answers.get(), WAIT_S)
             assert failed is CallFailure.DISCONNECTED
         await peers.client.close()
-        (record,) = [one for one in caplog.records if one.name == "quorate.rpc.raft_client"]
+        (record,) = [one for one in caplog.records if one.name == "quorate.rpc.raft.transport"]
         assert words in record.getMessage()

@@ -8,10 +8,10 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.api.access import STANDARD_AUTHORIZER
+from quorate.api.authorization_settings import STANDARD_AUTHORIZER
+from quorate.rpc.error_status import refusal_of
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from quorate.rpc.refusals import refusal_of
 from tests.integration.admin.sidecars import sidecar_of
 from tests.integration.quorum import DEADLINE_S
 from tests.integration.security.secure_quorum import SecureQuorum

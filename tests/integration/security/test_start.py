@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.access import STANDARD_AUTHORIZER
+from quorate.api.authorization_settings import STANDARD_AUTHORIZER
 from quorate.consensus.config import read_config
 from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.service import main_controller

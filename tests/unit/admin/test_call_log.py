@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from quorate.admin.call_log import CallLog
-from quorate.rpc.admin_server import METHODS, CallRecord
+from quorate.rpc.admin.servicer import METHODS, CallRecord
 from quorate.telemetry.logs import RepeatFilter
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.admin.config import load_config, read_config
-from quorate.api.access import STANDARD_AUTHORIZER
+from quorate.api.authorization_settings import STANDARD_AUTHORIZER
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.admin.events import MESSAGE_MAX, Events
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import NodeId
 from tests.unit.admin.api_servers import StandIn, api

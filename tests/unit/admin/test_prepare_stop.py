@@ -16,7 +16,7 @@ from quorate.admin.prepare_stop import (
     next_step,
 )
 from quorate.admin.statefulset import Fate, Outlook
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, NodeId
 from quorate.records.voters import Voter

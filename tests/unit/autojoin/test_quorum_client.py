@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.admin import NO_LEADER, AdminError
+from quorate.api.admin_api import NO_LEADER, AdminError
 from quorate.autojoin import quorum_client as asking
 from quorate.autojoin.quorum_client import PodQuorum
 from quorate.client.admin_client import NO_ANSWER, AdminClient

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.autojoin.actions import NextStep, Wait, Waiting
 from quorate.autojoin.decision import decide
 from quorate.autojoin.reconcile_spans import SPAN, Story, name_of
@@ -17,7 +17,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.telemetry import tracing
 from quorate.telemetry.span_names import KIND
-from quorate.telemetry.spans import LINK
+from quorate.telemetry.tracer import LINK
 from tests.recorded_spans import Recorded, attributes_of, recorded
 from tests.unit.autojoin.looks import (
     NOW_MS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.autojoin.actions import AddVoter, HandOver, RemoveVoter, Wait, Waiting
 from quorate.autojoin.annotations import memory_text, read_conditions, read_memory
 from quorate.autojoin.bootstrap_record import BootstrapRecord

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.cli.output import CommandError, admin_error, parse_setting, report_errors
 from quorate.records.errors import ErrorCode
 

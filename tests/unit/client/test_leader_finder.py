@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.client import leader_finder as finding
 from quorate.client.controller_calls import address_of
 from quorate.client.leader_finder import LeaderFinder, no_leader

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.api.admin import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
+from quorate.api.admin_api import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from quorate.client.membership_requests import Doneness, completed, doneness, foreseen
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from quorate.api.admin import NO_LEADER, AdminError
+from quorate.api.admin_api import NO_LEADER, AdminError
 from quorate.client import metadata_follower
 from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader, SnapshotGoneError

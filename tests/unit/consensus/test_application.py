@@ -25,7 +25,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import SERVING_SHARE, Pace
 from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:

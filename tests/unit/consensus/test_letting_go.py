@@ -106,7 +106,7 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
         return (yield from slices)
 
     monkeypatch.setattr(controller, "answer_in_slices", slow)
-    monkeypatch.setattr("quorate.rpc.pace.SLICE_S", 0.0)
+    monkeypatch.setattr("quorate.rpc.time_slicer.SLICE_S", 0.0)
     reading = asyncio.create_task(
         stack.application.read(ListTopics(), CALLER, min_offset=0, current=False, timeout_ms=60_000)
     )

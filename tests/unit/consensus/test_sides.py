@@ -8,7 +8,7 @@ import pytest
 
 from quorate.consensus import sides
 from quorate.consensus.application import MetadataApplication
-from quorate.rpc.raft_client import RaftClient
+from quorate.rpc.raft.transport import RaftClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from quorate.h2.fair_queue import FairQueue
-from quorate.h2.headers import BlockReader
-from quorate.h2.limits import Limits, ListenerMemory
-from quorate.h2.server_link import ServerLink
-from quorate.h2.wire import frame_message
+from quorate.h2.grpc_framing import frame_message
+from quorate.h2.protocol.header_codec import BlockReader
+from quorate.h2.protocol.limits import Limits, ListenerMemory
+from quorate.h2.server.protocol import ServerLink
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.h2.requests import CallDetails
-    from quorate.h2.server_link import Gate
+    from quorate.h2.call_headers import CallDetails
+    from quorate.h2.server.protocol import Gate
 
 
 class TransportByHand(asyncio.Transport):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quorate.h2 import frames
-from quorate.h2.connection import Connection
-from quorate.h2.events import ConnectionFailed, StreamEnded
-from quorate.h2.frames import H2ErrorCode, frame
-from quorate.h2.headers import block_of
-from quorate.h2.limits import Limits
+from quorate.h2.protocol import frames
+from quorate.h2.protocol.connection import Connection
+from quorate.h2.protocol.events import ConnectionFailed, StreamEnded
+from quorate.h2.protocol.frames import H2ErrorCode, frame
+from quorate.h2.protocol.header_codec import block_of
+from quorate.h2.protocol.limits import Limits
 
 if TYPE_CHECKING:
-    from quorate.h2.events import Event
+    from quorate.h2.protocol.events import Event
 
 GREETING: Final = frames.PREFACE + frame(frames.SETTINGS, 0, 0, b"")
 REQUEST: Final = (

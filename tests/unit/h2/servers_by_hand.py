@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from quorate.h2 import frames
-from quorate.h2.client_call import ClientCall, Method
-from quorate.h2.client_link import ClientLink
-from quorate.h2.headers import block_of
-from quorate.h2.wire import frame_message
+from quorate.h2.client.call import ClientCall, Method
+from quorate.h2.client.protocol import ClientLink
+from quorate.h2.grpc_framing import frame_message
+from quorate.h2.protocol import frames
+from quorate.h2.protocol.header_codec import block_of
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import TransportByHand
 

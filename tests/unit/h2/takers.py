@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quorate.h2.hot_stream import Door
+    from quorate.h2.callback_stream import Door
 
 
 class Telling:

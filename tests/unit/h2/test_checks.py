@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.h2.checks import BreachError, check_place, check_size, unpadded
-from quorate.h2.frames import H2ErrorCode
+from quorate.h2.protocol.frames import H2ErrorCode
 
 
 def test_padding_is_taken_off() -> None:

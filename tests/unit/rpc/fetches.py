@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
-from quorate.rpc import convert_raft as convert
+from quorate.rpc.convert import raft as convert
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from quorate.h2.channel import Channel
+from quorate.h2.client.channel import Channel
 from quorate.h2.name_resolver import RESOLVER
 from quorate.rpc.channels import (
     CHANNEL_OPTIONS,

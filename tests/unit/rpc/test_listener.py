@@ -9,9 +9,9 @@ import pytest
 
 from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc import listener as module
-from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.listener import _QUIET_S as QUIET_S
 from quorate.rpc.listener import GrpcListener, bound_addresses
+from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from quorate.telemetry.metrics import (
     Readings,
     process_numbers,
 )
-from quorate.telemetry.scrapes import ScrapeServer
+from quorate.telemetry.metrics_http import ScrapeServer
 from tests.ports import free_ports
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.jobs.log_position import moment
 from quorate.records.value import value
-from quorate.settings.numbers import INT64_MAX, whole_number
+from quorate.settings.integers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

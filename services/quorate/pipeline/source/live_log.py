@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.api.admin import AdminError
+from quorate.api.admin_api import AdminError
 from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.client.server_addresses import parse_servers

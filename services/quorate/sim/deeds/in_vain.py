@@ -11,7 +11,7 @@ from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.records.value import named_value
-from quorate.rpc import convert_controller as convert
+from quorate.rpc.convert import controller as convert
 from quorate.sim.draws import Draws
 from quorate.sim.garbled_peers import garbled
 from quorate.sim.mutating import mutated, received

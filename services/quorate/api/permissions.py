@@ -1,0 +1,126 @@
+"""What each request takes of its caller, by its type, whatever door it came through.
+
+A request needs one of some operations on a resource. In some cases that depends on its contents. A
+replica may ask in its own affairs for what takes more of any other caller. To fetch as a replica
+that does not vote takes less than to fetch as a voter, and to fetch as no replica takes still less.
+A request whose items
+are judged one by one (controller/judging.py) needs here what one of them could be allowed by, so
+that a door may refuse it before it reads any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.api.admin_api import PrepareStopRequest
+from quorate.controller.authorizer import CLUSTER, LOG, Operation, Resource
+from quorate.controller.messages import REQUESTS
+from quorate.raft import messages as m
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from quorate.controller.authorizer import Authorizer, Caller
+
+# Why somebody is refused, in one word.
+NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
+FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
+SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
+
+
+@value
+class Need:
+    """Any one of these operations on a resource; with the name `*` on whichever of its kind."""
+
+    operations: tuple[Operation, ...]
+    resource: Resource = CLUSTER
+
+
+# Any one of them is enough.
+Needs: TypeAlias = tuple[Need, ...]
+
+
+@value
+class Access:
+    """Who decides, and which identities may call for others."""
+
+    authorizer: Authorizer
+    forwarders: frozenset[str] = frozenset()
+
+    def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
+        """Whether somebody has what this takes, whatever the metadata are: a door has none."""
+        rights = self.authorizer.rights(None, caller)
+        return any(
+            rights.may(operation, need.resource) for need in needs for operation in need.operations
+        )
+
+
+@value
+class Right:
+    """What a kind of request needs.
+
+    `for_itself` is that where a replica asks in its own affairs. `for_observers` is that where the
+    replica has the node id of no voter, and `for_readers` where no replica is named.
+    """
+
+    needs: Needs
+    for_itself: Needs | None = None
+    for_observers: Needs | None = None
+    for_readers: Needs | None = None
+
+    @property
+    def any_of(self) -> Needs:
+        """A caller that has none of these may make no such request at all."""
+        less = (self.for_itself, self.for_readers, self.for_observers)
+        return (*(need for needs in less for need in needs or ()), *self.needs)
+
+
+# Controllers only: this elects leaders, and what a voter acknowledges is committed.
+PEER: Final[Needs] = (Need((Operation.QUORUM_ACTION,)),)
+ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
+DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
+# What peers send by themselves and operators by hand.
+PEER_OR_ALTER: Final[Needs] = (Need((Operation.QUORUM_ACTION, Operation.ALTER)),)
+# Brokers, and controllers that are no voters yet. No commit waits for what these acknowledge.
+OBSERVER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
+# The log holds more than any description shows, credentials among it, so Describe is not enough.
+# The quorum keeps no state of a reader, so that a reader need not be trusted as a broker is.
+OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, Need((Operation.READ,), LOG))
+# A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
+PEER_READER_OR_DESCRIBE: Final[Needs] = (
+    Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
+    Need((Operation.READ,), LOG),
+)
+
+RAFT: Final[Mapping[type, Right]] = {
+    m.VoteRequest: Right(PEER),
+    m.BeginQuorumEpochRequest: Right(PEER),
+    m.EndQuorumEpochRequest: Right(PEER),
+    m.FetchRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
+    m.FetchSnapshotRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
+    m.ApiVersionsRequest: Right(PEER_READER_OR_DESCRIBE),
+    m.DescribeQuorumRequest: Right(PEER_READER_OR_DESCRIBE),
+    m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
+    m.RemoveRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
+    m.UpdateRaftVoterRequest: Right(PEER_OR_ALTER),
+    m.UpdateFeaturesRequest: Right(ALTER),
+    m.TransferLeadershipRequest: Right(ALTER),
+    m.TakeLeaveRequest: Right(ALTER),
+}
+
+# Of the sidecar, which no replica asks.
+ADMIN: Final[Mapping[type, Right]] = {
+    m.AddRaftVoterRequest: Right(ALTER),
+    m.RemoveRaftVoterRequest: Right(ALTER),
+    m.UpdateRaftVoterRequest: Right(ALTER),
+    m.UpdateFeaturesRequest: Right(ALTER),
+    m.TransferLeadershipRequest: Right(ALTER),
+    PrepareStopRequest: Right(ALTER),
+    m.DescribeQuorumRequest: Right(DESCRIBE),
+}
+
+CONTROLLER: Final[Mapping[type, Right]] = {
+    request: Right(tuple(Need((request.permission.operation,), on) for on in request.permission.on))
+    for request in REQUESTS
+}

@@ -1,0 +1,128 @@
+"""How the answer to a call begins and ends: its metadata, its status, and those who wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+
+from quorate.h2 import grpc_framing as wire
+from quorate.h2.protocol.frames import H2ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.h2.protocol.header_codec import Fields
+
+_Code = grpc.StatusCode
+_OF_RESETS: Final = {
+    H2ErrorCode.REFUSED_STREAM: (_Code.UNAVAILABLE, "the server refused the stream"),
+    H2ErrorCode.CANCEL: (_Code.CANCELLED, "the server cancelled the call"),
+    H2ErrorCode.ENHANCE_YOUR_CALM: (_Code.RESOURCE_EXHAUSTED, "the server wants fewer calls"),
+    H2ErrorCode.INADEQUATE_SECURITY: (_Code.PERMISSION_DENIED, "the server wants better security"),
+}
+_OF_HTTP: Final = {
+    b"400": _Code.INTERNAL,
+    b"401": _Code.UNAUTHENTICATED,
+    b"403": _Code.PERMISSION_DENIED,
+    b"404": _Code.UNIMPLEMENTED,
+    b"429": _Code.UNAVAILABLE,
+    b"502": _Code.UNAVAILABLE,
+    b"503": _Code.UNAVAILABLE,
+    b"504": _Code.UNAVAILABLE,
+}
+# Of a status: 16 is the highest.
+_DIGITS_MAX: Final = 3
+NO_STATUS: Final = "the server sent no status"
+
+
+class CallOutcome:
+    """What has become of one call of a client; `code` is None until it is over."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.begun: asyncio.Future[None] = loop.create_future()
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.initial: wire.Metadata = ()
+        self.trailing: wire.Metadata = ()
+        self.code: grpc.StatusCode | None = None
+        self.details = ""
+        self.is_cancelled = False
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    # --- what the server says ---------------------------------------------------------------------
+
+    def begin(self, fields: Fields, *, is_last: bool) -> tuple[grpc.StatusCode, str] | None:
+        """The first headers; why they are none of gRPC, if so."""
+        status = fields.pseudo.get(b":status", b"")
+        if status != b"200":
+            code = _OF_HTTP.get(status, _Code.UNKNOWN)
+            return code, f"the server answered with HTTP status {status.decode()}"
+        if not is_last:
+            self.initial = _read_metadata(fields)
+        self.begun.set_result(None)
+        return None
+
+    def read_status(self, fields: Fields) -> tuple[grpc.StatusCode, str]:
+        """The last headers: their metadata are kept, code and words returned."""
+        self.trailing = _read_metadata(fields)
+        values = dict(fields.pairs)
+        number = values.get(b"grpc-status", b"")
+        code = _Code.UNKNOWN
+        # Python refuses numbers of thousands of digits with an error.
+        if number.isdigit() and len(number) <= _DIGITS_MAX:
+            code = wire.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
+        words = wire.words_of(values.get(b"grpc-message", b""))
+        return code, words if number else NO_STATUS
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self, code: grpc.StatusCode, words: str) -> None:
+        """The call is over."""
+        self.code, self.details = code, words
+        for one in (self.begun, self.done):
+            if not one.done():
+                one.set_result(None)
+
+    def spoil(self, code: grpc.StatusCode, words: str) -> None:
+        """Not all was well, although the server said so."""
+        if self.code is _Code.OK:
+            self.code, self.details = code, words
+
+    def check(self) -> None:
+        """Raise what the call has ended with, unless that is OK."""
+        if self.is_cancelled:
+            raise asyncio.CancelledError
+        if self.code is not _Code.OK:
+            assert self.code is not None
+            raise grpc.aio.AioRpcError(
+                self.code,
+                grpc.aio.Metadata(*self.initial),
+                grpc.aio.Metadata(*self.trailing),
+                details=self.details,
+            )
+
+    def when_over(self, callback: Callable[[Any], None]) -> None:
+        """Call this at the end, with the call."""
+        self._callbacks.append(callback)
+
+    def tell(self, call: object) -> None:
+        """Tell all that wanted to hear of the end."""
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(call)
+
+
+def status_of_reset(code: int, words: str) -> tuple[grpc.StatusCode, str]:
+    """What the reset of a stream with this code means for its call."""
+    status, said = _OF_RESETS.get(code, (_Code.INTERNAL, f"the stream was reset with {code}"))  # type: ignore[call-overload]
+    return status, words or said
+
+
+def _read_metadata(fields: Fields) -> wire.Metadata:
+    try:
+        return wire.metadata_of(fields.pairs)
+    except ValueError:
+        return ()

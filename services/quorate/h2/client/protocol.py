@@ -1,0 +1,296 @@
+"""One connection of a channel: bytes from and to the socket, and the calls on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import grpc
+
+from quorate.h2.protocol import frames
+from quorate.h2.protocol.connection import Connection
+from quorate.h2.protocol.events import (
+    ConnectionFailed,
+    DataReceived,
+    Drained,
+    GoneAway,
+    HeadersReceived,
+    PingAnswered,
+    StreamEnded,
+    StreamsAllowed,
+)
+from quorate.h2.protocol.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.h2.protocol.events import Event
+    from quorate.h2.protocol.header_codec import Fields
+
+log = logging.getLogger(__name__)
+_UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
+_WRITE_HIGH_BYTES: Final = 256 * 1024
+ALPN: Final = "h2"
+_CLOSED: Final = "Socket closed"
+# Of what a server says when it goes.
+_WORDS_MAX: Final = 100
+# Answers are asked for: there is room for many before somebody has read them.
+LIMITS: Final = Limits(
+    stream_window_bytes=1024 * 1024,
+    window_bytes=4 * 1024 * 1024,
+    unread_bytes_max=16 * 1024 * 1024,
+)
+
+
+class LinkedCall(Protocol):
+    """What a connection tells a call on it."""
+
+    def headers(self, fields: Fields, *, is_last: bool) -> None:
+        """The beginning of the answer, or its end."""
+        ...
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """Bytes of the answer."""
+        ...
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        ...
+
+    def was_reset(self, code: int, words: str) -> None:
+        """The stream was cut off."""
+        ...
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None:
+        """The server does not take it."""
+        ...
+
+
+class ClientLink(asyncio.Protocol):
+    """The protocol of asyncio for one connection. It is ready when the server has greeted."""
+
+    def __init__(
+        self,
+        *,
+        ping_every_s: float,
+        ping_patience_s: float,
+        gone: Callable[[ClientLink], None],
+        widened: Callable[[], None],
+    ) -> None:
+        """`gone` hears when it takes no more calls, `widened` when it may take more."""
+        self.connection = Connection(LIMITS, is_client=True)
+        self._ping_every_s, self._ping_patience_s = ping_every_s, ping_patience_s
+        self._gone = gone
+        self._widened = widened
+        self._loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[None] = self._loop.create_future()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, LinkedCall] = {}
+        self._allowed = frames.STREAM_ID_MAX
+        self._heard_s = 0.0
+        self._is_flush_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_pinged = False
+        self._why = ""
+        self.is_leaving = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the server takes one call more."""
+        return len(self._calls) < self._allowed
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._transport is not None
+
+    def check(self) -> None:
+        """Raise ConnectionResetError where it takes no call: a server may greet and go at once."""
+        if self.is_leaving:
+            raise ConnectionResetError(self.why)
+
+    def open_stream(self, call: LinkedCall, block: bytes) -> int:
+        """Begin a call."""
+        stream_id = self.connection.open_stream(block)
+        self._calls[stream_id] = call
+        self.flush_soon()
+        if stream_id > frames.STREAM_ID_MAX - 2:
+            self.is_leaving = True
+            self._gone(self)
+        return stream_id
+
+    def ended(self, stream_id: int) -> None:
+        """A call is over."""
+        self._calls.pop(stream_id, None)
+        if self.is_leaving and not self._calls:
+            self.close()
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
+        self._heard_s = time.monotonic()
+        session = transport.get_extra_info("ssl_object")
+        if session is not None and session.selected_alpn_protocol() != ALPN:
+            self._why = "the server does not agree on h2"
+            self.cut()
+            return
+        self._bound_silence()
+        self.connection.start()
+        self._flush()
+        self._timer = self._loop.call_later(self._ping_every_s, self._look)
+
+    def _bound_silence(self) -> None:
+        """Let the kernel end the connection once nobody takes what was sent.
+
+        A host that has gone acknowledges nothing, whereas one whose process stands still does: so
+        a call learns of it long before a ping is due, and the next one connects anew.
+        """
+        if self._transport is None or not hasattr(socket, "TCP_USER_TIMEOUT"):
+            return
+        link = self._transport.get_extra_info("socket")
+        if link is not None and link.family in (socket.AF_INET, socket.AF_INET6):
+            patience_ms = max(1, round(self._ping_patience_s * 1000))
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_s = time.monotonic()
+        self._handle(self.connection.receive(data, self._heard_s))
+        self.flush_soon()
+        if not self.ready.done() and self.connection.is_greeted:
+            self.ready.set_result(None)
+
+    @property
+    def why(self) -> str:
+        """Why the connection has ended, or will."""
+        return self._why or _CLOSED
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.is_leaving = True
+        if isinstance(exc, ssl.SSLError) and not self._why:
+            # With TLS 1.3 a server looks at its client's certificate when the client is done.
+            self._why = f"TLS: {exc.reason}"
+        if self._timer is not None:
+            self._timer.cancel()
+        why = self.why
+        if not self.ready.done():
+            self.ready.set_exception(ConnectionResetError(why))
+            # Nobody may wait for it any more.
+            self.ready.exception()
+        for call in list(self._calls.values()):
+            call.was_reset(frames.H2ErrorCode.REFUSED_STREAM, why)
+        self._calls.clear()
+        self._gone(self)
+
+    def pause_writing(self) -> None:
+        self.connection.pause()
+
+    def resume_writing(self) -> None:
+        self.connection.resume()
+        self._handle(self.connection.take_events())
+        self.flush_soon()
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, DataReceived):
+                if (call := self._calls.get(event.stream_id)) is not None:
+                    call.feed(event.data, is_last=event.is_last)
+            elif isinstance(event, HeadersReceived):
+                if (call := self._calls.get(event.stream_id)) is not None:
+                    call.headers(event.fields, is_last=event.is_last)
+            elif isinstance(event, Drained):
+                if (call := self._calls.get(event.stream_id)) is not None:
+                    call.drained()
+            elif isinstance(event, StreamEnded):
+                if (call := self._calls.get(event.stream_id)) is not None:
+                    call.was_reset(event.code, event.words)
+            elif isinstance(event, PingAnswered):
+                self._has_pinged = False
+            elif isinstance(event, StreamsAllowed):
+                self._allowed = event.streams
+                self._widened()
+            elif isinstance(event, GoneAway):
+                self._server_leaves(event)
+            elif isinstance(event, ConnectionFailed):
+                self._why = f"the server broke HTTP/2: {event.words}"
+                self._flush()
+                self.cut()
+
+    def _server_leaves(self, event: GoneAway) -> None:
+        self.is_leaving = True
+        # Later calls are under way, whose clients judge by these words.
+        if event.words and not self.ready.done():
+            self._why = f"the server goes away: {event.words[:_WORDS_MAX]}"
+        for stream_id, call in list(self._calls.items()):
+            if stream_id > event.last_stream_id:
+                words = f"the server refused the stream, and goes away: {event.words}"
+                call.fail(_UNAVAILABLE, words)
+        self._gone(self)
+        if not self._calls:
+            self.close()
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def flush_soon(self) -> None:
+        """Write what is to be sent, all of one turn of the loop together."""
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        transport, connection = self._transport, self.connection
+        if transport is None:
+            return
+        data = connection.take()
+        if data and not transport.is_closing():
+            transport.write(data)
+        if connection.has_more:
+            connection.resume()
+            self._handle(connection.take_events())
+            self.flush_soon()
+
+    def _look(self) -> None:
+        """Ask for a sign of life where there was none for a while."""
+        silent_s = time.monotonic() - self._heard_s
+        wait_s = self._ping_every_s
+        if self._has_pinged and silent_s >= self._ping_patience_s:
+            self._why = "the server does not answer pings"
+            self.cut()
+            return
+        if silent_s >= self._ping_every_s:
+            self._has_pinged = True
+            self.connection.ping()
+            self.flush_soon()
+            wait_s = self._ping_patience_s
+        else:
+            self._has_pinged = False
+            wait_s = self._ping_every_s - silent_s
+        self._timer = self._loop.call_later(wait_s, self._look)
+
+    def close(self) -> None:
+        """Close the connection when what is to be sent has left."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def cut(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def give_up(self) -> None:
+        """Leave a connection that nobody waits for any more.
+
+        Of one that was given up while it began uvloop closes the socket, and tells nobody.
+        """
+        self.cut()
+        self.connection_lost(None)

@@ -1,0 +1,142 @@
+"""The messages that a call receives, and the room that its sender is given for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import grpc
+
+from quorate.h2 import grpc_framing as wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.h2.protocol.connection import Connection
+
+
+# Messages that one call may take, or give, before others have their turn: a window holds thousands
+# of small ones.
+IN_A_TURN: Final = 64
+
+
+class IncompleteError(wire.OversizedError):
+    """The sender has ended in the middle of a message."""
+
+
+class Inbox:
+    """One direction of a call: a window, and for what somebody waits for as much as it takes."""
+
+    __slots__ = (
+        "_connection",
+        "_flush",
+        "_granted",
+        "_has_all",
+        "_in_turn",
+        "_news_of",
+        "_reader",
+        "_stream_id",
+        "_unsettled",
+        "_waiter",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        stream_id: int,
+        *,
+        bytes_max: int,
+        flush_soon: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._stream_id = stream_id
+        self._reader = wire.MessageReader(bytes_max)
+        self._flush = flush_soon
+        # Of what is no message yet: as much was granted anew to the sender.
+        self._granted = 0
+        self._has_all = False
+        self._in_turn = 0
+        # Read, and not yet told to the connection.
+        self._unsettled = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._news_of: Callable[[], None] | None = None
+
+    def watch(self, news: Callable[[], None] | None) -> None:
+        """Call this whenever something has come, for those that take messages without waiting."""
+        self._news_of = news
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all has come; what `take` has not given by then will never be whole."""
+        return self._has_all
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be taken, while more may come."""
+        return not self._has_all and not len(self._reader)
+
+    @property
+    def has_message(self) -> bool:
+        """Whether a whole message waits to be taken."""
+        return self._reader.is_whole
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """These bytes have come."""
+        if data:
+            self._reader.feed(data)
+        self._has_all = self._has_all or is_last
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self._news_of is not None:
+            self._news_of()
+
+    def take(self) -> bytes | None:
+        """The next message, None if it is not there. Raises OversizedError, and IncompleteError.
+
+        The sender hears of it when `settle` is called.
+        """
+        reader = self._reader
+        message = reader.take()
+        if message is not None:
+            size = len(message) + wire.PREFIX_BYTES
+            known = min(size, self._granted)
+            self._granted -= known
+            self._unsettled += size - known
+            return message
+        if not self._has_all:
+            # A reader that waits for a message has room for the whole of it.
+            self._unsettled += len(reader) - self._granted
+            self._granted = len(reader)
+        elif len(reader):
+            raise IncompleteError(grpc.StatusCode.INTERNAL, "the last message is incomplete")
+        return None
+
+    def settle(self) -> None:
+        """Give the sender room for what was taken."""
+        size = self._unsettled
+        if size:
+            self._unsettled = 0
+            self._connection.consumed(self._stream_id, size)
+            self._flush()
+
+    async def next(self) -> bytes | None:
+        """The next message; None after the last. Raises OversizedError, and IncompleteError."""
+        if self._in_turn == IN_A_TURN:
+            self._in_turn = 0
+            await asyncio.sleep(0)
+        self._in_turn += 1
+        while (message := self.take()) is None:
+            if self._has_all:
+                return None
+            self.settle()
+            await self._news()
+        self.settle()
+        return message
+
+    async def _news(self) -> None:
+        self._in_turn = 0
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None

@@ -1,0 +1,1 @@
+"""grpc.aio-compatible server."""

@@ -1,0 +1,386 @@
+"""One call on a server: what its handler reads, writes and is told, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
+
+import grpc
+import grpc.aio
+
+from quorate.h2 import grpc_framing as wire
+from quorate.h2.callback_stream import HandsOverSome, HotStream
+from quorate.h2.fair_queue import CURRENT_FLOW
+from quorate.h2.message_buffer import IN_A_TURN, Inbox
+from quorate.h2.protocol.frames import H2ErrorCode
+from quorate.h2.server.response import OK, ServerAnswer
+from quorate.records.legible import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from quorate.h2.call_headers import CallDetails, Request
+    from quorate.h2.callback_stream import Taker
+    from quorate.h2.fair_queue import Flow
+    from quorate.h2.protocol.connection import Connection
+
+log = logging.getLogger(__name__)
+# An answer of which nothing has left for so long is dropped: its client grants no window for it.
+UNSENT_S: Final = 300.0
+
+
+class Link(Protocol):
+    """What a call needs of its connection."""
+
+    connection: Connection
+    peer: str
+    message_bytes_max: int
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]: ...
+
+    def flush_soon(self) -> None: ...
+
+    # Where the calls of this connection take turns with others.
+    flow: Flow
+    # The handler of a method, or None.
+    find: Callable[[CallDetails], Awaitable[Any]]
+
+
+class Requests(HandsOverSome):
+    """The messages of a call as its handler takes them; closed with the call."""
+
+    __slots__ = ("_call", "_decode", "_is_closed", "_is_wanted")
+
+    def __init__(self, call: ServerCall, decode: Callable[[bytes], Any] | None) -> None:
+        self._call = call
+        self._decode = decode
+        self._is_closed = False
+        self._is_wanted: Callable[[Any], bool] | None = None
+
+    async def hand_to(self, taker: Taker) -> None:
+        await self._call.hand_over(taker, self._decode, self._is_wanted)
+
+    @property
+    def has_message(self) -> bool:
+        return not self._is_closed and self._call.has_message
+
+    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+        self._is_wanted = is_wanted
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = None if self._is_closed else await self._call.next_message()
+        if data is None:
+            raise StopAsyncIteration
+        message = data if self._decode is None else self._decode(data)
+        if self._is_wanted is not None and not self._is_wanted(message):
+            self._is_closed = True
+            raise StopAsyncIteration
+        return message
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+
+
+class ServerCall(grpc.aio.ServicerContext[Any, Any]):
+    """A call, and the context that its handler is given."""
+
+    def __init__(self, link: Link, stream_id: int, request: Request, place: object = None) -> None:
+        # For the interceptor that counts calls.
+        self.place = place
+        self._link = link
+        self._connection = link.connection
+        self._stream_id = stream_id
+        self._request = request
+        self._loop = asyncio.get_running_loop()
+        bytes_max, flush_soon = link.message_bytes_max, link.flush_soon
+        self._inbox = Inbox(link.connection, stream_id, bytes_max=bytes_max, flush_soon=flush_soon)
+        self._drained: asyncio.Future[None] | None = None
+        self._hot: HotStream | None = None
+        self._in_turn = 0
+        self._is_cancelled = False
+        self._answer = ServerAnswer(link.connection, stream_id, link.flush_soon)
+        self._decode: Callable[[bytes], Any] | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
+        self._deadline_s: float | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    # --- what the connection says -----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Serve the call in a task of its own."""
+        if self._request.timeout_s is not None:
+            self._deadline_s = self._loop.time() + self._request.timeout_s
+            self._expiry = self._loop.call_at(self._deadline_s, self._expire)
+        self.task = self._loop.create_task(self._link.flow.meter(self._run()))
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """More bytes of the request."""
+        self._inbox.feed(data, is_last=is_last)
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        # It may be told of what left at once, before something else had to wait.
+        if self._connection.queued(self._stream_id):
+            return
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self._hot is not None:
+            self._hot.drained()
+
+    def cut_off(self) -> None:
+        """The client has cancelled the call, or is gone."""
+        self._answer.is_over = self._is_cancelled = True
+        self._cancel()
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None:
+        """End the call from outside of its handler, which is cancelled."""
+        if not self._answer.is_over:
+            self._is_cancelled = True
+            self._answer.finish(code, words)
+            self._cancel()
+
+    def _cancel(self) -> None:
+        # A task that was cancelled before its first step never comes to do it.
+        self._stop_clock()
+        if self.task is not None:
+            self.task.cancel()
+
+    def _stop_clock(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+
+    def _expire(self) -> None:
+        if self._answer.is_over:
+            # The answer is complete, and its client has made no room for it.
+            self.cut_off()
+        else:
+            self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+    # --- serving ----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        CURRENT_FLOW.set(self._link.flow)
+        try:
+            await self._serve_or_refuse()
+            # A call lasts until its answer has left: a client that reads slowly holds it.
+            await self._send_rest()
+        except asyncio.CancelledError as error:
+            error.__traceback__ = None
+            # Where nobody has cut the call off its client would wait for ever.
+            self._answer.finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
+        finally:
+            self._answer.is_over = True
+            self._stop_clock()
+            # What nobody waits for any more would stay as long as its client likes.
+            if self._connection.queued(self._stream_id):
+                self._connection.reset(self._stream_id, H2ErrorCode.CANCEL)
+                self._link.flush_soon()
+            self._tell_done()
+
+    async def _serve_or_refuse(self) -> None:
+        request = self._request
+        try:
+            if request.fault is not None:
+                self._answer.finish(*request.fault, hints=request.hints)
+            else:
+                await self._serve()
+        except grpc.aio.AbortError as error:
+            # What has been raised holds the frames that it passed, and some of them hold it.
+            error.__traceback__ = None
+            self._answer.finish(self._answer.code, self._answer.details)
+        except Exception as error:
+            method = shown(request.details.method)
+            # What fails once fails at each call: a caller must not fill the log.
+            about = {"repeats": ("a call has failed", method, type(error))}
+            log.exception("a call of %s has failed", method, extra=about)
+            # Generated servicers set a code before they raise, for what they do not implement.
+            code = grpc.StatusCode.UNKNOWN if self._answer.code == OK else self._answer.code
+            self._answer.finish(code, f"Unexpected {type(error)}: {error}")
+
+    def _tell_done(self) -> None:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    async def _serve(self) -> None:
+        handler = await self._link.find(self._request.details)
+        if handler is None:
+            self._answer.finish(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+            return
+        self._answer.encode, self._decode = (
+            handler.response_serializer,
+            handler.request_deserializer,
+        )
+        if handler.request_streaming:
+            request: Any = Requests(self, self._decode)
+        else:
+            request = await self._only_request()
+        if not handler.response_streaming:
+            unary = handler.stream_unary if handler.request_streaming else handler.unary_unary
+            response = await unary(request, self)
+            self.send(response)
+        else:
+            stream = handler.stream_stream if handler.request_streaming else handler.unary_stream
+            await self._give(stream(request, self))
+        code = self._answer.code
+        self._answer.finish(code, self._answer.details)
+
+    async def _give(self, responses: Any) -> None:  # noqa: ANN401 - a generator or a coroutine
+        if not hasattr(responses, "__aiter__"):
+            await responses
+            return
+        async with aclosing(responses):
+            async for response in responses:
+                await self.write(response)
+
+    async def _only_request(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = await self.next_message()
+        if data is None:
+            await self.abort(grpc.StatusCode.INTERNAL, "the call has no request")
+        return data if self._decode is None else self._decode(data)
+
+    @property
+    def has_message(self) -> bool:
+        """Whether the next message of the client is here whole."""
+        return self._inbox.has_message
+
+    async def next_message(self) -> bytes | None:
+        """The next message of the client; None after the last."""
+        try:
+            return await self._inbox.next()
+        except wire.OversizedError as error:
+            self.fail(error.code, str(error))
+            raise asyncio.CancelledError from None
+
+    async def hand_over(
+        self,
+        taker: Taker,
+        decode: Callable[[bytes], Any] | None,
+        is_wanted: Callable[[Any], bool] | None,
+    ) -> None:
+        """Give the messages to a taker, until it has finished."""
+        flow = self._link.flow
+        stream = self._hot = HotStream(self, flow, self._inbox, taker, decode, is_wanted)
+        try:
+            await stream.run()
+        finally:
+            self._hot = None
+
+    # --- the answer -------------------------------------------------------------------------------
+
+    def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
+        """Send a message, unless the call is over; False where it has to wait for room."""
+        return self._answer.send(response)
+
+    async def _send_rest(self) -> None:
+        """Wait until the answer has left, as long as some of it does."""
+        unsent = self._connection.queued(self._stream_id)
+        while unsent and not self._is_cancelled:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNSENT_S):
+                    await self._room()
+            before, unsent = unsent, self._connection.queued(self._stream_id)
+            if unsent >= before:
+                return
+
+    async def _room(self) -> None:
+        self._drained = self._loop.create_future()
+        try:
+            await self._drained
+        finally:
+            self._drained = None
+
+    # --- the context ------------------------------------------------------------------------------
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = await self.next_message()
+        if data is None:
+            return grpc.aio.EOF
+        return data if self._decode is None else self._decode(data)
+
+    async def write(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
+        self._in_turn += 1
+        if not self.send(message):
+            self._in_turn = 0
+            await self._room()
+        elif self._in_turn == IN_A_TURN:
+            self._in_turn = 0
+            await asyncio.sleep(0)
+
+    async def send_initial_metadata(self, initial_metadata: Any) -> None:  # noqa: ANN401
+        self._answer.begin(tuple(initial_metadata))
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Any = (),  # noqa: ANN401
+    ) -> NoReturn:
+        self._answer.code, self._answer.details = code, details
+        if trailing_metadata:
+            self._answer.trailing = tuple(trailing_metadata)
+        raise grpc.aio.AbortError
+
+    async def abort_with_status(self, status: grpc.Status) -> NoReturn:
+        await self.abort(status.code, status.details, status.trailing_metadata)
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:  # noqa: ANN401
+        self._answer.trailing = tuple(trailing_metadata)
+
+    def trailing_metadata(self) -> Any:  # noqa: ANN401
+        return self._answer.trailing
+
+    def invocation_metadata(self) -> Any:  # noqa: ANN401
+        return self._request.details.invocation_metadata
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self._answer.code = code
+
+    def code(self) -> Any:  # noqa: ANN401 - a number where a handler has set one
+        return self._answer.code
+
+    def set_details(self, details: str) -> None:
+        self._answer.details = details
+
+    def details(self) -> str:
+        return self._answer.details
+
+    def set_compression(self, compression: grpc.Compression) -> None:
+        """Messages are not compressed."""
+
+    def disable_next_message_compression(self) -> None:
+        """Messages are not compressed."""
+
+    def peer(self) -> str:
+        return self._link.peer
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        return self._link.auth_context()
+
+    def peer_identity_key(self) -> str | None:
+        return None
+
+    def peer_identities(self) -> Iterable[bytes] | None:
+        return None
+
+    def time_remaining(self) -> Any:  # noqa: ANN401 - None without a deadline
+        return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        if self._answer.is_over:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def done(self) -> bool:
+        return self._answer.is_over

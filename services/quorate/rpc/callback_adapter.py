@@ -1,0 +1,167 @@
+"""Handlers by callback, on whichever transport: on our own without a task or queue for a message.
+
+gRPC's own library has iterators only: there one task reads, and the servicer yields the replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+
+from quorate.h2.callback_stream import HandsOver, HandsOverSome
+from quorate.h2.message_buffer import IN_A_TURN
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+    from quorate.h2.callback_stream import Door, Taker
+    from quorate.h2.fair_queue import Step
+
+
+async def replies_of(taker: Taker, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
+    """Hand over all requests, and yield the replies that have not been sent in another way."""
+    if isinstance(requests, HandsOver):
+        await requests.hand_to(taker)
+        return
+    door = _IteratorDoor(taker)
+    taker.begin(door)
+    reader = asyncio.get_running_loop().create_task(door.read(requests))
+    try:
+        while (reply := await door.next_reply()) is not None:
+            yield reply
+            taker.drained()
+    finally:
+        reader.cancel()
+
+
+def taken_while(
+    requests: AsyncIterator[Any], is_wanted: Callable[[Any], bool]
+) -> AsyncIterator[Any]:
+    """The requests up to the first of which this is false, in the shape that they have."""
+    if isinstance(requests, HandsOverSome):
+        requests.only_while(is_wanted)
+        return requests
+    return _taken_while(requests, is_wanted)
+
+
+async def _taken_while(
+    requests: AsyncIterator[Any], is_wanted: Callable[[Any], bool]
+) -> AsyncIterator[Any]:
+    async for request in requests:
+        if not is_wanted(request):
+            return
+        yield request
+
+
+async def answers_to(
+    call: grpc.aio.StreamStreamCall[Any, Any],
+    take: Callable[[Any], None],
+    begin: Callable[[Door], None],
+) -> None:
+    """Give each answer of a client's call to `take`; raises what the call has ended with.
+
+    Where requests can be sent without a task `begin` is told the door for them.
+    """
+    if isinstance(call, HandsOver):
+        taker = _Answers(take, begin)
+        try:
+            await call.hand_to(taker)
+        finally:
+            taker.close()
+        return
+    while (answer := await call.read()) is not grpc.aio.EOF:
+        take(answer)
+
+
+class _Answers:
+    """What takes the answers of a client's call."""
+
+    def __init__(self, take: Callable[[Any], None], begin: Callable[[Door], None]) -> None:
+        self._take = take
+        self._tell_begun = begin
+        self._door: Door | None = None
+
+    def begin(self, door: Door) -> None:
+        self._door = door
+        self._tell_begun(door)
+
+    def room(self) -> int:
+        return IN_A_TURN
+
+    def received(self, messages: list[Any]) -> None:
+        for message in messages:
+            self._take(message)
+
+    def broken(self, error: ValueError) -> None:
+        self._finish(error)
+
+    def half_closed(self) -> None:
+        self._finish(None)
+
+    def _finish(self, error: ValueError | None) -> None:
+        if self._door is not None:
+            self._door.finish(error)
+
+    def drained(self) -> None:
+        """Requests that wait for room are few."""
+
+    def close(self) -> None:
+        """The call has ended: what holds this is freed with it."""
+        self._door = None
+
+
+class _IteratorDoor:
+    """The door of a taker between two iterators. One reply at a time is on its way."""
+
+    def __init__(self, taker: Taker) -> None:
+        self._taker = taker
+        self._room = asyncio.Event()
+        self._news = asyncio.Event()
+        self._reply: Any = None
+        self._has_finished = False
+        self._error: BaseException | None = None
+
+    async def read(self, requests: AsyncIterator[Any]) -> None:
+        taker = self._taker
+        try:
+            async for request in requests:
+                while not taker.room():
+                    self._room.clear()
+                    await self._room.wait()
+                taker.received([request])
+        except ValueError as error:
+            taker.broken(error)
+        except Exception as error:
+            self.finish(error)
+        else:
+            taker.half_closed()
+
+    async def next_reply(self) -> Any:  # noqa: ANN401 - a message of any service
+        while self._reply is None:
+            if self._error is not None:
+                raise self._error
+            if self._has_finished:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        reply, self._reply = self._reply, None
+        return reply
+
+    def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
+        self._reply = message
+        self._news.set()
+        return False
+
+    def resume(self) -> None:
+        self._room.set()
+
+    def schedule(self, step: Step) -> None:
+        while step(math.inf):
+            pass
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self._has_finished, self._error = True, error
+        self._news.set()

@@ -1,0 +1,207 @@
+"""One stream of writes: decided in the order of arrival, acknowledged in that order (rule 20).
+
+Heartbeats may be decided before what came first (consensus/decision_queue.py).
+
+Writes that are done together are acknowledged together: only the first reply that is missing is
+watched, and when it comes those behind it that are there, too, leave in one message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from quorate.rpc.controller.write_window import WriteWindow
+from quorate.rpc.convert import controller as convert
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+from quorate.rpc.time_slicer import serving_pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from google.protobuf.message import Message
+
+    from quorate.api.handlers import PendingAnswer
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
+    from quorate.h2.callback_stream import Door
+    from quorate.rpc.controller.write_window import WriteBudget
+
+ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
+# A few milliseconds, where it holds as many items as it can.
+CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
+# A request, and how many bytes it has.
+_Message: TypeAlias = "tuple[pb.WriteRequest, int]"
+# The write's sequence, its reply, and the bytes of its request.
+_Waiting: TypeAlias = "tuple[int, PendingAnswer[WriteReply], int]"
+
+
+class WriteStream:
+    """What takes the requests of one stream, each with its size."""
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[WriteRequest]], Iterable[PendingAnswer[WriteReply]]],
+        put_result: Callable[[pb.WriteResult, PendingAnswer[WriteReply]], None],
+        budget: WriteBudget,
+    ) -> None:
+        """`write` begins writes, `put_result` tells what became of one that is over."""
+        self._write = write
+        self._put_result = put_result
+        self._window = WriteWindow(budget)
+        self._waiting: deque[_Waiting] = deque()
+        self._watched: PendingAnswer[WriteReply] | None = None
+        self._door: Door | None = None
+        self._converting: asyncio.Task[None] | None = None
+        # Writes and bytes of the acknowledgement that waits for room.
+        self._unsent: tuple[int, int] | None = None
+        self._has_all = False
+        # What is wrong with the first request that could not be read: none behind it is taken.
+        self.refused: str | None = None
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def begin(self, door: Door) -> None:
+        self._door = door
+
+    def room(self) -> int:
+        if self._converting is not None or self._has_all:
+            return 0
+        room = self._window.room
+        if not room:
+            self._window.wait(self._resume)
+        return room
+
+    def _resume(self) -> None:
+        if self._door is not None:
+            self._door.resume()
+
+    def received(self, messages: list[_Message]) -> None:
+        self._window.take(len(messages), sum(size for _, size in messages))
+        last, size = messages[-1]
+        is_large = size > CONVERTED_AT_ONCE_BYTES
+        if is_large:
+            messages.pop()
+        writes: list[WriteRequest] = []
+        try:
+            for request, _ in messages:
+                writes.append(convert.chosen(request, "request"))
+        finally:
+            # Those before one that cannot be read.
+            self._begin_writes(messages, writes)
+        if is_large:
+            self._converting = asyncio.get_running_loop().create_task(self._convert(last, size))
+
+    def _begin_writes(self, messages: Iterable[_Message], writes: Sequence[WriteRequest]) -> None:
+        replies = self._write(writes)
+        self._waiting.extend(
+            (request.sequence, reply, size)
+            for (request, size), reply in zip(messages, replies, strict=False)
+        )
+        if self._watched is None:
+            self._watch()
+
+    async def _convert(self, request: pb.WriteRequest, size: int) -> None:
+        """Nothing behind a large request is taken meanwhile."""
+        try:
+            self._begin_writes([(request, size)], [await converted(request, size)])
+        except ValueError as error:
+            self.broken(error)
+        except Exception as error:
+            self._finish(error)
+        finally:
+            self._converting = None
+        self._resume()
+        self._finish_when_done()
+
+    def broken(self, error: ValueError) -> None:
+        self.refused = str(error)
+        self.half_closed()
+
+    def half_closed(self) -> None:
+        self._has_all = True
+        self._finish_when_done()
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Hear of the first reply that is missing, while there is room for it."""
+        if self._waiting and self._unsent is None:
+            self._watched = self._waiting[0][1]
+            self._watched.add_done_callback(self._replied)
+
+    def _replied(self, _: object) -> None:
+        self._watched = None
+        door = self._door
+        if door is None:
+            return
+        try:
+            self._acknowledge(door)
+        except (Exception, asyncio.CancelledError) as error:
+            # The second is that of a reply: its client would wait for ever.
+            door.finish(error)
+
+    def _acknowledge(self, door: Door) -> None:
+        waiting = self._waiting
+        while waiting and self._unsent is None and waiting[0][1].done():
+            response = pb.WriteResponse(first_sequence=waiting[0][0])
+            sequence = count = total = 0
+            while waiting and count < ACKNOWLEDGED_TOGETHER_MAX and waiting[0][1].done():
+                sequence, reply, size = waiting.popleft()
+                self._put_result(response.results.add(), reply)
+                count += 1
+                total += size
+            response.last_sequence = sequence
+            self._unsent = (count, total)
+            if door.reply(response):
+                self._give_back()
+        self._watch()
+        self._finish_when_done()
+
+    def _give_back(self) -> None:
+        if self._unsent is not None:
+            unsent, self._unsent = self._unsent, None
+            self._window.give_back(*unsent)
+
+    def drained(self) -> None:
+        self._give_back()
+        if self._watched is None:
+            self._watch()
+        self._finish_when_done()
+
+    def _finish_when_done(self) -> None:
+        is_done = self._has_all and not self._waiting and self._unsent is None
+        if is_done and self._converting is None:
+            self._finish(None)
+
+    def _finish(self, error: Exception | None) -> None:
+        if self._door is not None:
+            self._door.finish(error)
+
+    def close(self) -> None:
+        """The stream has ended, whatever is left of it."""
+        self._door = self._watched = None
+        if self._converting is not None:
+            self._converting.cancel()
+        self._window.close()
+        # Nobody will ask for these replies; a refusal among them is no error of ours.
+        for _, reply, _ in self._waiting:
+            reply.cancel()
+        self._waiting.clear()
+
+
+async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
+    """The write in a request of so many bytes. Raises ValueError that names the field."""
+    if size <= CONVERTED_AT_ONCE_BYTES:
+        at_once: WriteRequest = convert.chosen(request, "request")
+        return at_once
+    write: WriteRequest = await serving_pace().finish(convert.chosen_in_slices(request, "request"))
+    return write
+
+
+async def read_message(message: Message, size: int) -> Any:  # noqa: ANN401 - of any request
+    """The request that a message of so many bytes is. Raises ValueError that names the field."""
+    if size <= CONVERTED_AT_ONCE_BYTES:
+        return convert.from_message(message)
+    return await serving_pace().finish(convert.from_message_in_slices(message))

@@ -1,0 +1,1 @@
+"""Conversion between dataclasses and protobuf."""

@@ -1,0 +1,189 @@
+"""Requests and replies of the controller in their envelopes, from and to protobuf.
+
+A message in an envelope has the name and the fields of its value (rpc/convert/codegen.py).
+"""
+
+# ruff: noqa: ANN401 - one walk serves every message, whatever its type
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.controller.messages import ITEMS_MAX
+from quorate.rpc.convert.codegen import (
+    check_count,
+    field_names,
+    items_max,
+    putter,
+    reader,
+    shape_of,
+)
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from google.protobuf.message import Message
+
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.slices import Slices
+
+SLICE_ITEMS: Final = 100
+
+
+def put(message: Message, value: Any) -> None:
+    """Fill a fresh message from the value of the same name."""
+    putter(type(value).__name__)(message, value)
+
+
+def from_message(message: Message) -> Any:
+    """The dataclass of the same name; ValueError names a field that it cannot take."""
+    return reader(message.DESCRIPTOR.name)(message)
+
+
+def _fields_of_envelopes() -> dict[type, str]:
+    """Where each request and each reply has its place in whichever envelope holds it."""
+    envelopes: Any = (
+        pb.WriteRequest.DESCRIPTOR.oneofs_by_name["request"],
+        pb.WriteResult.DESCRIPTOR.oneofs_by_name["reply"],
+        pb.ReadRequest.DESCRIPTOR.oneofs_by_name["request"],
+        pb.ReadResponse.DESCRIPTOR.oneofs_by_name["reply"],
+    )
+    fields = (field for oneof in envelopes for field in oneof.fields)
+    return {shape_of(field.message_type.name): field.name for field in fields}
+
+
+_FIELDS: Final = _fields_of_envelopes()
+
+
+class _Putters(dict[type, "Callable[[Any, Any], None]"]):
+    """How the values of a type are put into their envelope."""
+
+    def __missing__(self, shape: type) -> Callable[[Any, Any], None]:
+        made = self[shape] = putter(shape.__name__, _FIELDS[shape])
+        return made
+
+
+_PUTTERS: Final = _Putters()
+
+
+def write_request(request: WriteRequest, sequence: int = 0) -> pb.WriteRequest:
+    message = pb.WriteRequest(sequence=sequence)
+    _PUTTERS[type(request)](message, request)
+    return message
+
+
+def read_request(
+    request: ReadRequest,
+    *,
+    min_offset: int,
+    current: bool,
+    timeout_ms: int,
+    even_if_behind: bool = False,
+) -> pb.ReadRequest:
+    message = pb.ReadRequest(
+        min_offset=min_offset,
+        current=current,
+        timeout_ms=timeout_ms,
+        even_if_behind=even_if_behind,
+    )
+    _PUTTERS[type(request)](message, request)
+    return message
+
+
+def put_write_reply(result: pb.WriteResult, reply: WriteReply) -> None:
+    _PUTTERS[type(reply)](result, reply)
+
+
+def put_read_reply(response: pb.ReadResponse, reply: ReadReply) -> None:
+    for _ in put_in_slices(response, reply):
+        pass
+
+
+def put_in_slices(response: pb.ReadResponse, reply: ReadReply) -> Iterator[None]:
+    """The same with pauses, in which others may run: a reply has thousands of items."""
+    message = getattr(response, _FIELDS[type(reply)])
+    message.SetInParent()
+    return put_reply_in_slices(message, reply)
+
+
+def put_reply_in_slices(message: Any, reply: ReadReply) -> Iterator[None]:
+    """Fill the fresh message of a reply, with pauses."""
+    for name in field_names(type(reply).__name__):
+        item = getattr(reply, name)
+        if isinstance(item, tuple):
+            add = getattr(message, name).add
+            for start in range(0, len(item), SLICE_ITEMS):
+                for each in item[start : start + SLICE_ITEMS]:
+                    put(add(), each)
+                yield
+        elif hasattr(item, "__dataclass_fields__"):
+            putter(type(item).__name__, name)(message, item)
+        elif item is not None:
+            setattr(message, name, item)
+
+
+class _Readers(dict[tuple[type, str], "Callable[[Any], Any]"]):
+    """How the message in this field of an envelope is read."""
+
+    def __missing__(self, place: tuple[Any, str]) -> Callable[[Any], Any]:
+        envelope, name = place
+        made = self[place] = reader(envelope.DESCRIPTOR.fields_by_name[name].message_type.name)
+        return made
+
+
+_READERS: Final = _Readers()
+
+
+def chosen(message: Message, oneof: str) -> Any:
+    """The dataclass behind whichever field of a oneof is set; ValueError when none is."""
+    name = message.WhichOneof(oneof)
+    if name is None:
+        raise ValueError(f"{oneof}: none is given")
+    return _READERS[type(message), name](getattr(message, name))
+
+
+def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
+    """The same with pauses: a thousand items may have a hundred each, which takes 0.2 s."""
+    name = message.WhichOneof(oneof)
+    if name is None:
+        raise ValueError(f"{oneof}: none is given")
+    return (yield from from_message_in_slices(getattr(message, name)))
+
+
+def chosen_read(message: pb.ReadRequest) -> ReadRequest:
+    """The read in its envelope. Raises ValueError, also for options that do not count there."""
+    request: ReadRequest = chosen(message, "request")
+    if getattr(message, message.WhichOneof("request") or "").HasField("options"):
+        raise ValueError("options: in a ReadRequest the fields beside the request are what counts")
+    return request
+
+
+def from_message_in_slices(part: Message) -> Slices[Any]:
+    """Item by item, and those of an item whose own may be many and have items: one topic's
+    partitions, of which each names its replicas, are as much as a thousand topics.
+    """
+    owner = part.DESCRIPTOR.name
+    field = _field_of_lists(owner)
+    if field is None:
+        return from_message(part)
+    values = getattr(part, field.name)
+    check_count(f"{owner}.{field.name}", len(values), items_max(owner, field.name) or ITEMS_MAX)
+    is_deeper = _field_of_lists(field.message_type.name) is not None
+    read = reader(field.message_type.name)
+    items = []
+    for value in values:
+        items.append((yield from from_message_in_slices(value)) if is_deeper else read(value))
+        yield
+    return reader(owner, field.name)(part, tuple(items))
+
+
+@cache
+def _field_of_lists(owner: str) -> Any:
+    """The field of a request whose items have items of their own; None where there is none."""
+    for field in getattr(pb, owner).DESCRIPTOR.fields:
+        inner = field.message_type.fields if field.message_type is not None else ()
+        if field.is_repeated and any(part.is_repeated for part in inner):
+            return field
+    return None

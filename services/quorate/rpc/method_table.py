@@ -1,0 +1,269 @@
+"""What is known of each gRPC method before it is served: rights, sizes, places, and spans.
+
+One row a method, derived from its request: what that needs is the same at every door
+(api/permissions.py), and what is asked of the metadata is treated like all else that is asked of them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from quorate.api import admin_api as admin
+from quorate.api import permissions as rights
+from quorate.api.permissions import ALTER, DESCRIBE, Right
+from quorate.raft import messages as m
+from quorate.records.ids import NodeId
+from quorate.records.value import named_value
+from quorate.rpc.convert.codegen import shape_of
+from quorate.rpc.gen.admin.v1 import admin_pb2
+from quorate.rpc.gen.controller.v1 import controller_pb2
+from quorate.rpc.gen.raft.v1 import raft_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+    from quorate.api.permissions import Needs
+
+# Replicas and operators ask with a few numbers and names; records travel in answers only.
+SMALL_BYTES_MAX: Final = 64 * 1024
+# A change or a read of the metadata. It may hold thousands of items, and decoding is done in one
+# turn of the loop.
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+
+RAFT: Final[ServiceDescriptor] = raft_pb2.DESCRIPTOR.services_by_name["Raft"]
+CONTROLLER: Final[ServiceDescriptor] = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
+ADMIN: Final[ServiceDescriptor] = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
+
+
+class PlaceKind(Enum):
+    """Which calls share places on a listener (rpc/limits/call_limits.py)."""
+
+    PEERS = auto()
+    FETCHES = auto()
+    SNAPSHOTS = auto()
+    READS = auto()
+    WRITES = auto()
+    OTHERS = auto()
+
+
+class Sampling(Enum):
+    """How many of a method's calls have spans where nobody has begun a trace (rpc/call_spans.py)."""
+
+    ALWAYS = auto()
+    AS_FETCHES = auto()
+    AS_WRITES = auto()
+    NEVER = auto()
+
+
+_FOR_ITSELF: Final = "auto_join"
+_BY_OBSERVER: Final = "replica_id of no voter"
+_BY_READER: Final = "no replica_id"
+# Whether a voter has this node id. The voters change while calls are served.
+IsVoter: TypeAlias = "Callable[[NodeId], bool]"
+
+
+def every_id(_: NodeId) -> bool:
+    """Take any node id for a voter's: the strictest answer, for a server that knows no voters."""
+    return True
+
+
+def _only_kind(_request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of several services
+    return ""
+
+
+def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
+    if not request.HasField("replica_id"):
+        return _BY_READER
+    return "" if is_voter(NodeId(request.replica_id)) else _BY_OBSERVER
+
+
+@named_value
+class MethodRow:
+    """One row.
+
+    Requests of one method may be of several kinds that need different things; `needs` has each
+    kind's, and a caller that has none of these may not call the method at all. With `is_sized` the
+    handler gets each request with the number of its bytes. An answer that `only_tells` may be
+    refused once it is made, where there is no room for it; what was done has to be told.
+    """
+
+    needs: Mapping[str, Needs]
+    kind_of: Callable[[Any, IsVoter], str] = _only_kind
+    request_bytes_max: int = SMALL_BYTES_MAX
+    places: PlaceKind = PlaceKind.OTHERS
+    has_own_places: bool = False
+    is_sized: bool = False
+    only_tells: bool = False
+    sampling: Sampling = Sampling.NEVER
+
+    @property
+    def is_of_peers(self) -> bool:
+        """Whether half-sent calls of others must not keep one of these waiting."""
+        return self.places in (PlaceKind.PEERS, PlaceKind.FETCHES)
+
+    @property
+    def is_judged_by_requests(self) -> bool:
+        """Whether it takes a look into a request to know what that needs."""
+        return self.kind_of is not _only_kind
+
+    @property
+    def is_refused_at_once(self) -> bool:
+        """Whether a caller that may make none of its requests is refused before one has come.
+
+        Elsewhere it is told what its own request needs.
+        """
+        return self.kind_of in (_only_kind, _fetching)
+
+    def needs_of(self, request: Any, is_voter: IsVoter) -> Needs:  # noqa: ANN401 - of any service
+        """What this request needs, any one of these."""
+        return self.needs.get(self.kind_of(request, is_voter), ALTER)
+
+
+# What nobody has said anything of.
+UNKNOWN: Final = MethodRow(needs={"": ALTER})
+
+
+def path(method: MethodDescriptor) -> str:
+    """A method as calls name it: `/quorate.raft.v1.Raft/Vote`."""
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+# --- replicas -------------------------------------------------------------------------------------
+
+_PLACES_OF_RAFT: Final = {
+    # What keeps the quorum together. Whatever clients hold, there is room for these.
+    "Vote": PlaceKind.PEERS,
+    "BeginQuorumEpoch": PlaceKind.PEERS,
+    "EndQuorumEpoch": PlaceKind.PEERS,
+    "FetchOnce": PlaceKind.FETCHES,
+    "FetchSnapshot": PlaceKind.SNAPSHOTS,
+}
+_SAMPLED_AS_FETCHES: Final = ("Fetch", "FetchOnce", "FetchSnapshot")
+# Questions are not sampled at all, nor is what a leader repeats for as long as a voter is away.
+_NEVER_SAMPLED: Final = ("ApiVersions", "BeginQuorumEpoch", "DescribeQuorum")
+_ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
+
+
+def _of_raft(method: MethodDescriptor) -> MethodRow:
+    name = method.name
+    right = rights.RAFT[getattr(m, method.input_type.name)]
+    return MethodRow(
+        needs=_needs(right),
+        kind_of=_kind_of(right),
+        places=_PLACES_OF_RAFT.get(name, PlaceKind.OTHERS),
+        # Which replica fetches only the service knows.
+        has_own_places=name == "Fetch",
+        only_tells=name in _ONLY_TELLING,
+        sampling=_sampling(name),
+    )
+
+
+def _sampling(name: str) -> Sampling:
+    if name in _SAMPLED_AS_FETCHES:
+        return Sampling.AS_FETCHES
+    return Sampling.NEVER if name in _NEVER_SAMPLED else Sampling.ALWAYS
+
+
+def _needs(right: Right) -> Mapping[str, Needs]:
+    by_kind = {
+        _FOR_ITSELF: right.for_itself,
+        _BY_READER: right.for_readers,
+        _BY_OBSERVER: right.for_observers,
+        "": right.needs,
+    }
+    return {kind: needs for kind, needs in by_kind.items() if needs is not None}
+
+
+def _kind_of(right: Right) -> Callable[[Any, IsVoter], str]:
+    if right.for_itself is not None:
+        return _for_itself
+    return _only_kind if right.for_readers is None else _fetching
+
+
+def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
+    return _FOR_ITSELF if request.auto_join else ""
+
+
+# --- the sidecar ----------------------------------------------------------------------------------
+
+
+def _of_admin(method: MethodDescriptor) -> MethodRow:
+    name = method.input_type.name
+    shape = getattr(admin, name, None) or getattr(m, name)
+    return MethodRow(
+        needs=_needs(rights.ADMIN[shape]),
+        only_tells=method.name in _ONLY_TELLING,
+        sampling=_sampling(method.name),
+    )
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def _alternatives(method: MethodDescriptor) -> dict[str, str]:
+    """The messages that its envelope may hold, by the names of their fields."""
+    # Typed as far as it is needed: what a oneof offers here are messages.
+    fields: Any = method.input_type.oneofs_by_name["request"].fields
+    return {field.name: field.message_type.name for field in fields}
+
+
+_WRITES: Final = frozenset(_alternatives(CONTROLLER.methods_by_name["Write"]).values())
+
+
+def takes_any(method: MethodDescriptor) -> bool:
+    """Whether a method of the metadata API takes any request, in an envelope."""
+    return method.input_type.name in ("WriteRequest", "ReadRequest")
+
+
+def is_write(method: MethodDescriptor) -> bool:
+    """Whether a method of the metadata API changes something."""
+    return method.input_type.name in ("WriteRequest", *_WRITES)
+
+
+def _of_controller(method: MethodDescriptor) -> MethodRow:
+    writes = is_write(method)
+    kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
+    return MethodRow(
+        needs={kind: rights.CONTROLLER[shape_of(name)].needs for kind, name in kinds.items()},
+        kind_of=_alternative if takes_any(method) else _only_kind,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        places=PlaceKind.WRITES if writes else PlaceKind.READS,
+        # Only the service knows what a stream of writes has not been told.
+        has_own_places=method.client_streaming,
+        is_sized=method.client_streaming,
+        only_tells=not writes,
+        sampling=Sampling.AS_WRITES if writes else Sampling.NEVER,
+    )
+
+
+def _alternative(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
+    return request.WhichOneof("request") or ""
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def _rows_of(
+    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], MethodRow]
+) -> dict[str, MethodRow]:
+    return {path(method): row_of(method) for method in service.methods}
+
+
+# By path.
+RAFT_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(RAFT, _of_raft)
+CONTROLLER_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(CONTROLLER, _of_controller)
+ADMIN_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(ADMIN, _of_admin)
+REFLECTION_METHODS: Final[Mapping[str, MethodRow]] = {
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": MethodRow(
+        needs={"": DESCRIBE}
+    )
+}
+METHODS: Final[Mapping[str, MethodRow]] = {
+    **RAFT_METHODS,
+    **CONTROLLER_METHODS,
+    **ADMIN_METHODS,
+    **REFLECTION_METHODS,
+}

@@ -1,0 +1,1 @@
+"""Raft service and transport."""

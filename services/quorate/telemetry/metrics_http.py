@@ -1,0 +1,163 @@
+"""The HTTP server behind the metrics port: few connections, none of them for long.
+
+A thread serves each scrape. Somebody who opens more than there are places for ends his own oldest
+one, so that a scrape comes through however many connections stand idle.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from quorate.settings.port_checks import any_address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+log = logging.getLogger(__name__)
+PATH: Final = "/metrics"
+CONNECTIONS_MAX: Final = 16
+# For this long a client may say nothing, or leave its answer unread.
+SILENCE_S: Final = 5.0
+# Until the thread of a connection that was ended has noticed.
+_PATIENCE_S: Final = 1.0
+_SHORTAGE_PAUSE_S: Final = 0.2
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = SILENCE_S
+
+    def handle(self) -> None:
+        # wsgiref writes a traceback there for each client that does not read its answer.
+        self._errors = io.StringIO()
+        super().handle()
+        complain(self._errors.getvalue())
+
+    def get_stderr(self) -> io.StringIO:
+        """The stream for failures of requests, which are logged once and not for each."""
+        return self._errors
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
+        """A scrape is nothing to tell of."""
+
+
+def complain(words: str) -> None:
+    """Report a scrape that failed, once a minute: any client of the port can repeat it."""
+    if words:
+        log.warning("a scrape failed: %s", words, extra={"repeats": "scrape"})
+
+
+def only_metrics(application: WSGIApplication) -> WSGIApplication:
+    """The application at /metrics alone, with HEAD answered as GET is, but for the body."""
+
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != PATH:
+            start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+            return [f"Not here: metrics are at {PATH}\n".encode()]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return application(environ, start_response)
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[..., object]:
+            begun.append((status, headers))
+            return start_response
+
+        body = b"".join(application({**environ, "REQUEST_METHOD": "GET"}, begin))
+        ((status, headers),) = begun
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
+        return []
+
+    return serve
+
+
+class ScrapeServer(WSGIServer):
+    """Serves one WSGI application from a bounded number of threads."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        application: Callable[..., Any],
+        *,
+        beside: ScrapeServer | None = None,
+    ) -> None:
+        """Listen on one address, or with an empty host on all. Raises OSError if it is taken.
+
+        A server `beside` another one shares the bound on its connections.
+        """
+        family, *_, address = socket.getaddrinfo(
+            host or any_address(), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        self.address_family = family
+        self._places: threading.BoundedSemaphore = (
+            beside._places if beside else threading.BoundedSemaphore(CONNECTIONS_MAX)
+        )
+        self._open: dict[socket.socket, None] = beside._open if beside else {}
+        super().__init__((str(address[0]), port), _Handler)
+        self.set_app(application)
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._open)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            # Too many open files: the connection stays ready, and this loop would spin.
+            time.sleep(_SHORTAGE_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        if not self._places.acquire(blocking=False):
+            self._end_oldest()
+            if not self._places.acquire(timeout=_PATIENCE_S):
+                self.shutdown_request(request)
+                return
+        self._open[request] = None
+        thread = threading.Thread(target=self._serve, args=(request, client_address), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._ended(request)
+
+    def _serve(self, request: socket.socket, client_address: object) -> None:
+        try:
+            # The connection may break, be silent for too long, or have to make room.
+            with suppress(OSError):
+                self.finish_request(request, client_address)
+        except Exception:
+            complain(traceback.format_exc())
+        finally:
+            self._ended(request)
+
+    def _ended(self, request: socket.socket) -> None:
+        self._open.pop(request, None)
+        self.shutdown_request(request)
+        self._places.release()
+
+    def _end_oldest(self) -> None:
+        for request in tuple(self._open)[:1]:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def server_bind(self) -> None:
+        """Without the look-up of this host's name that the base class makes."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self.address_family == socket.AF_INET6:
+            is_only = int(self.server_address[0] != "::")
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, is_only)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        host, port = self.server_address[:2]
+        self.server_name, self.server_port = str(host), int(port)
+        self.setup_environ()

@@ -1,0 +1,63 @@
+"""What streams of writes may have under way."""
+
+from __future__ import annotations
+
+from quorate.rpc.controller.write_window import (
+    OWN_WRITES,
+    SHARED_BYTES,
+    SHARED_WRITES,
+    WRITES_MAX,
+    WriteBudget,
+    WriteWindow,
+)
+
+
+def test_a_stream_alone_has_all_its_writes() -> None:
+    window = WriteWindow(WriteBudget())
+    assert window.room == WRITES_MAX
+    for left in range(WRITES_MAX, 0, -2):
+        assert window.room == left
+        window.take(2, 10)
+    assert window.room == 0
+
+
+def test_streams_that_hold_everything_leave_each_other_a_few() -> None:
+    budget = WriteBudget()
+    windows = [WriteWindow(budget) for _ in range(2 * SHARED_WRITES // WRITES_MAX)]
+    for window in windows:
+        while window.room:
+            window.take(1, 1)
+    others = len(windows) - SHARED_WRITES // WRITES_MAX
+    assert budget.writes == SHARED_WRITES + others * OWN_WRITES
+    for window in windows:
+        window.close()
+    assert (budget.writes, budget.bytes) == (0, 0)
+
+
+def test_whoever_waits_is_told_once_when_bytes_are_given_back() -> None:
+    budget = WriteBudget()
+    greedy, other = WriteWindow(budget), WriteWindow(budget)
+    greedy.take(1, SHARED_BYTES)
+    other.take(1, SHARED_BYTES)
+    assert other.room == 0
+    told: list[bool] = []
+    for _ in range(2):
+        other.wait(lambda: told.append(other.room > 0))
+    greedy.give_back(1, SHARED_BYTES)
+    assert told == [False]
+    other.wait(lambda: told.append(other.room > 0))
+    other.give_back(1, SHARED_BYTES)
+    greedy.give_back(0, 0)
+    assert told == [False, True]
+
+
+def test_a_stream_that_ends_while_it_waits_is_told_nothing() -> None:
+    budget = WriteBudget()
+    window = WriteWindow(budget)
+    window.take(1, SHARED_BYTES)
+    told: list[None] = []
+    window.wait(lambda: told.append(None))
+    window.close()
+    assert not budget.windows
+    assert told == []
+    assert (budget.writes, budget.bytes) == (0, 0)
