@@ -55,8 +55,8 @@ from quorate.records.metadata import (
     decode_record,
     encode_record,
 )
-from quorate.storage.files import OsFileSystem
-from quorate.storage.snapshot_writer import SnapshotWriter
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.bench.tables import figure, markdown
 
 if TYPE_CHECKING:

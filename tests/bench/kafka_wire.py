@@ -11,8 +11,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.codec.varint import encode_uvarint
 from quorate.records.ids import UUID_BYTES
-from quorate.records.varint import encode_uvarint
 from tests.bench.http2 import Load
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.varint import encode_uvarint
+from quorate.records.codec.varint import encode_uvarint
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from tests.bench.gen.raw.v1 import raw_pb2
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.batch import read_records
 from quorate.records.metadata import decode_record
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import LOG_DIR, LOG_SUFFIX
-from quorate.storage.scan import scan_batches
+from quorate.storage.log.batch_scanner import scan_batches
 from tests.bench.pipeline_log import base_log, large_log
 from tests.bench.tables import figure, markdown
 from tests.interop.stock_kafka import DUMP_LOG
@@ -34,7 +34,7 @@ from tools.fetch_kafka import is_complete
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from quorate.storage.scan import FileBatch
+    from quorate.storage.log.batch_scanner import FileBatch
 
 RECORDS: Final = 10_000_000
 CORES: Final = (1, 2)

@@ -32,10 +32,10 @@ from quorate.records.metadata import (
 )
 from quorate.sim.week.scenario import FIRST_BROKER_ID
 from quorate.sim.week.unsynced import UnsyncedFileSystem, sync_tree
-from quorate.storage.config import StorageConfig
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import read_meta
-from quorate.storage.store import LogStore
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
     from quorate.records.metadata import MetadataRecord
-    from quorate.storage.meta import MetaProperties
+    from quorate.storage.meta_properties import MetaProperties
 
 
 def host_records(

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.consensus.__main__ import main
 from quorate.consensus.proposing import Proposer
 from quorate.rpc.convert import raft as convert_raft
-from quorate.storage.log import FlushTicket
-from quorate.storage.store import LogStore
+from quorate.storage.log.metadata_log import FlushTicket
+from quorate.storage.log_store import LogStore
 from tests.bench import raw_server
 from tests.bench.raw_application import RawApplication
 from tests.bench.raw_controller import host_records

@@ -13,8 +13,8 @@ from quorate.client.controller_client import ControllerClient
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey, format_uuid
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.transport import Transport
-from quorate.storage.identities import draw_uuid
-from quorate.storage.meta import MetaProperties
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.random_ids import draw_uuid
 from tests.chaos import disks
 from tests.chaos.disks import Disk, compile_shim
 from tests.chaos.log_reader import LogReader

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import LogRange
 from quorate.records.ids import NodeId, ReplicaKey
-from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.layout import BOOTSTRAP_CHECKPOINT, FLUSHED_END, LOG_DIR, META_PROPERTIES
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
-    from quorate.storage.recovery import Recovered
+    from quorate.storage.recovery.recovery import Recovered
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "storage.md"
 CONFIG: Final = StorageConfig(node_id=NodeId(1))

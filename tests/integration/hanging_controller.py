@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.consensus.__main__ import main
-from quorate.storage.files import OsFile, OsFileSystem
+from quorate.storage.file_system import OsFile, OsFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

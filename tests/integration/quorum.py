@@ -43,8 +43,8 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
 from quorate.rpc.health import READINESS
 from quorate.settings.transport import TRANSPORT
-from quorate.storage.identities import draw_uuid
-from quorate.storage.meta import MetaProperties
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.random_ids import draw_uuid
 from tests.integration.disks import committed_batches, log_end, log_start
 from tests.integration.transports import chosen
 from tests.ports import OF_QUORUMS

@@ -14,7 +14,7 @@ from quorate.records.control import KRaftVoters
 from quorate.records.ids import NodeId, Offset
 from quorate.storage.errors import StorageError
 from quorate.storage.layout import LOG_DIR
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
 from tests.integration.damages import (
     CONFIG,
     FS,

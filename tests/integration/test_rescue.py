@@ -19,8 +19,8 @@ from quorate.client.controller_calls import QuorumUnavailableError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.ids import NodeId, ReplicaKey, format_uuid
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import MetaProperties, read_meta
 from tests.integration.disks import log_end, segments, snapshots
 from tests.integration.quorum import DEADLINE_S, Quorum
 from tests.integration.transports import chosen

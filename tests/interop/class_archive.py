@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.records.ids import format_uuid
-from quorate.storage.identities import draw_uuid
+from quorate.storage.random_ids import draw_uuid
 from tests.interop.stock_kafka import StockServer, write_properties
 from tests.ports import HOST, free_ports
 

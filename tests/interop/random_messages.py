@@ -6,12 +6,12 @@ import dataclasses
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from quorate.records.schema import OWN_DEFAULTS, Field, Schema, Struct
+from quorate.records.codec.schema import OWN_DEFAULTS, Field, Schema, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.records.codec import Codec
+    from quorate.records.codec.compiler import Codec
 
 INTEGERS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 

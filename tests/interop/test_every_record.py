@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from quorate.records.batch import encode_batch
-from quorate.records.codec import codec_of, compile_codec
-from quorate.records.json_form import record_to_json
+from quorate.records.codec.compiler import codec_of, compile_codec
+from quorate.records.codec.schema import SchemaError, schema_of, shapes_of
+from quorate.records.json_format import record_to_json
 from quorate.records.metadata import (
     RECORD_TYPES,
     KnownRecord,
@@ -23,7 +24,6 @@ from quorate.records.metadata import (
     decode_record,
     encode_record,
 )
-from quorate.records.schema import SchemaError, schema_of, shapes_of
 from tests.interop.random_messages import message_for
 
 if TYPE_CHECKING:

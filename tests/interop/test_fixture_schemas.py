@@ -20,9 +20,9 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from quorate.records import control
-from quorate.records.codec import Codec, compile_codec
+from quorate.records.codec.compiler import Codec, compile_codec
+from quorate.records.codec.schema import Field, Schema, Struct, Versions, schema_of, zero_of
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.schema import Field, Schema, Struct, Versions, schema_of, zero_of
 from tests.interop.random_messages import INTEGERS, message_for
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from quorate.controller.configs.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.storage import layout
+from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import StorageError
-from quorate.storage.lock import DirectoryLock
 from tests.integration.disks import snapshots
 from tests.integration.quorum import Quorum
 from tests.interop.comparison import differences

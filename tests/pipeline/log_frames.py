@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from quorate.pipeline.session import SMALL_LOG_SETTINGS
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
+from quorate.records.json_format import CONTROLS, control_to_json, record_to_json
 from quorate.records.metadata import UnknownRecord, decode_record
 from quorate.storage import layout
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from quorate.records.legible import shown
+from quorate.records.escaping import shown
 from quorate.rpc.admin.servicer import METHODS, OK
 from quorate.telemetry.logs import REPEATS
 from quorate.telemetry.metrics import new_registry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.admin.statefulset import statefulset_at
 from quorate.api.authorization_settings import anonymous_warning, read_access
 from quorate.records.ids import NodeId
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,

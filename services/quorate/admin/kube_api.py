@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.kube_api_errors import message_of, printable
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

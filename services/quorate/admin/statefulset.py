@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.kube_api import ANSWER_S, ApiServer, api_server_of_pod
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from quorate.api.admin_api import PrepareStopRequest
 from quorate.controller.authorizer import CLUSTER, LOG, Operation, Resource
 from quorate.controller.messages import REQUESTS
 from quorate.raft import messages as m
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

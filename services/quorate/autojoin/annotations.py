@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.autojoin.actions import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
 from quorate.autojoin.state import Memory
 from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from quorate.autojoin.actions import (
 )
 from quorate.autojoin.annotations import words
 from quorate.records.ids import format_uuid
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.telemetry import tracing
 from quorate.telemetry.span_names import KIND
 

@@ -37,7 +37,7 @@ from quorate.autojoin.annotations import (
 from quorate.autojoin.decision import decide
 from quorate.autojoin.state import Observed
 from quorate.autojoin.wait_warnings import Patience
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

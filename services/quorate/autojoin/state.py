@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

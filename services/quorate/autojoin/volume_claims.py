@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -30,8 +30,8 @@ from quorate.controller.brokers.messages import (
 from quorate.controller.brokers.registering import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.process.stop_signals import STOP_SIGNALS
+from quorate.records.escaping import written_out
 from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
-from quorate.records.legible import written_out
 from quorate.settings.integers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 

@@ -23,7 +23,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.legible import written_out
+from quorate.records.escaping import written_out
 
 if TYPE_CHECKING:
     import argparse

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.batch import CorruptBatchError, check_batch, read_header, read_records
 from quorate.records.ids import Epoch
-from quorate.records.json_form import control_to_json, record_to_json
+from quorate.records.json_format import control_to_json, record_to_json
 from quorate.records.metadata import decode_record
 from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
-from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.log_scan import Witnesses, scan_log
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.log.leader_epoch_checkpoint import read_epochs
+from quorate.storage.log.segment import Segment
 from quorate.storage.quorum_state import read_quorum_state
-from quorate.storage.segment import Segment
-from quorate.storage.snapshots import SnapshotChecker, checked_batches
+from quorate.storage.recovery.log_scan import Witnesses, scan_log
+from quorate.storage.snapshots.snapshot_store import SnapshotChecker, checked_batches
 
 if TYPE_CHECKING:
     import argparse

@@ -22,7 +22,7 @@ from quorate.controller.replication.messages import ElectionType, ElectLeaders, 
 from quorate.controller.topics.messages import DescribeTopics
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
-from quorate.records.legible import written_out
+from quorate.records.escaping import written_out
 from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.cli.output import CommandError
 from quorate.records.ids import ClusterId, check_cluster_id, format_uuid
-from quorate.storage.identities import RESERVED_UUIDS
+from quorate.storage.random_ids import RESERVED_UUIDS
 
 
 def parse_cluster_id(flag: str, text: str) -> ClusterId:

@@ -24,15 +24,15 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.properties import format_properties
 from quorate.settings.regular_files import UnfitFileError, read_regular
-from quorate.storage.files import OsFileSystem, write_atomically
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.identities import draw_uuid
+from quorate.storage.file_system import OsFileSystem, write_atomically
+from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.layout import META_PROPERTIES
-from quorate.storage.meta import MetaProperties
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.random_ids import draw_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from quorate.cli.output import CommandError, print_json
 from quorate.client.fan_out import ask_everybody
 from quorate.client.server_addresses import format_server
 from quorate.records.ids import format_uuid
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     import argparse

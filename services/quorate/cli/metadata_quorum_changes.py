@@ -28,9 +28,9 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
-from quorate.storage.meta import read_meta
+from quorate.storage.meta_properties import read_meta
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

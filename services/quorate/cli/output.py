@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
-from quorate.records.legible import written_out
+from quorate.records.escaping import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

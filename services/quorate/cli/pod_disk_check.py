@@ -21,11 +21,11 @@ from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import FLAG
 from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.properties import ConfigError
+from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.layout import META_PROPERTIES, POD_DOMAIN
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import read_meta
+from quorate.storage.meta_properties import read_meta
 from quorate.storage.pod_domain import (
     PodDomain,
     parse_pod_domain,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quorate.cli.stateful_set import StatefulSetObjects
     from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 MOVED_FLAG: Final = "--moved-from"
 # Kubelet waits for minutes between tries, so that names and pods that come or go soon are waited

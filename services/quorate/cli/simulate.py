@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.input_files import read_input
 from quorate.settings.integers import is_whole_number
 from quorate.settings.regular_files import UnfitFileError

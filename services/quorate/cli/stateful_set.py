@@ -10,7 +10,7 @@ from quorate.admin.kube_api import words_of
 from quorate.admin.statefulset import GONE, REFUSED, ordinals_of
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.cli.output import CommandError
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

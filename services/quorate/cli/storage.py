@@ -18,20 +18,25 @@ from quorate.consensus.config import ControllerConfig, load_config
 from quorate.consensus.part_settings import storage_config
 from quorate.records.ids import format_uuid
 from quorate.settings.properties import ConfigError
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
 from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
-from quorate.storage.files import OsFileSystem
-from quorate.storage.identities import draw_uuid
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import MetaProperties, encode_meta, lacks_directory_id, read_meta
-from quorate.storage.recovery import examine
-from quorate.storage.rescue_record import refuse_unfinished
+from quorate.storage.meta_properties import (
+    MetaProperties,
+    encode_meta,
+    lacks_directory_id,
+    read_meta,
+)
+from quorate.storage.random_ids import draw_uuid
+from quorate.storage.recovery.recovery import examine
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -19,14 +19,14 @@ from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError
 from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
-from quorate.storage.backup import local_end, open_source
-from quorate.storage.backup_file import check_backup, digest_of, write_backup
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.disaster_recovery.backup import local_end, open_source
+from quorate.storage.disaster_recovery.backup_file import check_backup, digest_of, write_backup
+from quorate.storage.disaster_recovery.restore import refuse_unless_empty, restoration, restore
 from quorate.storage.errors import StorageError, problem_of
-from quorate.storage.files import OsFileSystem
-from quorate.storage.identities import draw_uuid
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import read_meta
-from quorate.storage.restore import refuse_unless_empty, restoration, restore
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.random_ids import draw_uuid
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.channels import ChannelKind
-    from quorate.storage.backup import BackupSource
+    from quorate.storage.disaster_recovery.backup import BackupSource
 
 _LEADER_TIMEOUT_MS: Final = 3_000
 _POLL_S: Final = 0.05

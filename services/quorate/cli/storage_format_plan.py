@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.ids import parse_cluster_id
 from quorate.cli.output import CommandError, parse_setting
 from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
-from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey, parse_directory_id
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
-from quorate.records.value import named_value
+from quorate.records.record_types.cluster import FeatureLevelRecord
+from quorate.records.value_types import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.integers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.identities import draw_uuid
-from quorate.storage.meta import MetaProperties
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.random_ids import draw_uuid
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
     from quorate.consensus.config import ControllerConfig
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 KRAFT_VERSION: Final = "kraft.version"
 

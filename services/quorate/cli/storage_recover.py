@@ -17,17 +17,22 @@ from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.server_addresses import parse_server
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
-from quorate.storage.config import StorageConfig
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.disaster_recovery.quorum_recovery import choose, finish, new_epoch, survey
+from quorate.storage.disaster_recovery.recovery_plan import (
+    RescueKind,
+    RescuePlan,
+    read_plan,
+    write_plan,
+)
 from quorate.storage.errors import StorageError, problem_of
-from quorate.storage.files import OsFileSystem
-from quorate.storage.identities import draw_uuid
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import MetaProperties, read_meta
-from quorate.storage.rescue import choose, finish, new_epoch, survey
-from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import MetaProperties, read_meta
+from quorate.storage.random_ids import draw_uuid
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
-    from quorate.storage.rescue import Survivor
+    from quorate.storage.disaster_recovery.quorum_recovery import Survivor
 
 
 @value

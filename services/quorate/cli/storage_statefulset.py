@@ -35,15 +35,15 @@ from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_format_plan import make_plan, new_directory_id, write_plan
 from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.formatting import check_unused
-from quorate.storage.founding import end_founding, read_founding, write_founding
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.formatter import check_unused
+from quorate.storage.founding_mark import end_founding, read_founding, write_founding
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES, QUORUM_STATE
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import read_meta
+from quorate.storage.meta_properties import read_meta
 from quorate.storage.quorum_state import read_quorum_state
-from quorate.storage.rescue_record import refuse_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId, DirectoryId
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
     from quorate.storage.pod_domain import PodDomain
 
 FOUNDER: Final = 0

@@ -17,7 +17,7 @@ from quorate.controller.topics.messages import (
     DescribeTopics,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,12 +26,12 @@ from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
-from quorate.records.legible import written_out
-from quorate.records.value import value
+from quorate.records.escaping import written_out
+from quorate.records.value_types import value
 from quorate.settings.properties import PORT_MAX, ConfigError
 from quorate.settings.tracing import ENDPOINT, parse_endpoint
+from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import StorageError
-from quorate.storage.lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ import random
 from typing import Final
 
 from quorate.raft.backoff import backoff_ms
-from quorate.records.widths import INT32_MAX
+from quorate.records.field_limits import INT32_MAX
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500

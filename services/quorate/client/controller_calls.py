@@ -15,7 +15,7 @@ from quorate.client.backoff import told_ms
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.convert import raft as convert_raft

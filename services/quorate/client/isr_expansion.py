@@ -14,7 +14,7 @@ from quorate.controller.broker_sets import is_among
 from quorate.controller.partition_rows import PARTITION_ID_MAX, RECOVERY
 from quorate.controller.partitions import RECOVERED
 from quorate.controller.replication.messages import IsrMember, PartitionAlteration
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

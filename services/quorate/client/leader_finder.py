@@ -23,7 +23,7 @@ from quorate.client.fan_out import ask_everybody
 from quorate.client.unresponsive_servers import ReplacedError, SilenceWatch, SilentServers
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.batch import CorruptBatchError, check_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
-from quorate.storage.scan import FileBatch, bytes_of_batch
+from quorate.storage.log.batch_scanner import FileBatch, bytes_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

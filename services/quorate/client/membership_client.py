@@ -29,8 +29,8 @@ from quorate.client.membership_requests import (
 from quorate.client.unresponsive_servers import ReplacedError
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
+from quorate.records.escaping import shown
 from quorate.records.ids import Millis
-from quorate.records.legible import shown
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.backoff import backoff_ms
 from quorate.records.batch import CorruptBatchError, iter_batches
+from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch, Offset
-from quorate.records.schema import SchemaError
 from quorate.rpc.time_slicer import LOADING_SHARE, Pace
 
 if TYPE_CHECKING:

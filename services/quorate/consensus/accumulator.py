@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision

@@ -12,7 +12,7 @@ from quorate.raft import messages as m
 if TYPE_CHECKING:
     from quorate.consensus.log_access import LogAccess
     from quorate.records.ids import ReplyToken
-    from quorate.storage.store import LogStore
+    from quorate.storage.log_store import LogStore
 
 _FOR_FETCH: Final = "a read for a Fetch"
 

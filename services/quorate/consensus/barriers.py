@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.consensus.observing import Observers
     from quorate.consensus.sides import MachineSide, Owner
     from quorate.raft import api
-    from quorate.storage.store import LogStore
+    from quorate.storage.log_store import LogStore
 
 # The one call of its thread that flushes nothing.
 WRITING_CHUNK: Final = "writing a fetched snapshot"

@@ -14,7 +14,7 @@ from quorate.api.authorization_settings import anonymous_warning, read_access, s
 from quorate.consensus import timeouts
 from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.integers import INT16_MAX, INT32_MAX, is_whole_number
 from quorate.settings.listeners import read_listeners

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.h2.start_time_fair_queue import Turns
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     import asyncio

@@ -26,8 +26,8 @@ from quorate.consensus.observing import Observers
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
-from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
+from quorate.storage.reserved_descriptors import is_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.consensus.sides import MachineSide, PeerSide
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
-    from quorate.storage.store import LogStore
+    from quorate.storage.log_store import LogStore
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from quorate.raft.api import CallFailure
 from quorate.raft.messages import VoteResponse
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

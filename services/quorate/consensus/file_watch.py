@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.hosting import StateMachine
-    from quorate.storage.files_in_use import LostFile, PutBack
+    from quorate.storage.log.files_in_use import LostFile, PutBack
 
 log = logging.getLogger(__name__)
 _LOOK: Final = "the look at the files"

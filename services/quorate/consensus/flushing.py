@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.consensus.disk_calls import DiskCalls, DiskQueue
     from quorate.consensus.host import Host
     from quorate.consensus.sides import Owner
-    from quorate.storage.log import FlushTicket, MetadataLog
+    from quorate.storage.log.metadata_log import FlushTicket, MetadataLog
 
 # A fast disk is done within a part of this. A slower one is not waited for on the loop.
 BRIEFLY_S: Final = 0.002

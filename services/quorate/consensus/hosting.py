@@ -13,15 +13,15 @@ from quorate.consensus.part_settings import controller_settings, pause_ms
 from quorate.consensus.sides import MachineSide
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
+from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
-from quorate.records.schema import SchemaError
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.controller.servicer import ControllerService, WriteStreams
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.snapshots import read_content
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.snapshots.snapshot_store import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.service import Service
-    from quorate.storage.meta import MetaProperties
+    from quorate.storage.meta_properties import MetaProperties
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.host import Host
     from quorate.consensus.sides import Owner
-    from quorate.storage.log import MetadataLog
+    from quorate.storage.log.metadata_log import MetadataLog
 
 T = TypeVar("T")
 

@@ -32,15 +32,15 @@ from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.records.ids import DirectoryId
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.limits.shared_connections import Connections
 from quorate.rpc.raft.servicer import Fetchers, RaftService
 from quorate.rpc.raft.transport import RaftClient
 from quorate.settings.transport import Transport
-from quorate.storage.files import OsFileSystem
-from quorate.storage.identities import draw_uuid
-from quorate.storage.store import LogStore
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.log_store import LogStore
+from quorate.storage.random_ids import draw_uuid
 from quorate.telemetry import tracing
 from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.service import Service
-    from quorate.storage.recovery import Recovered
+    from quorate.storage.recovery.recovery import Recovered
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import logging
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.legible import shown
+from quorate.records.escaping import shown
 from quorate.telemetry.logs import REPEATS, TOPIC
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_
 from quorate.controller.decision import ControllerSettings
 from quorate.raft.api import RaftConfig
 from quorate.records.ids import UUID_BYTES, TopicId
-from quorate.storage.config import StorageConfig
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.consensus.config import ControllerConfig
-    from quorate.storage.meta import MetaProperties
+    from quorate.storage.meta_properties import MetaProperties
 
 
 def storage_config(config: ControllerConfig) -> StorageConfig:

@@ -8,7 +8,7 @@ import shutil
 import stat
 from typing import Final
 
-from quorate.storage.descriptors import keep_spare
+from quorate.storage.reserved_descriptors import keep_spare
 
 DESCRIPTORS_MIN: Final = 1024
 # A warning comes this many times before the threshold at which leadership is resigned.

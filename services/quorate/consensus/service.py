@@ -36,11 +36,11 @@ from quorate.settings.port_checks import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage import layout
-from quorate.storage.descriptors import is_shortage
+from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import StorageError, problem_of
-from quorate.storage.files import OsFileSystem
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import read_meta
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.reserved_descriptors import is_shortage
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
 

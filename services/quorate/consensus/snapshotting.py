@@ -20,8 +20,8 @@ from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
-from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
+from quorate.storage.reserved_descriptors import is_shortage
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.consensus.host import Host
     from quorate.raft.api import SnapshotChecked
     from quorate.raft.messages import SnapshotInfo
-    from quorate.storage.snapshot_writer import SnapshotWriter
+    from quorate.storage.snapshots.writer import SnapshotWriter
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)

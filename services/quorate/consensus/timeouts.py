@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

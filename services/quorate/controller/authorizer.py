@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

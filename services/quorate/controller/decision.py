@@ -14,11 +14,11 @@ from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
 from quorate.controller.requests import RECORDS_MAX, Sender
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
+from quorate.records.codec.schema import SchemaError
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import STRING_BYTES_MAX, record_problem
 from quorate.records.metadata import decode_record
-from quorate.records.schema import SchemaError
-from quorate.records.value import named_value, value
-from quorate.records.widths import STRING_BYTES_MAX, record_problem
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence

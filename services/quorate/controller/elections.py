@@ -23,7 +23,7 @@ from quorate.controller.leader_acceptor import online
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partitions import NO_LEADER, RECOVERING
 from quorate.records.metadata import PartitionChangeRecord
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage

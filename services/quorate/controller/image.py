@@ -23,7 +23,7 @@ from quorate.controller.configs.image import Configs, ConfigsDelta
 from quorate.controller.opaque.image import Opaque, OpaqueDelta
 from quorate.controller.topics.image import Topics, TopicsDelta
 from quorate.records.ids import Epoch, Offset
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.controller.authorizer import ResourceKind
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ from quorate.controller.authorizer import (
     ResourceKind,
     Rights,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,7 +18,7 @@ from quorate.controller.partition_columns import PartitionChanges
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partition_values import change_values
 from quorate.controller.partitions import NO_LEADER
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

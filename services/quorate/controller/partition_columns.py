@@ -29,11 +29,11 @@ from quorate.controller.partition_rows import (
     with_width,
 )
 from quorate.controller.partitions import MIGRATING_DIR, NO_LEADER, NO_SELDOM, Seldom
-from quorate.records.columns import Constant, Lists, Numbers, Octets, Structs, distinct
+from quorate.records.codec.schema import SchemaError
+from quorate.records.columnar.reader import Constant, Lists, Numbers, Octets, Structs, distinct
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
-from quorate.records.schema import SchemaError
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quorate.controller.partition_rows import Index, Keys, Rows
-    from quorate.records.columns import Column
-    from quorate.records.pieces import Piece
+    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.reader import Column
 
 _MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
 _PADDING: Final = -1

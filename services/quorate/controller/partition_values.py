@@ -1,6 +1,6 @@
 """Rows of partitions, and changes of them, as the values of records that the encoder would make.
 
-Records of one shape are written together (records/column_writer.py), those that have something that
+Records of one shape are written together (records/columnar/writer.py), those that have something that
 partitions seldom have one by one.
 """
 
@@ -26,8 +26,8 @@ from quorate.controller.partition_rows import (
     RECOVERY,
     REPLICAS,
 )
-from quorate.records.column_writer import values_of, write_columns
-from quorate.records.columns import Lists, Numbers, Octets, Structs, distinct
+from quorate.records.columnar.reader import Lists, Numbers, Octets, Structs, distinct
+from quorate.records.columnar.writer import values_of, write_columns
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import (
     PartitionChangeRecord,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.partition_columns import PartitionChanges
     from quorate.controller.partition_rows import Index, PartitionRows, Rows
-    from quorate.records.columns import Column
+    from quorate.records.columnar.reader import Column
 
 
 def partition_values(rows: PartitionRows, level: int) -> list[bytes]:

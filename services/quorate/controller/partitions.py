@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Final
 
 from quorate.records.ids import ZERO_UUID, DirectoryId
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 NO_LEADER: Final = -1
 RECOVERED: Final = 0

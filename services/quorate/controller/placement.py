@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

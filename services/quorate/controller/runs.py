@@ -19,6 +19,7 @@ from quorate.controller.partition_columns import (
     read_partitions,
 )
 from quorate.records.batch import read_runs
+from quorate.records.columnar.pieces import read_pieces
 from quorate.records.metadata import (
     ConfigRecord,
     MetadataRecord,
@@ -27,15 +28,14 @@ from quorate.records.metadata import (
     TopicRecord,
     decode_record,
 )
-from quorate.records.pieces import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from quorate.controller.image import MetadataDelta
     from quorate.records.batch import BatchHeader
+    from quorate.records.columnar.pieces import Piece
     from quorate.records.ids import TopicId
-    from quorate.records.pieces import Piece
 
 # Below this a run costs more than its records one by one.
 RUN_MIN: Final = 48

@@ -24,7 +24,7 @@ from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.mass_elections import elect, rows_max
 from quorate.controller.partition_rows import key_of
 from quorate.controller.timed import Timed
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from quorate.h2 import grpc_framing as wire
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.h2.grpc_framing import Metadata

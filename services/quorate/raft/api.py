@@ -24,7 +24,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from quorate.raft.messages import (

@@ -15,9 +15,9 @@ from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
 from quorate.records.control import KRaftVoters, encode_control
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import record_problem
 from quorate.records.ids import Offset
 from quorate.records.voters import Voter
-from quorate.records.widths import record_problem
 
 if TYPE_CHECKING:
     from quorate.raft.leading import Leading

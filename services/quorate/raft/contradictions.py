@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.backoff import backoff_ms
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.messages import EpochStart, KRaftVersionAt, SnapshotInfo, VotersAt
 from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from quorate.raft.heard import Heard

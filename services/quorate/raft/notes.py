@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

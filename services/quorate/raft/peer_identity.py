@@ -19,7 +19,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplicaKey
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer

@@ -38,7 +38,7 @@ from quorate.raft.rival import Rival
 from quorate.raft.roles import Leader, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.raft.becoming import Becoming

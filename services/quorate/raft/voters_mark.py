@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset

@@ -12,8 +12,8 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.records.codec.varint import Buffer, encode_varint, read_varint
 from quorate.records.crc import crc32c
-from quorate.records.varint import Buffer, encode_varint, read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

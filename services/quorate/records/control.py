@@ -13,16 +13,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
 
 from quorate.records.batch import BatchHeader, encode_batch, read_records
-from quorate.records.codec import codec_of
+from quorate.records.codec.compiler import codec_of
+from quorate.records.codec.schema import SchemaError, Tagged, Wire, message, structure
 from quorate.records.ids import ZERO_UUID, DirectoryId, NodeId, ReplicaKey
-from quorate.records.schema import SchemaError, Tagged, Wire, message, structure
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.records.varint import Buffer
+    from quorate.records.codec.varint import Buffer
 
 
 T = TypeVar("T")

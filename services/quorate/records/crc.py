@@ -13,7 +13,7 @@ import google_crc32c
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.records.varint import Buffer
+    from quorate.records.codec.varint import Buffer
 
 
 def _google(data: Buffer, value: int = 0) -> int:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, NewType
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 NodeId = NewType("NodeId", int)
 Epoch = NewType("Epoch", int)

@@ -10,7 +10,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
-from quorate.records.brokers import (
+from quorate.records.codec.compiler import Codec, codec_of
+from quorate.records.codec.schema import SchemaError, schema_of
+from quorate.records.codec.varint import Buffer, encode_uvarint, read_uvarint
+from quorate.records.record_types.brokers import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -22,7 +25,7 @@ from quorate.records.brokers import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from quorate.records.cluster import (
+from quorate.records.record_types.cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ClientQuotaRecord,
@@ -34,9 +37,7 @@ from quorate.records.cluster import (
     ProducerIdsRecord,
     ZkMigrationStateRecord,
 )
-from quorate.records.codec import Codec, codec_of
-from quorate.records.schema import SchemaError, schema_of
-from quorate.records.security import (
+from quorate.records.record_types.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
@@ -44,15 +45,14 @@ from quorate.records.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from quorate.records.topics import (
+from quorate.records.record_types.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from quorate.records.value import value
-from quorate.records.varint import Buffer, encode_uvarint, read_uvarint
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

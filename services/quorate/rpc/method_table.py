@@ -14,7 +14,7 @@ from quorate.api import permissions as rights
 from quorate.api.permissions import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.rpc.convert.codegen import shape_of
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2

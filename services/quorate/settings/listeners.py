@@ -11,7 +11,7 @@ import socket
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import Endpoint
 from quorate.settings.properties import ConfigError, parse_address
 from quorate.settings.tls import read_listener_tls

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.legible import CONTROL
+from quorate.records.escaping import CONTROL
 from quorate.settings.environment import environment_name, unread_variables
 from quorate.settings.integers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
 

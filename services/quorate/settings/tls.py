@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.settings.exporter_variables import check_exporter, warning_of_attributes
 from quorate.settings.properties import ConfigError, parse_address
 

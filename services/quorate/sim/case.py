@@ -20,7 +20,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.integers import whole_number
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add

@@ -6,7 +6,7 @@ import re
 import traceback
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.invariants import ALL
 from quorate.sim.oracle import Violation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.disk import Survival
 from quorate.sim.fields import with_fields
 from quorate.sim.network import NetworkOptions, PartitionShape

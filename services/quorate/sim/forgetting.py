@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.sim.configuring import DATA_DIR
 from quorate.sim.storage import LOG_DIR
-from quorate.storage.epoch_checkpoint import decode_epochs
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.layout import EPOCH_CHECKPOINT, FLUSHED_END, QUORUM_STATE
+from quorate.storage.log.leader_epoch_checkpoint import decode_epochs
 from quorate.storage.quorum_state import decode_quorum_state
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

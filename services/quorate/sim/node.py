@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quorate.sim.sides import WorldAround
     from quorate.sim.storage import WatchedStore
     from quorate.sim.waiting import WaitingRequest
-    from quorate.storage.meta import MetaProperties
+    from quorate.storage.meta_properties import MetaProperties
 
 
 class Status(Enum):

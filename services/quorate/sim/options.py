@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import field, fields
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.sim.disk import Survival
 from quorate.sim.fields import flat
 from quorate.sim.network import NetworkOptions, PartitionShape

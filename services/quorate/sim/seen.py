@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.sim.options import WorldOptions
     from quorate.sim.oracle import Oracle
     from quorate.sim.waiting import WaitingRequest
-    from quorate.storage.store import LogStore
+    from quorate.storage.log_store import LogStore
 
 
 class SeenNode(Protocol):

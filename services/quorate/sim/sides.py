@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.sim.network import PeerCaller
     from quorate.sim.spoiling import Spoiling
     from quorate.sim.transcript import Transcript
-    from quorate.storage.meta import MetaProperties
+    from quorate.storage.meta_properties import MetaProperties
 
 
 class EndingsAround(Protocol):

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.process.silenced_logger import silenced
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.case import Case
 from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure

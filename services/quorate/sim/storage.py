@@ -11,13 +11,13 @@ from quorate.raft.api import LogTruncated, SnapshotInstalled
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
 from quorate.sim.configuring import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
-from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.healing import Healing
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
-from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import recover
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.recovery.recovery import recover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.sides import MachineBelow
-    from quorate.storage.recovery import Recovered
+    from quorate.storage.recovery.recovery import Recovered
 
 LOG_DIR: Final = f"{DATA_DIR}/{LOG_DIR_NAME}"
 CACHE_BYTES: Final = 8192

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft.messages import VoteRequest
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from quorate.storage import layout
 from quorate.storage.errors import DamagedSnapshotError
 from quorate.storage.flushed_end import FlushedEndFile
-from quorate.storage.meta import lacks_directory_id
+from quorate.storage.meta_properties import lacks_directory_id
 
 if TYPE_CHECKING:
     from quorate.records.ids import DirectoryId, NodeId
-    from quorate.storage.config import StorageConfig
-    from quorate.storage.files import FileSystem
-    from quorate.storage.snapshots import SnapshotStore
+    from quorate.storage.file_system import FileSystem
+    from quorate.storage.snapshots.snapshot_store import SnapshotStore
+    from quorate.storage.storage_config import StorageConfig
 
 
 def missing_directory_id(

@@ -26,11 +26,11 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
-from quorate.records.value import value
-from quorate.storage.files import parent
+from quorate.records.value_types import value
+from quorate.storage.file_system import parent
 
 if TYPE_CHECKING:
-    from quorate.storage.files import File, FileSystem
+    from quorate.storage.file_system import File, FileSystem
 
 SLOT_BYTES: Final = 512
 # The largest sector of the disks of today, and what the page cache writes at once.

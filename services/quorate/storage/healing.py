@@ -23,12 +23,12 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage.errors import START_ANEW, StorageError
-from quorate.storage.files import remove_durably, write_atomically
+from quorate.storage.file_system import remove_durably, write_atomically
 
 if TYPE_CHECKING:
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 _CHECKSUM = "checksum"
 

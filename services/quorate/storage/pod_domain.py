@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
+from quorate.storage.file_system import write_atomically
 from quorate.storage.layout import POD_DOMAIN
 
 if TYPE_CHECKING:
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 # A name of DNS has at most 253 characters; people may add a line feed or two.
 _BYTES_MAX: Final = 512

@@ -24,11 +24,11 @@ from quorate.records.ids import (
     parse_uuid,
 )
 from quorate.storage.errors import START_AFRESH, START_ANEW, StorageError
-from quorate.storage.files import write_atomically
+from quorate.storage.file_system import write_atomically
 
 if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 _NOBODY = -1
 

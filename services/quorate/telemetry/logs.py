@@ -19,7 +19,7 @@ Keys have no numbers and no peer's text in them. Should one have them all the sa
 logs events of several kinds has the kind in the field `topic`, so that one kind does not silence
 the others.
 
-A peer's text is shortened where it is logged (`records/legible.py`). Every value is bounded here,
+A peer's text is shortened where it is logged (`records/escaping.py`). Every value is bounded here,
 and characters that move a terminal or hide are escaped.
 """
 
@@ -35,7 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.process.queued_output import lines_dropped, queued_stderr
-from quorate.records.legible import UNSEEN
+from quorate.records.escaping import UNSEEN
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.port_checks import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram

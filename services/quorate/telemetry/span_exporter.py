@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from quorate.records.legible import shown
+from quorate.records.escaping import shown
 from quorate.telemetry.span_names import KIND
 
 if TYPE_CHECKING:

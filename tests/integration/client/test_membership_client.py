@@ -18,9 +18,9 @@ from quorate.raft import messages as m
 from quorate.raft.heard import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import INT32_MAX
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from quorate.records.voters import Voter
-from quorate.records.widths import INT32_MAX
 from tests.integration.client.scripted import observer, refusal
 from tests.unit.raft import cores
 

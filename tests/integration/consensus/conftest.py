@@ -9,9 +9,9 @@ import pytest
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.transport import TRANSPORT
-from quorate.storage.files import OsFileSystem
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.meta_properties import MetaProperties
 from tests.integration.transports import chosen
 from tests.ports import HOST, free_ports
 from tests.unit.consensus.conftest import open_stack

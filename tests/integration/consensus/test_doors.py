@@ -13,8 +13,8 @@ from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import record_problem
 from quorate.records.metadata import decode_record
-from quorate.records.widths import record_problem
 from quorate.rpc.admin.servicer import AdminService, CallRecord
 from quorate.rpc.controller.servicer import ControllerService
 from quorate.rpc.convert.membership import message_of

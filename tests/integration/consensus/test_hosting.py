@@ -14,7 +14,7 @@ from quorate.consensus.hosting import read_bootstrap
 from quorate.consensus.node import Node
 from quorate.rpc.health import HealthServer
 from quorate.storage.errors import StorageError
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
 from tests.integration.transports import chosen
 
 

@@ -30,9 +30,9 @@ from quorate.rpc.channels import open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
-from quorate.storage.files import OsFileSystem
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.meta_properties import MetaProperties
 from quorate.storage.quorum_state import write_quorum_state
 from tests.integration.transports import EACH, chosen
 from tests.ports import HOST, free_ports

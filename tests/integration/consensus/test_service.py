@@ -27,7 +27,7 @@ from quorate.consensus.service import _serve, main_controller
 from quorate.controller.topics.messages import ListTopics
 from quorate.h2.name_resolver import RESOLVER
 from quorate.rpc.health import READINESS
-from quorate.storage.lock import DirectoryLock
+from quorate.storage.directory_lock import DirectoryLock
 from tests.integration.consensus.test_node import is_serving, until
 from tests.integration.lookups import hanging_lookups
 from tests.integration.transports import EACH, chosen

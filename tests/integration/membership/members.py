@@ -31,7 +31,7 @@ from quorate.records.control import KRaftVoters, control_records
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Millis, NodeId, ReplicaKey, parse_uuid
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.storage.meta import MetaProperties
+from quorate.storage.meta_properties import MetaProperties
 from tests.integration.disks import committed_batches
 from tests.integration.quorum import DEADLINE_S, FAST, POLL_S, Controllers, free_quorum
 

@@ -11,8 +11,8 @@ from quorate.raft.messages import ElectionState
 from quorate.records.ids import DirectoryId, Epoch, NodeId, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 from quorate.storage import layout
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import MetaProperties
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import MetaProperties
 from quorate.storage.quorum_state import write_quorum_state
 from tests.integration.membership.members import under_load
 from tests.integration.quorum import DEADLINE_S

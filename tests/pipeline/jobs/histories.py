@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
 
+from quorate.records.codec.schema import schema_of
 from quorate.records.ids import DirectoryId, TopicId
-from quorate.records.json_form import record_to_json
+from quorate.records.json_format import record_to_json
 from quorate.records.metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -39,7 +40,6 @@ from quorate.records.metadata import (
     UnregisterBrokerRecord,
     encode_record,
 )
-from quorate.records.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

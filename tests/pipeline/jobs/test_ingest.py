@@ -15,7 +15,7 @@ from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs import progress
 from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, follow, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.storage.lock import DirectoryLock
+from quorate.storage.directory_lock import DirectoryLock
 from tests.pipeline.log_frames import START_MS, Log, frame, has_schema
 from tests.pipeline.source.logs import small_log, topic
 

@@ -8,10 +8,10 @@ import pytest
 
 from quorate.pipeline.jobs.sizes import BATCH_HEADERS, SCHEMAS, tables
 from quorate.records.batch import encode_batch, iter_batches
-from quorate.records.cluster import ConfigRecord
 from quorate.records.ids import TopicId
 from quorate.records.metadata import encode_record, record_version
-from quorate.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from quorate.records.record_types.cluster import ConfigRecord
+from quorate.records.record_types.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from quorate.storage import layout
 from tests.pipeline.log_frames import (
     STOCK,

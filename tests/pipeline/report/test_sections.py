@@ -17,9 +17,9 @@ from quorate.pipeline.report.sections import (
 )
 from quorate.pipeline.report.top_rows import utc
 from quorate.records.batch import HEADER_BYTES, encode_batch
+from quorate.records.codec.schema import schema_of
 from quorate.records.ids import TopicId
 from quorate.records.metadata import NoOpRecord, RemoveTopicRecord, TopicRecord, encode_record
-from quorate.records.schema import schema_of
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 from tests.pipeline.log_frames import START_MS as FRAMES_START_MS
 from tests.pipeline.log_frames import Log, frame

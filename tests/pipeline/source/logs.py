@@ -30,7 +30,7 @@ from quorate.records.ids import (
 )
 from quorate.records.metadata import PartitionRecord, TopicRecord, encode_record
 from quorate.storage.layout import LOG_DIR, checkpoint_name, segment_name
-from quorate.storage.meta import MetaProperties, encode_meta
+from quorate.storage.meta_properties import MetaProperties, encode_meta
 
 if TYPE_CHECKING:
     from pathlib import Path

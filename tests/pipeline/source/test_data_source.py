@@ -16,8 +16,8 @@ from quorate.pipeline.source.arrow_schema import arrow_schema
 from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 from quorate.pipeline.source.data_source import KraftDataSource
 from quorate.pipeline.source.frame_schema import COLUMNS, TYPED, column_name, plain_value
+from quorate.records.codec.schema import schema_of, shapes_of
 from quorate.records.metadata import encode_record
-from quorate.records.schema import schema_of, shapes_of
 from tests.pipeline.source.logs import START_MS, LogWriter, paths_of, small_log
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from quorate.records.schema import Field, Struct
+    from quorate.records.codec.schema import Field, Struct
 
 # What a narrower type or a signed one would not hold.
 EXTREMES: Final[dict[str, object]] = {

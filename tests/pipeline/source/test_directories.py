@@ -14,7 +14,7 @@ from quorate.pipeline.source.directories import (
     find_directory,
 )
 from quorate.pipeline.source.options import OptionError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from tests.pipeline.source.logs import START_MS, STEP_MS, LogWriter, small_log, topic
 
 if TYPE_CHECKING:

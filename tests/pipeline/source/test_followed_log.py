@@ -12,8 +12,8 @@ from quorate.pipeline.source.followed_log import DirectoryLog, QuorumLog
 from quorate.pipeline.source.log_seek import EndSeeker
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.split_reader import read_split
-from quorate.records.batch_run import BatchRun
-from quorate.storage.files import OsFileSystem
+from quorate.records.columnar.batch_run import BatchRun
+from quorate.storage.file_system import OsFileSystem
 from tests.pipeline.source.logs import (
     LogWriter,
     partition,
@@ -102,7 +102,7 @@ def test_a_stream_begins_at_no_time_that_cannot_be_looked_up(
         raise OSError(errno.EIO, "Input/output error", str(log.file))
 
     monkeypatch.setattr(EndSeeker, "log_end", lambda _seeker, _directory: 21)
-    monkeypatch.setattr("quorate.storage.files.OsFile.read_at", read)
+    monkeypatch.setattr("quorate.storage.file_system.OsFile.read_at", read)
     with pytest.raises(UnreadError, match=r"\.log: byte 0: cannot be read: Input/output error; "):
         moment.beginning()
 

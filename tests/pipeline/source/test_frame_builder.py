@@ -13,8 +13,8 @@ from quorate.pipeline.source import frame_builder as decoding
 from quorate.pipeline.source.damage import DamageError
 from quorate.pipeline.source.frame_schema import TIME_MAX_MS, TIME_MIN_MS
 from quorate.records.batch import encode_batch
+from quorate.records.codec.varint import encode_uvarint
 from quorate.records.control import SnapshotFooter, encode_control_batch
-from quorate.records.varint import encode_uvarint
 from tests.pipeline.source.logs import (
     START_MS,
     LogWriter,

@@ -9,7 +9,8 @@ import pytest
 
 from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.row_reader import payload_of
-from quorate.records.columns import read_columns
+from quorate.records.codec.schema import schema_of
+from quorate.records.columnar.reader import read_columns
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     ClientQuotaRecord,
@@ -20,7 +21,6 @@ from quorate.records.metadata import (
     RemoveTopicRecord,
     encode_record,
 )
-from quorate.records.schema import schema_of
 from tests.pipeline.source.logs import partition
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from quorate.pipeline.source.options import OptionError
 from quorate.pipeline.source.splits import boundaries
 from quorate.pipeline.source.time_search import TimePlace
 from quorate.records.batch import HEADER_BYTES
-from quorate.storage.files import OsFile
+from quorate.storage.file_system import OsFile
 from tests.pipeline.source.logs import (
     DAY_MS,
     START_MS,

@@ -16,7 +16,7 @@ from quorate.pipeline.source.merged_log import choice_words
 from quorate.pipeline.source.options import parse_options
 from quorate.pipeline.source.record_repair import read_mended
 from quorate.records.batch import read_header
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import segment_name
 from tests.pipeline.source.logs import (
     LogWriter,

@@ -14,7 +14,7 @@ from quorate.pipeline.source.batch_plan import plan_batch
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.split_reader import _SplitReader, read_split
 from quorate.records.batch import stamp
-from quorate.records.batch_run import BatchRun
+from quorate.records.columnar.batch_run import BatchRun
 from tests.pipeline.source.logs import (
     LogWriter,
     damaged,

@@ -18,7 +18,7 @@ from quorate.pipeline.source.stream_reader import (
     KraftStreamReader,
     OtherClusterError,
 )
-from quorate.storage.files import OsFile, OsFileSystem
+from quorate.storage.file_system import OsFile, OsFileSystem
 from tests.pipeline.source.logs import (
     LogWriter,
     damaged,

@@ -7,10 +7,10 @@ import os
 import numpy as np
 
 from quorate.pipeline.source.struct_columns import struct_array, uuid_strings
-from quorate.records.columns import read_columns
+from quorate.records.codec.schema import schema_of
+from quorate.records.columnar.reader import read_columns
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionRecord, RegisterBrokerRecord, encode_record
-from quorate.records.schema import schema_of
 from tests.pipeline.source.logs import partition
 
 
@@ -32,7 +32,7 @@ def test_lists_keep_to_their_rows() -> None:
 def test_structures_in_lists_keep_to_their_rows() -> None:
     endpoint = schema_of(RegisterBrokerRecord).body.fields[4].struct
     assert endpoint is not None
-    from quorate.records.brokers import BrokerEndpoint
+    from quorate.records.record_types.brokers import BrokerEndpoint
 
     values = [
         encode_record(

@@ -18,7 +18,7 @@ from quorate.pipeline.source.time_search import (
     stretches,
 )
 from quorate.records.batch import encode_batch, read_header
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

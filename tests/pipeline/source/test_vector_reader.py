@@ -12,8 +12,8 @@ from quorate.pipeline.source import frame_builder as decoding
 from quorate.pipeline.source.frame_schema import TYPED
 from quorate.pipeline.source.row_reader import RowReader
 from quorate.records.batch import CorruptBatchError
+from quorate.records.codec.schema import schema_of, shapes_of
 from quorate.records.metadata import encode_record
-from quorate.records.schema import schema_of, shapes_of
 from tests.pipeline.source.logs import LogWriter, rows
 from tests.unit.records.test_metadata import VERSIONS, instances_of
 

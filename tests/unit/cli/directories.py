@@ -8,15 +8,15 @@ from quorate.controller.features.levels import METADATA_VERSION
 from quorate.raft.api import AppendToLog, ControlBatch, ProposedBatch, SaveElection
 from quorate.raft.messages import ElectionState
 from quorate.records.batch import encode_batch
-from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import ClusterId, Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
-from quorate.storage.config import StorageConfig
-from quorate.storage.files import OsFileSystem
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
-from quorate.storage.store import LogStore
+from quorate.records.record_types.cluster import FeatureLevelRecord
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,10 @@ from quorate.cli.main import main
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import StatefulSetSeen
 from quorate.records.ids import ClusterId, ReplicaKey
-from quorate.storage.files import OsFileSystem
-from quorate.storage.founding import read_founding
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.founding_mark import read_founding
 from quorate.storage.layout import BOOTSTRAP_ID, checkpoint_name
-from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.meta_properties import MetaProperties, read_meta
 from tests.unit.cli.directories import CLUSTER
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pytest
 
     from quorate.client.controller_calls import Address
-    from quorate.storage.files import OsFile
+    from quorate.storage.file_system import OsFile
 
 
 class Killed(BaseException):

@@ -15,9 +15,9 @@ from quorate.cli.output import CommandError
 from quorate.records.ids import format_uuid
 from quorate.settings.property_files import read_properties
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
-from quorate.storage.meta import read_meta
+from quorate.storage.meta_properties import read_meta
 
 if TYPE_CHECKING:
     from pathlib import Path

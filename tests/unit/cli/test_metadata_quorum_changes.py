@@ -20,8 +20,8 @@ from quorate.cli.output import CommandError
 from quorate.raft import messages as m
 from quorate.records.ids import ClusterId, Millis, NodeId, ReplicaKey, format_uuid
 from quorate.records.voters import Endpoint
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import MetaProperties, write_meta
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import MetaProperties, write_meta
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:

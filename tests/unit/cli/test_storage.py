@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.main import main
-from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
     Epoch,
     NodeId,
@@ -24,9 +23,10 @@ from quorate.records.ids import (
     parse_uuid,
 )
 from quorate.records.metadata import decode_record
+from quorate.records.record_types.cluster import FeatureLevelRecord
 from quorate.records.voters import Endpoint
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import (
     BOOTSTRAP_CHECKPOINT,
     BOOTSTRAP_ID,
@@ -40,14 +40,14 @@ from quorate.storage.layout import (
     checkpoint_name,
     segment_name,
 )
-from quorate.storage.meta import ensure_partition_metadata, read_meta
-from quorate.storage.snapshots import read_content
+from quorate.storage.meta_properties import ensure_partition_metadata, read_meta
+from quorate.storage.snapshots.snapshot_store import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from quorate.storage.snapshots import SnapshotContent
+    from quorate.storage.snapshots.snapshot_store import SnapshotContent
 
     Format = Callable[..., tuple[int, str, str]]
 

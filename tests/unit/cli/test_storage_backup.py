@@ -14,8 +14,8 @@ from quorate.cli.leader_probe import Answer, Standing
 from quorate.cli.main import main
 from quorate.records.ids import DirectoryId, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import read_meta
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import read_meta
 from tests.unit.cli.directories import CLUSTER, make_directory
 
 if TYPE_CHECKING:

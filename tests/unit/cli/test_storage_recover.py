@@ -14,10 +14,10 @@ from quorate.cli.main import main
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.channels import ChannelKind
-from quorate.storage.files import OsFileSystem
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
-from quorate.storage.lock import DirectoryLock
-from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.meta_properties import MetaProperties, read_meta
 from tests.unit.cli.directories import CLUSTER, make_directory
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from quorate.cli.leader_probe import Answer, Standing
 from quorate.cli.pod_disk_check import ROUNDS
 from quorate.cli.storage_statefulset import PROOFS, SILENCES, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
-from quorate.storage.founding import write_founding
+from quorate.storage.founding_mark import write_founding
 from tests.unit.cli.directories import CLUSTER, make_directory
 from tests.unit.cli.pods import Killed, Pod
 from tests.unit.raft.cores import key, voters

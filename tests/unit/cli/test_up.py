@@ -18,7 +18,7 @@ from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaSta
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
 from quorate.settings.property_files import read_properties
-from quorate.storage.lock import DirectoryLock
+from quorate.storage.directory_lock import DirectoryLock
 from tests.ports import PORTS
 
 

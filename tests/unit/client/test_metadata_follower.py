@@ -19,7 +19,7 @@ from quorate.records.batch import check_batch, encode_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, TopicId
 from quorate.records.metadata import FeatureLevelRecord, TopicRecord
-from quorate.storage.scan import FileBatch
+from quorate.storage.log.batch_scanner import FileBatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -30,10 +30,10 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import VoterSet
 from quorate.sim.disk import SimulatedDisk
-from quorate.storage.config import StorageConfig
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
-from quorate.storage.store import LogStore
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,11 +37,11 @@ from quorate.records.ids import (
     TopicId,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.storage.config import StorageConfig
-from quorate.storage.files import OsFile, OsFileSystem
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
-from quorate.storage.store import LogStore
+from quorate.storage.file_system import OsFile, OsFileSystem
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

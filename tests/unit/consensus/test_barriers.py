@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from quorate.consensus.driver import Ending
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -16,16 +16,16 @@ import pytest
 from quorate.consensus.driver import Ending
 from quorate.consensus.file_watch import FileWatch
 from quorate.controller.topics.messages import CreateTopics, NewTopic
-from quorate.storage.config import StorageConfig
-from quorate.storage.files_in_use import FilesInUse
-from quorate.storage.snapshot_writer import SnapshotWriter
+from quorate.storage.log.files_in_use import FilesInUse
+from quorate.storage.snapshots.writer import SnapshotWriter
+from quorate.storage.storage_config import StorageConfig
 from tests.unit.consensus.conftest import CALLER, NODE, WAIT_S, newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from quorate.raft.messages import SnapshotInfo
-    from quorate.storage.files_in_use import LostFile
+    from quorate.storage.log.files_in_use import LostFile
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -212,7 +212,7 @@ async def test_a_snapshot_holds_what_cannot_be_put_back(
     def refuse(*_: object) -> None:
         raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr("quorate.storage.files_in_use.copy_durably", refuse)
+    monkeypatch.setattr("quorate.storage.log.files_in_use.copy_durably", refuse)
     watched.remove("*.log")
     with caplog.at_level(logging.ERROR):
         await watched.fails()

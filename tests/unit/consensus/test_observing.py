@@ -138,7 +138,7 @@ async def test_what_did_not_come_to_the_disk_is_not_told_as_saved(
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, "the disk is gone")
 
-    monkeypatch.setattr("quorate.storage.store.LogStore.save_election", fail)
+    monkeypatch.setattr("quorate.storage.log_store.LogStore.save_election", fail)
     stack = await open_stack(observers=Observers(memory), is_active=False)
     assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
     assert "saving 1" in memory.told

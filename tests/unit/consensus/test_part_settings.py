@@ -10,7 +10,7 @@ from quorate.consensus.part_settings import (
     storage_config,
 )
 from quorate.records.ids import ClusterId, DirectoryId, NodeId
-from quorate.storage.meta import MetaProperties
+from quorate.storage.meta_properties import MetaProperties
 
 META = MetaProperties(NodeId(7), ClusterId("c"), DirectoryId(b"\x07" * 16))
 CONFIG = read_config(

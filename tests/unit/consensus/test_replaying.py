@@ -9,9 +9,9 @@ from quorate.consensus.driver import Ending
 from quorate.consensus.replaying import LogReplay
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.raft.messages import DescribeQuorumRequest
-from quorate.records.pieces import PIECE_RECORDS
+from quorate.records.columnar.pieces import PIECE_RECORDS
 from quorate.storage.errors import DamagedLogError
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from quorate.consensus.resources import (
     check_descriptors,
     descriptor_warning,
 )
-from quorate.storage.descriptors import spare_of
+from quorate.storage.reserved_descriptors import spare_of
 
 if TYPE_CHECKING:
     from pathlib import Path

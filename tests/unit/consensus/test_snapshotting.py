@@ -17,7 +17,7 @@ from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
-from quorate.storage.snapshot_writer import SnapshotWriter
+from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.unit.consensus.conftest import WAIT_S, eventually, hanging_call, newest_of
 
 if TYPE_CHECKING:

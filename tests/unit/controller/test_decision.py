@@ -7,6 +7,7 @@ from quorate.controller.errors import RefusedError
 from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import STRING_BYTES_MAX
 from quorate.records.metadata import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -14,7 +15,6 @@ from quorate.records.metadata import (
     UnknownRecord,
     decode_record,
 )
-from quorate.records.widths import STRING_BYTES_MAX
 
 NOTHING = NoOpRecord()
 

@@ -13,16 +13,16 @@ from quorate.controller.partition_records import changed
 from quorate.controller.partition_rows import PartitionRows, key_of
 from quorate.controller.partitions import MIGRATING_DIR, Partition
 from quorate.records.batch import encode_batch, read_header
+from quorate.records.columnar.pieces import read_pieces
 from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord, encode_record
-from quorate.records.pieces import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.controller.partition_columns import PartitionChanges, Partitions
+    from quorate.records.columnar.pieces import Piece
     from quorate.records.metadata import MetadataRecord
-    from quorate.records.pieces import Piece
 
 A, B = TopicId(b"a" * 16), TopicId(b"b" * 16)
 DIRS = tuple(DirectoryId(bytes([number]) * 16) for number in (1, 2, 3))

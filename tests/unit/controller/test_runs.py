@@ -18,6 +18,7 @@ from quorate.controller.replay import Replayer
 from quorate.controller.runs import COLUMNS_MIN, RecordRun, items_in, items_of
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import encode_batch, read_header, read_records
+from quorate.records.columnar.pieces import read_pieces
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -33,7 +34,6 @@ from quorate.records.metadata import (
     decode_record,
     encode_record,
 )
-from quorate.records.pieces import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

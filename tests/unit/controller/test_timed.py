@@ -8,7 +8,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal, SoftState
 from quorate.controller.timed import Timed
 from quorate.records.ids import Epoch
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     import pytest

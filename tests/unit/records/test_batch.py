@@ -21,8 +21,8 @@ from quorate.records.batch import (
     read_records,
     stamp,
 )
+from quorate.records.codec.varint import encode_varint
 from quorate.records.crc import crc32c
-from quorate.records.varint import encode_varint
 
 DATA = Path(__file__).parent / "data"
 CRC_AT = 17

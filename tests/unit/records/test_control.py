@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.records.batch import check_batch, encode_batch, iter_batches, read_records
+from quorate.records.codec.schema import SchemaError
 from quorate.records.control import (
     ControlRecord,
     KRaftVersion,
@@ -23,7 +24,6 @@ from quorate.records.control import (
     encode_control_batch,
 )
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
-from quorate.records.schema import SchemaError
 from quorate.records.voters import Endpoint, Voter, VoterSet
 
 DATA = Path(__file__).parent / "data"

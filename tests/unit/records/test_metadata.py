@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.records.batch import iter_batches, read_records
+from quorate.records.codec.schema import Field, SchemaError, schema_of, shapes_of
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -35,7 +36,6 @@ from quorate.records.metadata import (
     record_frame,
     record_version,
 )
-from quorate.records.schema import Field, SchemaError, schema_of, shapes_of
 
 DATA = Path(__file__).parent / "data"
 

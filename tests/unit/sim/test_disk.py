@@ -9,7 +9,7 @@ import pytest
 from quorate.sim.disk import SECTOR_BYTES, SimulatedDisk, Survival
 
 if TYPE_CHECKING:
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 
 def a_disk_with(content: bytes) -> SimulatedDisk:

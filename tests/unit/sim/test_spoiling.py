@@ -6,7 +6,7 @@ import pytest
 
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.spoiling import Spoiling
-from quorate.storage.files import write_durably
+from quorate.storage.file_system import write_durably
 
 PATH = "/file"
 

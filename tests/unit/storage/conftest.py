@@ -32,19 +32,19 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.sim.disk import SimulatedDisk, Survival
-from quorate.storage.config import StorageConfig
 from quorate.storage.flushed_end import FlushedEndFile
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
-from quorate.storage.store import LogStore
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import SnapshotInstalled, SnapshotRefused
     from quorate.raft.messages import SnapshotInfo
-    from quorate.storage.log import MetadataLog
-    from quorate.storage.recovery import Recovered
+    from quorate.storage.log.metadata_log import MetadataLog
+    from quorate.storage.recovery.recovery import Recovered
 
 DIRECTORY = "/data"
 LOG_DIR = f"{DIRECTORY}/__cluster_metadata-0"

@@ -9,9 +9,9 @@ import pytest
 
 from quorate.records.ids import DirectoryId
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
-from quorate.storage.meta import read_meta
-from quorate.storage.recovery import examine
+from quorate.storage.file_system import write_atomically
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.recovery.recovery import examine
 
 from .conftest import DIRECTORY, LOG_DIR, THREE, Replica
 

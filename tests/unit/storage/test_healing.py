@@ -13,8 +13,8 @@ from quorate.raft.messages import VotersAt
 from quorate.records.ids import DirectoryId, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
-from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.file_system import write_atomically
+from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.healing import Healing, encode_healing, read_healing, write_healing
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Replica, at

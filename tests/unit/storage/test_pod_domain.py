@@ -6,7 +6,7 @@ import pytest
 
 from quorate.sim.disk import SimulatedDisk
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
+from quorate.storage.file_system import write_atomically
 from quorate.storage.pod_domain import (
     PodDomain,
     parse_pod_domain,

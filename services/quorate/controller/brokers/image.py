@@ -10,7 +10,7 @@ from immutables import Map
 
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.placement import RackedBroker, stripe
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from quorate.controller.authorizer import Operation, Permission
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from quorate.controller.features.messages import FeatureRange

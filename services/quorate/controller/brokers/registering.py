@@ -17,15 +17,15 @@ from quorate.controller.features.levels import (
 from quorate.controller.partitions import is_reserved
 from quorate.controller.settling import Settling, settle
 from quorate.records.errors import ErrorCode
+from quorate.records.escaping import CONTROL
+from quorate.records.field_limits import INT16_MAX, string_problem
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId, format_uuid
-from quorate.records.legible import CONTROL
 from quorate.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from quorate.records.widths import INT16_MAX, string_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

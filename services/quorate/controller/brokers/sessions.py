@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Offset
-from quorate.records.value import named_value, value
+from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

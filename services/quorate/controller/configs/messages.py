@@ -16,7 +16,7 @@ from quorate.controller.authorizer import (
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset

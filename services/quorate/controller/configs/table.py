@@ -9,7 +9,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 
 @value

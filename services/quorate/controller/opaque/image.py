@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from immutables import Map
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from immutables import MapMutation

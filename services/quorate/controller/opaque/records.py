@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.slices import sorted_in_parts
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

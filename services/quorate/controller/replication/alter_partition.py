@@ -43,7 +43,7 @@ from quorate.controller.settling import PassWanted
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionChangeRecord
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage

@@ -15,7 +15,7 @@ from quorate.controller.leader_acceptor import LeaderAcceptor
 from quorate.controller.mass_elections import elect_preferred
 from quorate.controller.settling import CELLS_SLICE, RECORDS_SLICE
 from quorate.controller.timed import Timed
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Context, ControllerSettings, SoftState

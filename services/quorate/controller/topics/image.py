@@ -11,7 +11,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partition_store import PartitionStore
 from quorate.controller.partitions import PartitionTally
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from quorate.controller.partition_rows import (
 )
 from quorate.controller.partition_values import partition_values
 from quorate.records.ids import UUID_BYTES
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from quorate.h2.client.call import ClientCall, Method
 from quorate.h2.client.intercepted_call import InterceptedCall
 from quorate.h2.client.protocol import ClientLink
 from quorate.h2.name_resolver import RESOLVER
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.h2.protocol import frames
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 # A frame that moves something forward pays for this many that do not.
 _CREDIT_OF_DATA: Final = 2

@@ -16,7 +16,7 @@ from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.h2.message_buffer import IN_A_TURN, Inbox
 from quorate.h2.protocol.frames import H2ErrorCode
 from quorate.h2.server.response import OK, ServerAnswer
-from quorate.records.legible import shown
+from quorate.records.escaping import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

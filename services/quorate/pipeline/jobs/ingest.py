@@ -34,8 +34,8 @@ from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.sink_log import NOTES, mend_notes
 from quorate.pipeline.source.options import START, URL
 from quorate.process.stop_signals import StopSignals, status_of
+from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import UNSUPPORTED, StorageError, problem_of
-from quorate.storage.lock import DirectoryLock
 
 if TYPE_CHECKING:
     import argparse

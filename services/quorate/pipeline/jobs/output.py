@@ -20,7 +20,7 @@ from quorate.pipeline.jobs.progress import Progress, show
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.source.options import URL
 from quorate.process.output_encoding import json_for_stdout
-from quorate.records.legible import written_out
+from quorate.records.escaping import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

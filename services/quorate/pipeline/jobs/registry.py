@@ -18,7 +18,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.jobs.log_position import moment
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.settings.integers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:

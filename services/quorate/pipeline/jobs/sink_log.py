@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.records.value import value
-from quorate.storage.files import OsFileSystem, write_atomically
+from quorate.records.value_types import value
+from quorate.storage.file_system import OsFileSystem, write_atomically
 from quorate.storage.layout import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pyspark.errors import (
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     import argparse

@@ -17,7 +17,7 @@ from quorate.pipeline.report.formatting import size
 from quorate.pipeline.report.page import Amount, Section, Table
 from quorate.pipeline.report.plots import Span, line
 from quorate.pipeline.report.top_rows import top, utc
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from datetime import datetime

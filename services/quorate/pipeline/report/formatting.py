@@ -6,7 +6,7 @@ import html
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.legible import written_out
+from quorate.records.escaping import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

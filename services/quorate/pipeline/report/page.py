@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.report.formatting import escaped, grouped, told
 from quorate.pipeline.report.style import STYLE
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

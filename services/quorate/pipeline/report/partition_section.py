@@ -20,7 +20,7 @@ from quorate.pipeline.report.top_rows import (
     top,
     utc,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

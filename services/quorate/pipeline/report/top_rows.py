@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.health import RECENT_MS
 from quorate.pipeline.report.formatting import grouped
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from quorate.pipeline.source.frame_schema import COLUMNS, SCALARS, TYPED, column_name
-from quorate.records.json_form import field_name
-from quorate.records.schema import schema_of
+from quorate.records.codec.schema import schema_of
+from quorate.records.json_format import field_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from quorate.records.schema import Field, Struct
+    from quorate.records.codec.schema import Field, Struct
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),

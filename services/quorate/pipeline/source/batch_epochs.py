@@ -18,17 +18,17 @@ from quorate.pipeline.source.options import OptionError
 from quorate.pipeline.source.record_epochs import RecordEpochs
 from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
+from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records
-from quorate.records.schema import SchemaError
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem, parent
-from quorate.storage.scan import FileBatch, scan_batches
+from quorate.storage.file_system import OsFileSystem, parent
+from quorate.storage.log.batch_scanner import FileBatch, scan_batches
 
 if TYPE_CHECKING:
     from quorate.pipeline.source.splits import Split
-    from quorate.storage.files import File
+    from quorate.storage.file_system import File
 
 _NEIGHBOUR_BYTES: Final = 64 * 1024
 _START_OF: Final = itemgetter(1)

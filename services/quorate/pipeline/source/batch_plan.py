@@ -36,7 +36,7 @@ from quorate.pipeline.source.options import (
     gone_error,
 )
 from quorate.pipeline.source.splits import NO_END, log_splits
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.records.batch_run import BatchRun
+    from quorate.records.columnar.batch_run import BatchRun
 
 _OFFSET: Final = ("offset",)
 _RECORD_TYPE: Final = ("record_type",)
@@ -182,7 +182,7 @@ def _live_rows(
 ) -> Iterator[pa.RecordBatch]:
     from quorate.pipeline.source.live_log import live_log
     from quorate.pipeline.source.live_plan import range_split
-    from quorate.storage.scan_runs import runs_of
+    from quorate.storage.log.run_scanner import runs_of
 
     with live_log(options) as log:
         log.check_cluster(wanted.cluster_id)

@@ -16,7 +16,7 @@ from quorate.pipeline.source.coverage import Span, covered_from
 from quorate.pipeline.source.directories import log_start
 from quorate.pipeline.source.record_epochs import recorded_epochs
 from quorate.records.ids import Epoch
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

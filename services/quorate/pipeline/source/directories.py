@@ -19,18 +19,18 @@ from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, SnapshotHeader, control_records
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import is_metadata_partition, read_meta
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import is_metadata_partition, read_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.records.batch import BatchHeader
     from quorate.records.ids import ClusterId, OffsetAndEpoch
-    from quorate.storage.files import File
+    from quorate.storage.file_system import File
 
 # A footer's batch takes 61 bytes and one small record.
 _FOOTER_BYTES_MAX: Final = 256

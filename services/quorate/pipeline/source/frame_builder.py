@@ -16,15 +16,15 @@ from quorate.pipeline.source.damage import Damage, DamageError
 from quorate.pipeline.source.row_reader import RowReader, damage_row
 from quorate.pipeline.source.vector_reader import VectorReader, buffer_of, unfit_batches
 from quorate.records.batch import CorruptBatchError
-from quorate.records.schema import SchemaError
-from quorate.storage.scan_runs import batches_of
+from quorate.records.codec.schema import SchemaError
+from quorate.storage.log.run_scanner import batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.records.batch_run import BatchRun
+    from quorate.records.columnar.batch_run import BatchRun
 
 ROWS_MAX: Final = 10_000
 BYTES_MAX: Final = 8 * 1024 * 1024

@@ -11,15 +11,15 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.codec.schema import schema_of
 from quorate.records.ids import format_uuid
-from quorate.records.json_form import field_name
+from quorate.records.json_format import field_name
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from quorate.records.schema import Field, Struct
+    from quorate.records.codec.schema import Field, Struct
 
 COLUMNS: Final[Mapping[str, str]] = {
     "offset": "bigint",

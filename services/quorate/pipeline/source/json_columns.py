@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quorate.pipeline.source.struct_columns import octet_strings, uuid_strings
-from quorate.records.columns import Constant, Elements, Lists, Numbers, Octets, Structs
-from quorate.records.json_form import field_name, single_to_json, value_to_json
+from quorate.records.columnar.reader import Constant, Elements, Lists, Numbers, Octets, Structs
+from quorate.records.json_format import field_name, single_to_json, value_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from quorate.records.columns import Column
-    from quorate.records.schema import Field, Struct
+    from quorate.records.codec.schema import Field, Struct
+    from quorate.records.columnar.reader import Column
 
     # What stands in every row, or a text for each row.
     Part: TypeAlias = str | pa.StringArray

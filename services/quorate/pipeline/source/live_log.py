@@ -25,14 +25,14 @@ from quorate.pipeline.source.time_search import (
 )
 from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.regular_files import read_regular
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.transport import read_transport
-from quorate.storage.scan import FileBatch
+from quorate.storage.log.batch_scanner import FileBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

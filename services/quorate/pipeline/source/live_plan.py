@@ -17,7 +17,7 @@ from quorate.pipeline.source.options import (
     gone_error,
 )
 from quorate.pipeline.source.splits import Split
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage.layout import checkpoint_name
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from quorate.pipeline.source.time_search import (
     sides_of,
     stretches,
 )
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.scan import salvage_batches
-from quorate.storage.scan_runs import salvage_runs
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.run_scanner import salvage_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile
     from quorate.raft.messages import EpochStart
     from quorate.records.batch import BatchHeader
-    from quorate.records.batch_run import BatchRun
-    from quorate.storage.files import File
+    from quorate.records.columnar.batch_run import BatchRun
+    from quorate.storage.file_system import File
 
 _STEP_BYTES: Final = 1024 * 1024
 # Of a log as short as this every batch is looked at for a time.

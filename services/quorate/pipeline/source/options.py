@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.frame_schema import COLUMNS, TIME_MAX_MS, TYPED
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,15 +10,15 @@ from quorate.pipeline.source.splits import boundaries
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
 from quorate.storage import layout
-from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
-from quorate.storage.scan import salvage_batches
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.leader_epoch_checkpoint import read_epochs
 
 if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory, LogFile
     from quorate.records.batch import BatchHeader
-    from quorate.storage.scan import FileBatch
+    from quorate.storage.log.batch_scanner import FileBatch
 
 _STEP_BYTES: Final = 1024 * 1024
 

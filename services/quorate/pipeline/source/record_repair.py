@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.pipeline.source.splits import Split
-    from quorate.records.batch_run import BatchRun
+    from quorate.records.columnar.batch_run import BatchRun
 
     # What was found, and the split that says which of its records are wanted.
     Found: TypeAlias = tuple[Split, BatchRun | Damage]

@@ -17,9 +17,9 @@ from quorate.pipeline.source.frame_schema import (
 )
 from quorate.pipeline.source.json_columns import compact
 from quorate.records.batch import CorruptBatchError, read_runs
-from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
+from quorate.records.codec.schema import schema_of
+from quorate.records.json_format import CONTROLS, control_to_json, record_to_json
 from quorate.records.metadata import RECORD_TYPES, UnknownRecord, decode_record, record_frame
-from quorate.records.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
     from quorate.records.batch import BatchHeader, Record
-    from quorate.storage.scan import FileBatch
+    from quorate.storage.log.batch_scanner import FileBatch
 
 
 def type_name(api_key: int) -> str:

@@ -18,17 +18,17 @@ from quorate.pipeline.source.splits import offset_behind
 from quorate.records.batch import CorruptBatchError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem, parent
-from quorate.storage.scan import salvage_batches
-from quorate.storage.scan_runs import batches_of, scan_runs
+from quorate.storage.file_system import OsFileSystem, parent
+from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.run_scanner import batches_of, scan_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.pipeline.source.splits import Split
     from quorate.records.batch import BatchHeader
-    from quorate.records.batch_run import BatchRun
-    from quorate.storage.files import File
+    from quorate.records.columnar.batch_run import BatchRun
+    from quorate.storage.file_system import File
 
 # Records in one buffer are decoded together, and what that costs for each of their shapes is shared
 # by more of them in a larger one.

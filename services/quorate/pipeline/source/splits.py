@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.directories import header_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
     from quorate.records.batch import BatchHeader
-    from quorate.storage.files import File
+    from quorate.storage.file_system import File
 
 NO_END: Final = 2**63 - 1
 _WINDOW_BYTES: Final = 256 * 1024

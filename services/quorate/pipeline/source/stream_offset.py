@@ -13,7 +13,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from quorate.pipeline.source.arrow_schema import arrow_type
-from quorate.records.columns import Constant, Elements, Lists, Numbers, Octets, Structs
+from quorate.records.columnar.reader import Constant, Elements, Lists, Numbers, Octets, Structs
 from quorate.records.ids import UUID_BYTES
-from quorate.records.json_form import field_name
+from quorate.records.json_format import field_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from quorate.records.columns import Column
-    from quorate.records.schema import Field, Struct
+    from quorate.records.codec.schema import Field, Struct
+    from quorate.records.columnar.reader import Column
 
 _UUID_CHARACTERS: Final = 22
 # Base64 is made for all of them in one go, so each is filled up to whole groups of three bytes.

@@ -21,11 +21,11 @@ from quorate.pipeline.source.frame_schema import (
 from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.row_reader import payload_of, type_name
 from quorate.pipeline.source.struct_columns import struct_array
-from quorate.records.columns import read_columns
+from quorate.records.codec.schema import schema_of
+from quorate.records.columnar.positions import record_places, rows_at
+from quorate.records.columnar.reader import read_columns
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.places import record_places, rows_at
-from quorate.records.schema import schema_of
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
-    from quorate.records.batch_run import BatchRun
-    from quorate.records.places import Places
+    from quorate.records.columnar.batch_run import BatchRun
+    from quorate.records.columnar.positions import Places
 
     Index = NDArray[np.intp]
 

@@ -19,7 +19,7 @@ from quorate.api.admin_api import (
 )
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.admin import errors as admin_errors
 from quorate.rpc.convert.describe import pb_describe_response
 from quorate.rpc.convert.membership import UnsupportedFeatureError, pb_key, request_of

@@ -1,7 +1,7 @@
 """Values of the controller from and to protobuf, by one straight function for each message.
 
 Message and field names equal those of the dataclasses, so a walk over a message's descriptor makes
-them all (records/source.py); only pairs (NameValue) and replica lists (Replicas) have shapes of
+them all (records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have shapes of
 their own. Bad input raises ValueError that names the field: a number that stands for nothing, a
 string that no record can hold, more items than one request may have (rule 28).
 """
@@ -16,9 +16,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.controller.messages import BOUNDS, ITEMS_MAX, SHAPES
+from quorate.records.codec.code_builder import Source
 from quorate.records.errors import ErrorCode
-from quorate.records.source import Source
-from quorate.records.widths import SHORT_STRING, string_problem
+from quorate.records.field_limits import SHORT_STRING, string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:

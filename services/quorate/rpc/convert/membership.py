@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
 from quorate.records.ids import Epoch, Millis
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.convert.raft import (
     at_least_0,

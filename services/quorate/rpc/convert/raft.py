@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft import messages as m
 from quorate.raft.voters_mark import MARKS_MAX, VotersMark
 from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import INT16_MAX
 from quorate.records.ids import (
     UUID_BYTES,
     ZERO_UUID,
@@ -24,7 +25,6 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from quorate.records.voters import Endpoint
-from quorate.records.widths import INT16_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Final
 
 from quorate.h2.peer_name import client_of
 from quorate.h2.server.connection_limiter import ConnectionStats
-from quorate.records.value import value
+from quorate.records.value_types import value
 
 # A quorum has far fewer voters; each may come from several addresses over time.
 ADDRESSES_MAX: Final = 32

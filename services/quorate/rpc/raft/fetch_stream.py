@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import grpc
 
 from quorate.raft import messages as m
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.convert import raft as convert
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
-from quorate.records.legible import shown
+from quorate.records.escaping import shown
 from quorate.rpc.error_status import handshake_words, words_of
 
 if TYPE_CHECKING:

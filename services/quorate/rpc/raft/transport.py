@@ -21,8 +21,8 @@ from quorate.h2.name_resolver import NameLookupError
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.raft.peer_identity import addressed
+from quorate.records.escaping import shown
 from quorate.records.ids import ReplicaKey
-from quorate.records.legible import shown
 from quorate.rpc.callback_adapter import answers_to
 from quorate.rpc.channels import connect_ms, fetch_spans
 from quorate.rpc.convert import raft as convert

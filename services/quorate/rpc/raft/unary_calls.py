@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.convert import describe, membership, raft
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.method_table import RAFT

@@ -26,8 +26,8 @@ import grpc.aio
 from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.h2.peer_name import client_of
-from quorate.records.legible import shown
-from quorate.records.value import value
+from quorate.records.escaping import shown
+from quorate.records.value_types import value
 from quorate.rpc.callback_adapter import taken_while
 from quorate.rpc.error_status import CallRefusal, abort, status_with
 from quorate.rpc.limits.admission import AdmissionError

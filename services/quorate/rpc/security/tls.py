@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.rpc.security.certificates import (
     CertificateError,
     ExpiryWatch,

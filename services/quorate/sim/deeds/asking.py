@@ -13,7 +13,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.ids import Millis
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.records.voters import Voter
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.stage import LEADER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import DirectoryId
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.sim.disk import Survival
 from quorate.sim.hardware import FAULTS
 from quorate.sim.loop import MILLION

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.rpc.convert import controller as convert
 from quorate.sim.draws import Draws
 from quorate.sim.garbled_peers import garbled

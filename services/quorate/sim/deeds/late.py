@@ -19,7 +19,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.sim.network import Hold
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch, ReplicaKey
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.network import PartitionShape
 

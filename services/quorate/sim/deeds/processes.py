@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import StateMachineProgress
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 from quorate.sim.disk import Survival
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.invariants.acknowledged import holders
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import TakeLeaveRequest
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
 from quorate.sim.oracle import Violation

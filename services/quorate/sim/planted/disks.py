@@ -12,8 +12,8 @@ from quorate.raft.readiness import Readiness
 from quorate.records.ids import Offset
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
-from quorate.storage.snapshot_writer import SnapshotWriter
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
+from quorate.storage.snapshots.writer import SnapshotWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.raft.log_state import LogState
     from quorate.records.ids import OffsetAndEpoch, ReplicaKey
-    from quorate.storage.log import MetadataLog
+    from quorate.storage.log.metadata_log import MetadataLog
 
 _recover = SimulatedNode._recover
 _init = Ends.__init__

@@ -14,7 +14,7 @@ from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.api import Event, SaveElection, Update
-    from quorate.storage.log import FlushTicket
+    from quorate.storage.log.metadata_log import FlushTicket
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.voters import VoterSet
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
-from quorate.storage.log import MetadataLog
+from quorate.storage.log.metadata_log import MetadataLog
 
 if TYPE_CHECKING:
     from quorate.raft.messages import RemoveRaftVoterRequest, UpdateRaftVoterRequest

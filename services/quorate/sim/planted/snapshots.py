@@ -9,9 +9,9 @@ from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.log_state import VALID, LogState, NeedsSnapshot
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.planted.bug import Bug, Patch
-from quorate.storage.log import MetadataLog
-from quorate.storage.snapshot_writer import SnapshotWriter
-from quorate.storage.snapshots import SnapshotStore
+from quorate.storage.log.metadata_log import MetadataLog
+from quorate.storage.snapshots.snapshot_store import SnapshotStore
+from quorate.storage.snapshots.writer import SnapshotWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
     from quorate.records.voters import VoterSet
-    from quorate.storage.files import FileSystem
-    from quorate.storage.snapshots import SnapshotSummary
+    from quorate.storage.file_system import FileSystem
+    from quorate.storage.snapshots.snapshot_store import SnapshotSummary
 
 _EVERYTHING: Final = 1 << 60
 

@@ -13,9 +13,9 @@ from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
 from quorate.records.ids import Epoch
 from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.errors import DamagedLogError, StorageError
-from quorate.storage.recovery import _Recovery
-from quorate.storage.refusing import Refusing
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
+from quorate.storage.recovery.recovery import _Recovery
+from quorate.storage.recovery.startup_checks import Refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

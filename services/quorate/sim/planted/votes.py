@@ -13,7 +13,7 @@ from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.raft.voting import Voting
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
-from quorate.storage.store import LogStore
+from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch
-from quorate.storage.recovery import _Recovery
+from quorate.storage.recovery.recovery import _Recovery
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
-    from quorate.storage.found import Found
-    from quorate.storage.judgement import Verdict
+    from quorate.storage.recovery.directory_contents import Found
+    from quorate.storage.recovery.log_decision import Verdict
 
 _state = _Recovery._state
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.draws import Draws
 from quorate.sim.week import scenario
 from quorate.sim.week.agenda import Agenda

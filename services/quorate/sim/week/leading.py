@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from quorate.controller.requests import WriteRequest
     from quorate.records.metadata import MetadataRecord
     from quorate.sim.week.options import WeekOptions
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 LISTENER: Final = "CONTROLLER"
 # The release of the first days finalised this one (Kafka 4.1), the next one the latest.

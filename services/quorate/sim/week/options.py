@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.records.value import named_value
+from quorate.records.value_types import named_value
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS

@@ -20,10 +20,10 @@ from quorate.raft.api import (
 from quorate.raft.messages import ElectionState, FetchedBatches, LogRange, SnapshotRange
 from quorate.records.ids import NodeId, OffsetAndEpoch, ReplicaKey
 from quorate.sim.draws import Draws
-from quorate.storage.config import StorageConfig
-from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.meta import MetaProperties
-from quorate.storage.store import LogStore
+from quorate.storage.formatter import Formatting, format_directory
+from quorate.storage.log_store import LogStore
+from quorate.storage.meta_properties import MetaProperties
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, Epoch
     from quorate.records.voters import VoterSet
     from quorate.sim.week.options import WeekOptions
-    from quorate.storage.files import FileSystem
+    from quorate.storage.file_system import FileSystem
 
 # A snapshot begins up to this part of its bound earlier, as in production.
 _SPREAD: Final = 0.3

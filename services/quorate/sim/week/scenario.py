@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.records.value import value
+from quorate.records.value_types import value
 from quorate.sim.draws import Draws
 from quorate.sim.week.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from quorate.storage.files import OsFileSystem
+from quorate.storage.file_system import OsFileSystem
 
 if TYPE_CHECKING:
-    from quorate.storage.files import File, OsFile
+    from quorate.storage.file_system import File, OsFile
 
 
 class _UnsyncedFile:

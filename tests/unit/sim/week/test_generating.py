@@ -30,15 +30,15 @@ from quorate.records.metadata import (
 )
 from quorate.sim.week.generating import generate
 from quorate.sim.week.options import DAY_MS, START_MS, WeekOptions
-from quorate.storage.config import StorageConfig
-from quorate.storage.files import OsFileSystem
-from quorate.storage.meta import read_meta
-from quorate.storage.recovery import recover
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.recovery.recovery import recover
+from quorate.storage.storage_config import StorageConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from quorate.storage.recovery import Recovered
+    from quorate.storage.recovery.recovery import Recovered
 
 Batch: TypeAlias = tuple[BatchHeader, list[MetadataRecord], tuple[ControlRecord, ...]]
 

@@ -1,0 +1,1 @@
+"""Schemas, and encoders and decoders compiled from them."""

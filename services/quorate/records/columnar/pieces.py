@@ -1,0 +1,133 @@
+"""The records of a batch a piece at a time, none of them decoded before somebody asks for it.
+
+A piece knows where its records lie and of which type and version each is, so that records of some
+types can be taken as columns and all others one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.records.batch import CorruptBatchError, read_record
+from quorate.records.codec.schema import schema_of
+from quorate.records.columnar.positions import place_runs, rows_at
+from quorate.records.columnar.reader import distinct, read_columns
+from quorate.records.metadata import decode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from quorate.records.batch import BatchHeader
+    from quorate.records.columnar.positions import Places
+    from quorate.records.columnar.reader import Structs
+    from quorate.records.metadata import KnownRecord, MetadataRecord
+
+    Index = NDArray[np.intp]
+
+# A millisecond's work, of which many are a turn of the loop.
+PIECE_RECORDS: Final = 1024
+# No known type has this key, which stands for whatever is not framed as we frame it.
+NO_TYPE: Final = 0xFF
+# Frame version, api key and version take a byte each in every record that this release knows.
+_FRAME_BYTES: Final = 3
+_FRAME_VERSION: Final = 1
+_ONE_BYTE: Final = 0x80
+
+
+class Piece:
+    """Neighbouring data records of one batch.
+
+    `api_keys` and `versions` have one element for each record; a type is NO_TYPE where a record is
+    of no shape in which types are to be seen without decoding it.
+    """
+
+    def __init__(
+        self, buffer: bytes, position: int, header: BatchHeader, places: Places, begin: Index
+    ) -> None:
+        """`position` is that of the batch in the buffer, `begin` those of the records."""
+        self._buffer = buffer
+        self._octets = np.frombuffer(buffer, np.uint8)
+        self._position = position
+        self._header = header
+        self._places = places
+        self._begin = begin
+        has_frame = places.is_plain & (places.value_size >= _FRAME_BYTES)
+        at = np.where(has_frame, places.value_at, 0)
+        frame = self._octets[at], self._octets[at + 1], self._octets[at + 2]
+        is_known = has_frame & (frame[0] == _FRAME_VERSION)
+        is_known &= (frame[1] < _ONE_BYTE) & (frame[2] < _ONE_BYTE)
+        self.api_keys = np.where(is_known, frame[1], NO_TYPE).astype(np.uint8)
+        self.versions = frame[2]
+
+    def __len__(self) -> int:
+        return len(self.api_keys)
+
+    def record(self, index: int) -> MetadataRecord:
+        """One record. Raises CorruptBatchError, SchemaError where it is not what it should be."""
+        if not self._places.is_plain[index]:
+            return decode_record(self._read_whole(index))[0]
+        at, size = int(self._places.value_at[index]), int(self._places.value_size[index])
+        return decode_record(self._buffer[at : at + max(0, size)])[0]
+
+    def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
+        """Some records, each decoded when it is asked for. Raises what `record` does."""
+        places, span, buffer = self._places, slice(start, stop), self._buffer
+        # Elements of arrays are dear to take one by one.
+        found = zip(
+            places.is_plain[span].tolist(),
+            places.value_at[span].tolist(),
+            places.value_size[span].tolist(),
+            strict=True,
+        )
+        for index, (is_plain, at, size) in enumerate(found, start):
+            if is_plain:
+                yield decode_record(buffer[at : at + max(0, size)])[0]
+            else:
+                yield decode_record(self._read_whole(index))[0]
+
+    def _read_whole(self, index: int) -> bytes:
+        try:
+            record, _ = read_record(self._buffer, int(self._begin[index]), self._header)
+        except (IndexError, ValueError) as error:
+            raise CorruptBatchError(self._position, f"record {index}: {error}") from error
+        return record.value or b""
+
+    def is_of(self, record_type: type[KnownRecord]) -> NDArray[np.bool_]:
+        """Which records are of that type, in a version that this release knows."""
+        schema = schema_of(record_type)
+        first, last = schema.versions.first, schema.versions.last
+        is_known = (self.versions >= first) & (self.versions <= last)
+        found: NDArray[np.bool_] = is_known & (self.api_keys == schema.api_key)
+        return found
+
+    def columns(
+        self, record_type: type[KnownRecord], index: Index
+    ) -> Iterator[tuple[Index, Structs]]:
+        """The records at these places, which are of that type: a pair for each shape.
+
+        The first of a pair are those among the places that have the shape. Raises SchemaError where
+        any of them does not hold what its schema says.
+        """
+        sizes = self._places.value_size[index]
+        kinds = self.versions[index].astype(np.int64) << 32 | sizes
+        for kind in distinct(kinds).tolist():
+            part = np.flatnonzero(kinds == kind)
+            at = self._places.value_at[index[part]]
+            rows = rows_at(self._octets, at, kind & 0xFFFFFFFF)[:, _FRAME_BYTES:]
+            for within, columns in read_columns(record_type, kind >> 32, rows):
+                yield part[within], columns
+
+
+def read_pieces(
+    buffer: bytes, position: int, header: BatchHeader, count: int = PIECE_RECORDS
+) -> Iterator[Piece]:
+    """All records of the checked batch at `position`, at most so many at a time.
+
+    Raises CorruptBatchError where records do not fill the batch exactly.
+    """
+    for places, begin in place_runs(buffer, position, header, count):
+        yield Piece(buffer, position, header, places, begin)

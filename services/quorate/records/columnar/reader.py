@@ -1,0 +1,276 @@
+"""Runs of records of one type, version and size as columns: numpy arrays instead of objects.
+
+Records whose bytes have one size nearly always have one shape: the same tags, and lengths that are
+equal wherever there are any. Then each field stands at the same place in all of them and is read in
+one go. Where a byte that decides on the shape differs, the run is parted by it, and each part has
+one shape in the end. The rules are those of `codec` and `values`, for flexible versions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from quorate.records.codec.schema import OWN_DEFAULTS, SchemaError, schema_of
+from quorate.records.ids import UUID_BYTES
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from quorate.records.codec.schema import Field, Schema, Struct
+
+    Rows: TypeAlias = NDArray[np.uint8]
+
+T = TypeVar("T", bound=np.generic)
+DTYPES: Final[Mapping[str, str]] = {
+    "bool": "?",
+    "int8": ">i1",
+    "int16": ">i2",
+    "uint16": ">u2",
+    "int32": ">i4",
+    "uint32": ">u4",
+    "int64": ">i8",
+    "float64": ">f8",
+}
+_UVARINT_BYTES_MAX: Final = 5
+_CONTINUATION_BITS: Final = 0xC0
+_CONTINUATION: Final = 0x80
+
+
+@value
+class Constant:
+    """The same in every row: what a version or an absent tag leaves at its default, or null."""
+
+    value: object
+
+
+@value
+class Numbers:
+    """A number or boolean for each row."""
+
+    values: NDArray[Any]
+
+
+@value
+class Octets:
+    """Equally many bytes for each row: strings in UTF-8, bytes, uuids. `rows` by bytes."""
+
+    values: Rows
+
+
+@value
+class Lists:
+    """Equally many elements for each row; `elements` has those of the first row first."""
+
+    count: int
+    elements: Numbers | Octets
+
+
+@value
+class Elements:
+    """Equally many elements for each row, which differ in shape: a column for each position."""
+
+    columns: tuple[Column, ...]
+
+
+@value
+class Structs:
+    """A structure for each row: its fields by name."""
+
+    fields: Mapping[str, Column]
+
+
+Column: TypeAlias = Constant | Numbers | Octets | Lists | Elements | Structs
+
+
+class _UnequalError(Exception):
+    """The byte in this column decides on the shape and is not the same in all rows."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+def read_columns(
+    record_type: type, version: int, rows: Rows
+) -> Iterator[tuple[NDArray[np.intp], Structs]]:
+    """The columns of messages of one type, version and size: `rows` has each one's bytes.
+
+    A pair for each shape: which rows have it, and their columns. Unknown tagged fields are skipped.
+    Raises SchemaError where any of the messages does not hold what its schema says.
+    """
+    schema = schema_of(record_type)
+    if version not in schema.versions or version not in schema.flexible:
+        raise SchemaError(f"{schema.name}: version {version} has no columns")
+    waiting = [np.arange(len(rows))] if len(rows) else []
+    while waiting:
+        part = waiting.pop()
+        chosen = rows if len(part) == len(rows) else rows[part]
+        reader = _Reader(schema, version, chosen)
+        try:
+            yield part, reader.message()
+        except _UnequalError as unequal:
+            column = chosen[:, unequal.column]
+            waiting += [part[column == value] for value in distinct(column)]
+
+
+class _Reader:
+    """Reads the rows of one shape from left to right."""
+
+    def __init__(self, schema: Schema, version: int, rows: Rows) -> None:
+        self.schema = schema
+        self.version = version
+        self.rows = rows
+        self.at = 0
+
+    def message(self) -> Structs:
+        body = self.struct(self.schema.body)
+        left = self.rows.shape[1] - self.at
+        if left:
+            raise SchemaError(f"{self.schema.name}: {left} bytes are left behind its end")
+        return body
+
+    def struct(self, body: Struct) -> Structs:
+        fields: dict[str, Column] = {}
+        tagged: dict[int, Field] = {}
+        for field in body.fields:
+            if self.version in field.versions and field.tag is None:
+                try:
+                    fields[field.name] = self.field(field)
+                except SchemaError as error:
+                    raise SchemaError(f"{field.name}: {error}") from error
+            else:
+                fields[field.name] = default_of(field)
+                if self.version in field.versions and field.tag is not None:
+                    tagged[field.tag] = field
+        for _ in range(self.uvarint()):
+            tag, size = self.uvarint(), self.uvarint()
+            end = self.at + size
+            if tag in tagged:
+                fields[tagged[tag].name] = self.field(tagged[tag])
+                if self.at != end:
+                    raise SchemaError(f"tag {tag} does not take its {size} bytes")
+            else:
+                self.take(size)
+        return Structs(fields)
+
+    def field(self, field: Field) -> Column:
+        if not field.is_array:
+            return self.single(field, may_be_null=self.version in field.nullable)
+        count = self.length(may_be_null=self.version in field.nullable)
+        if count is None:
+            return Constant(None)
+        if field.element == "uuid":
+            return Lists(count, Octets(self.take(count * UUID_BYTES).reshape(-1, UUID_BYTES)))
+        if field.element in DTYPES:
+            return Lists(count, Numbers(self.numbers(field.element, count)))
+        if count > self.rows.shape[1] - self.at:
+            raise SchemaError(f"{count} elements in {self.rows.shape[1] - self.at} bytes")
+        return Elements(tuple(self.single(field, may_be_null=False) for _ in range(count)))
+
+    def single(self, field: Field, *, may_be_null: bool) -> Column:
+        match field.element:
+            case "string" | "bytes":
+                size = self.length(may_be_null=may_be_null)
+                if size is None:
+                    return Constant(None)
+                octets = self.take(size)
+                if field.element == "string":
+                    _check_utf8(octets)
+                return Octets(octets)
+            case "uuid":
+                return Octets(self.take(UUID_BYTES))
+            case element if element in DTYPES:
+                return Numbers(self.numbers(element, 1))
+            case _:
+                assert field.struct is not None
+                if may_be_null and self.same_byte() >= _CONTINUATION:
+                    return Constant(None)
+                return self.struct(field.struct)
+
+    def numbers(self, element: str, count: int) -> NDArray[Any]:
+        dtype = np.dtype(DTYPES[element])
+        octets = self.take(count * dtype.itemsize)
+        if element == "bool":
+            is_true: NDArray[Any] = octets.reshape(-1) != 0
+            return is_true
+        values: NDArray[Any] = octets.reshape(-1).view(dtype)
+        return values.astype(dtype.newbyteorder("="))
+
+    def take(self, size: int) -> Rows:
+        """The next `size` bytes of every row, on their own."""
+        end = self.at + size
+        if end > self.rows.shape[1]:
+            raise SchemaError(f"{size} bytes at {self.at} of {self.rows.shape[1]}")
+        taken = np.ascontiguousarray(self.rows[:, self.at : end])
+        self.at = end
+        return taken
+
+    def length(self, *, may_be_null: bool) -> int | None:
+        length = self.uvarint() - 1
+        if length >= 0:
+            return length
+        if not may_be_null:
+            raise SchemaError("may not be null")
+        return None
+
+    def uvarint(self) -> int:
+        value = 0
+        for index in range(_UVARINT_BYTES_MAX):
+            byte = self.same_byte()
+            value |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                break
+        else:
+            raise SchemaError("a varint is longer than 32 bits")
+        if value >> 32:
+            raise SchemaError("a varint is longer than 32 bits")
+        return value
+
+    def same_byte(self) -> int:
+        """A byte on which the shape depends."""
+        if self.at >= self.rows.shape[1]:
+            raise SchemaError(f"cut off at {self.at}")
+        column = self.rows[:, self.at]
+        first = int(column[0])
+        if (column != first).any():
+            raise _UnequalError(self.at)
+        self.at += 1
+        return first
+
+
+def distinct(values: NDArray[T]) -> NDArray[T]:
+    """The different ones among these values, in ascending order.
+
+    `np.unique` imports numpy's masked arrays when it is first called so, which takes 8 ms.
+    """
+    if not len(values) or (values == values[0]).all():
+        return values[:1]
+    ordered = np.sort(values)
+    found: NDArray[T] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found
+
+
+def default_of(field: Field) -> Column:
+    """The column of a field that the bytes leave out."""
+    if field.default is not OWN_DEFAULTS:
+        return Constant(field.default)
+    assert field.struct is not None
+    return Structs({inner.name: default_of(inner) for inner in field.struct.fields})
+
+
+def _check_utf8(octets: Rows) -> None:
+    """Raises SchemaError unless each row is whole UTF-8 of its own."""
+    data = octets.tobytes()
+    if data.isascii():
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise SchemaError(str(error)) from error
+    if octets.shape[1] and (octets[:, 0] & _CONTINUATION_BITS == _CONTINUATION).any():
+        raise SchemaError("a string begins in the middle of a character")

@@ -1,0 +1,1 @@
+"""Metadata record types of Kafka 4.3."""

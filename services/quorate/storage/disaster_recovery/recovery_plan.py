@@ -1,0 +1,238 @@
+"""The record of a rescue: a plan while the rescue is under way, an account of it afterwards.
+
+The file `rescue` is durable before anything else of a directory is touched, and holds all that was
+decided, so that a rescue that was killed goes on under the same ids and in the same epoch. While
+it is there no controller starts on the directory. At the end it becomes `rescue-EPOCH.json`, which
+nothing reads.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from quorate.records.ids import (
+    ClusterId,
+    Epoch,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    format_uuid,
+    parse_directory_id,
+)
+from quorate.records.value_types import named_value
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage import layout
+from quorate.storage.errors import StorageError
+from quorate.storage.file_system import write_atomically
+from quorate.storage.meta_properties import MetaProperties
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.storage.file_system import FileSystem
+
+_VERSION = 1
+
+
+class RescueKind(Enum):
+    """Which command made the quorum."""
+
+    RECOVER = "recover"
+    RESTORE = "restore"
+
+
+@named_value
+class Witness:
+    """A directory, or a backup, that was looked at: how far its log goes, and once went."""
+
+    source: str
+    key: ReplicaKey
+    epoch: Epoch
+    end: OffsetAndEpoch
+    highest_end: OffsetAndEpoch
+
+
+@named_value
+class RescuePlan:
+    """A quorum of one in the place of one that is lost.
+
+    `before` and `after` are the directory's identities, `voters_before` the set in force at `end`,
+    which is the end of the log that is kept. `epoch` is the one in which the new set begins.
+    """
+
+    kind: RescueKind
+    started_ms: int
+    before: MetaProperties
+    after: MetaProperties
+    end: OffsetAndEpoch
+    epoch: Epoch
+    endpoints: tuple[Endpoint, ...]
+    voters_before: VoterSet
+    witnesses: tuple[Witness, ...]
+
+    @property
+    def key(self) -> ReplicaKey:
+        """The only voter of the new quorum."""
+        return ReplicaKey(self.after.node_id, self.after.directory_id)
+
+    @property
+    def voters(self) -> VoterSet:
+        """The new set. The old voters do not join it by themselves: their disks are to be wiped."""
+        gone = self.voters_before
+        for voter in self.voters_before:
+            if voter.key.directory_id is not None:
+                gone = gone.without(voter.key)
+        return VoterSet((Voter(self.key, self.endpoints),), gone.decommissioned)
+
+
+def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
+    """The rescue that was interrupted here; None where there is none. Raises StorageError."""
+    path = f"{metadata_log_dir}/{layout.RESCUE}"
+    if not fs.exists(path):
+        return None
+    try:
+        return decode_plan(fs.read(path))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{path}: malformed ({error!r}). It says what an interrupted rescue was about to do: "
+            "begin again with an untouched copy of this disk"
+        ) from error
+
+
+def write_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> None:
+    """Begin a rescue, durable on return."""
+    write_atomically(fs, f"{metadata_log_dir}/{layout.RESCUE}", encode_plan(plan))
+
+
+def end_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> str:
+    """The rescue is over: its file becomes the record that stays, whose path is the answer."""
+    path = f"{metadata_log_dir}/{layout.rescue_record_name(plan.epoch)}"
+    fs.rename(f"{metadata_log_dir}/{layout.RESCUE}", path)
+    fs.sync_dir(metadata_log_dir)
+    return path
+
+
+def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
+    """Raises StorageError where a rescue has begun and not ended: the directory is half changed."""
+    plan = read_plan(fs, metadata_log_dir)
+    if plan is not None:
+        raise StorageError(
+            f"{metadata_log_dir}/{layout.RESCUE}: `quorate storage {plan.kind.value}` was "
+            "interrupted here, and the directory is half changed: run the same command again, it "
+            "goes on where it stopped"
+        )
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def encode_plan(plan: RescuePlan) -> bytes:
+    """The file's bytes: JSON, for people who ask later what was done."""
+    started = datetime.fromtimestamp(plan.started_ms / 1000, UTC)
+    fields: dict[str, Any] = {
+        "version": _VERSION,
+        "kind": plan.kind.value,
+        "startedMs": plan.started_ms,
+        "started": started.isoformat(timespec="seconds"),
+        "nodeId": plan.after.node_id,
+        "before": {
+            "clusterId": plan.before.cluster_id,
+            "directoryId": format_uuid(plan.before.directory_id),
+            "nodeId": plan.before.node_id,
+            "logEnd": _end_fields(plan.end),
+            "voters": [_voter_fields(voter) for voter in plan.voters_before],
+            "decommissioned": [_key_fields(key) for key in plan.voters_before.decommissioned],
+        },
+        "after": {
+            "clusterId": plan.after.cluster_id,
+            "directoryId": format_uuid(plan.after.directory_id),
+            "epoch": plan.epoch,
+            "endpoints": [_endpoint_fields(endpoint) for endpoint in plan.endpoints],
+        },
+        "witnesses": [
+            {
+                "source": witness.source,
+                **_key_fields(witness.key),
+                "epoch": witness.epoch,
+                "logEnd": _end_fields(witness.end),
+                "highestLogEnd": _end_fields(witness.highest_end),
+            }
+            for witness in plan.witnesses
+        ],
+    }
+    return json.dumps(fields, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def decode_plan(data: bytes) -> RescuePlan:
+    """The plan in the file's bytes. Raises ValueError, KeyError or TypeError where malformed."""
+    fields = json.loads(data)
+    if fields["version"] != _VERSION:
+        raise ValueError(f"version {fields['version']}, known is {_VERSION}")
+    before, after = fields["before"], fields["after"]
+    return RescuePlan(
+        kind=RescueKind(fields["kind"]),
+        started_ms=int(fields["startedMs"]),
+        before=MetaProperties(
+            NodeId(int(before["nodeId"])),
+            ClusterId(str(before["clusterId"])),
+            parse_directory_id(before["directoryId"]),
+        ),
+        after=MetaProperties(
+            NodeId(int(fields["nodeId"])),
+            ClusterId(str(after["clusterId"])),
+            parse_directory_id(after["directoryId"]),
+        ),
+        end=_end(before["logEnd"]),
+        epoch=Epoch(int(after["epoch"])),
+        endpoints=_endpoints(after["endpoints"]),
+        voters_before=VoterSet.of(
+            (Voter(_key(voter), _endpoints(voter["endpoints"])) for voter in before["voters"]),
+            tuple(_key(key) for key in before["decommissioned"]),
+        ),
+        witnesses=tuple(
+            Witness(
+                source=str(witness["source"]),
+                key=_key(witness),
+                epoch=Epoch(int(witness["epoch"])),
+                end=_end(witness["logEnd"]),
+                highest_end=_end(witness["highestLogEnd"]),
+            )
+            for witness in fields["witnesses"]
+        ),
+    )
+
+
+def _end_fields(end: OffsetAndEpoch) -> dict[str, int]:
+    return {"offset": end.offset, "epoch": end.epoch}
+
+
+def _end(fields: dict[str, Any]) -> OffsetAndEpoch:
+    return OffsetAndEpoch(epoch=Epoch(int(fields["epoch"])), offset=Offset(int(fields["offset"])))
+
+
+def _key_fields(key: ReplicaKey) -> dict[str, Any]:
+    directory = None if key.directory_id is None else format_uuid(key.directory_id)
+    return {"id": key.node_id, "directoryId": directory}
+
+
+def _key(fields: dict[str, Any]) -> ReplicaKey:
+    text = fields["directoryId"]
+    known = None if text is None else parse_directory_id(text)
+    return ReplicaKey(NodeId(int(fields["id"])), known)
+
+
+def _endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
+    return {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port}
+
+
+def _endpoints(items: Sequence[dict[str, Any]]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(str(e["name"]), str(e["host"]), int(e["port"])) for e in items)
+
+
+def _voter_fields(voter: Voter) -> dict[str, Any]:
+    endpoints = [_endpoint_fields(endpoint) for endpoint in voter.endpoints]
+    return {**_key_fields(voter.key), "endpoints": endpoints}

@@ -1,0 +1,124 @@
+"""Lays a backup out in an empty directory, as the log of a quorum of one (rule 23).
+
+The directory is a rescue under way from the first file to the last, so no controller starts on half
+of it. One that was killed begins again: nothing but the backup has ever been there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Final
+
+from quorate.raft.log_state import NO_VOTERS
+from quorate.raft.messages import ElectionState
+from quorate.records.ids import OffsetAndEpoch, ReplicaKey
+from quorate.storage import layout
+from quorate.storage.disaster_recovery.backup_file import extract
+from quorate.storage.disaster_recovery.quorum_recovery import finish, new_epoch
+from quorate.storage.disaster_recovery.recovery_plan import (
+    RescueKind,
+    RescuePlan,
+    Witness,
+    read_plan,
+    write_plan,
+)
+from quorate.storage.errors import StorageError
+from quorate.storage.file_system import remove_durably
+from quorate.storage.meta_properties import MetaProperties, write_meta
+from quorate.storage.quorum_state import write_quorum_state
+from quorate.storage.recovery.recovery import examine
+from quorate.storage.storage_config import StorageConfig
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ClusterId, DirectoryId, NodeId
+    from quorate.records.voters import Endpoint
+    from quorate.storage.disaster_recovery.backup_file import Manifest
+    from quorate.storage.file_system import FileSystem
+
+# What a new disk may hold before the first file that counts.
+_NOT_COUNTED: Final = (layout.LOCK, layout.RESCUE + layout.TEMPORARY_SUFFIX, "lost+found")
+_KRAFT_VERSION: Final = 1
+
+
+def restoration(
+    manifest: Manifest,
+    source: str,
+    *,
+    node_id: NodeId,
+    cluster_id: ClusterId,
+    unpacked_as: DirectoryId,
+    directory_id: DirectoryId,
+    endpoints: tuple[Endpoint, ...],
+    started_ms: int,
+) -> RescuePlan:
+    """The plan: unpacked under an id that nobody knows, then the only voter of a new quorum."""
+    taken_from = manifest.meta
+    return RescuePlan(
+        kind=RescueKind.RESTORE,
+        started_ms=started_ms,
+        before=MetaProperties(node_id, taken_from.cluster_id, unpacked_as),
+        after=MetaProperties(node_id, cluster_id, directory_id),
+        end=manifest.end,
+        epoch=new_epoch([manifest.epoch]),
+        endpoints=endpoints,
+        voters_before=NO_VOTERS,
+        witnesses=(
+            Witness(
+                source=source,
+                key=ReplicaKey(taken_from.node_id, taken_from.directory_id),
+                epoch=manifest.epoch,
+                end=manifest.end,
+                highest_end=manifest.end,
+            ),
+        ),
+    )
+
+
+def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
+    """Raises StorageError where anything but an interrupted restoration is in the directory."""
+    if not fs.exists(directory):
+        return
+    plan = read_plan(fs, directory)
+    if plan is not None and plan.kind is RescueKind.RESTORE:
+        return
+    names = [name for name in fs.list_dir(directory) if name not in _NOT_COUNTED]
+    if names:
+        raise StorageError(
+            f"{directory} is not empty, it holds {names[0]}: a backup is restored into an empty"
+            " directory. Move what is there away, or name another metadata.log.dir"
+        )
+
+
+def restore(
+    fs: FileSystem, directory: str, plan: RescuePlan, backup: IO[bytes], *, timestamp_ms: int
+) -> OffsetAndEpoch:
+    """Restore a backup that was checked; the new log end. Raises StorageError."""
+    refuse_unless_empty(fs, directory)
+    log_dir = f"{directory}/{layout.LOG_DIR}"
+    fs.make_dirs(directory)
+    write_plan(fs, directory, plan)
+    fs.make_dirs(log_dir)
+    for name in (layout.META_PROPERTIES, layout.FLUSHED_END, layout.BOOTSTRAP_CHECKPOINT):
+        remove_durably(fs, f"{directory}/{name}")
+    for name in fs.list_dir(log_dir):
+        fs.remove(f"{log_dir}/{name}")
+    witness = plan.witnesses[0]
+    extract(backup, witness.source, fs, directory)
+    write_quorum_state(
+        fs,
+        f"{log_dir}/{layout.QUORUM_STATE}",
+        ElectionState(witness.epoch),
+        kraft_version=_KRAFT_VERSION,
+        voters=NO_VOTERS,
+    )
+    write_meta(fs, f"{directory}/{layout.META_PROPERTIES}", plan.before)
+    state = examine(fs, directory, StorageConfig(node_id=plan.before.node_id)).state
+    if state.end != plan.end:
+        raise StorageError(
+            f"{directory}: the log of the backup ends at {state.end}, not at {plan.end} as it says:"
+            " use another backup"
+        )
+    if state.voters:
+        plan = replace(plan, voters_before=state.voters[-1].voters)
+        write_plan(fs, directory, plan)
+    return finish(fs, directory, plan, timestamp_ms=timestamp_ms)

@@ -1,0 +1,1 @@
+"""The metadata log: segments, cache, epoch checkpoint."""

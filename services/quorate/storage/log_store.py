@@ -1,0 +1,330 @@
+"""Performs the core's storage effects: the same code in production and in the simulator.
+
+Everything here returns when it is done and blocks while the disk works; only the flush of appended
+batches may run elsewhere (`log.begin_flush`). Times are arguments, there is no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from quorate.raft.api import (
+    ControlBatch,
+    LogCleaned,
+    LogTruncated,
+    ProposedBatch,
+    SnapshotChecked,
+    SnapshotInstalled,
+    SnapshotRefused,
+    TruncationRefused,
+)
+from quorate.raft.messages import FetchedBatches, SnapshotInfo
+from quorate.records.batch import read_header, stamp
+from quorate.records.control import encode_control_batch
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.storage import layout
+from quorate.storage.errors import DamagedSnapshotError, MisplacedCutError
+from quorate.storage.healing import Healing, write_healing
+from quorate.storage.log.files_in_use import FilesInUse
+from quorate.storage.quorum_state import write_quorum_state
+from quorate.storage.recovery.recovery import Recovered, recover
+from quorate.storage.rival_file import RememberedRival, write_rival
+from quorate.storage.snapshots.retention import snapshots_to_keep
+from quorate.storage.snapshots.writer import SnapshotWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from quorate.raft.api import (
+        AppendToLog,
+        CheckSnapshot,
+        InstallSnapshot,
+        SaveElection,
+        SaveRival,
+        TruncateLog,
+        WriteSnapshotChunk,
+    )
+    from quorate.raft.messages import LogRange, SnapshotRange
+    from quorate.storage.file_system import FileSystem
+    from quorate.storage.snapshots.snapshot_store import SnapshotContent
+    from quorate.storage.storage_config import StorageConfig
+
+
+def _keep_quiet(what: str) -> None:
+    del what
+
+
+class LogStore:
+    """The disk of one replica, as the core's effects see it."""
+
+    def __init__(
+        self, fs: FileSystem, metadata_log_dir: str, recovered: Recovered, config: StorageConfig
+    ) -> None:
+        self.log = recovered.log
+        self.snapshots = recovered.snapshots
+        self._fs = fs
+        self._directory = metadata_log_dir
+        self._config = config
+        self.files = FilesInUse(
+            fs,
+            metadata_log_dir,
+            recovered.log,
+            recovered.meta,
+            recovered.state.election,
+            config.static_voters,
+        )
+        self._meta = recovered.meta
+        self._healing = recovered.healing
+        self._unsound: set[OffsetAndEpoch] = set()
+
+    @classmethod
+    def open(
+        cls,
+        fs: FileSystem,
+        metadata_log_dir: str,
+        config: StorageConfig,
+        *,
+        is_rescue: bool = False,
+    ) -> tuple[LogStore, Recovered]:
+        """Recover a directory. Raises StorageError where it cannot be used."""
+        recovered = recover(fs, metadata_log_dir, config, is_rescue=is_rescue)
+        return cls(fs, metadata_log_dir, recovered, config), recovered
+
+    @property
+    def start(self) -> OffsetAndEpoch:
+        """Where the log begins, with the epoch of the record before."""
+        state = self.log.state
+        return OffsetAndEpoch(epoch=state.epoch_before(state.log_start), offset=state.log_start)
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def save_election(self, effect: SaveElection) -> None:
+        """Durable on return."""
+        write_quorum_state(
+            self._fs,
+            f"{self._directory}/{layout.LOG_DIR}/{layout.QUORUM_STATE}",
+            effect.state,
+            kraft_version=effect.kraft_version,
+            voters=effect.voters,
+        )
+        self.files.election_saved(effect)
+
+    def append(self, effect: AppendToLog, *, timestamp_ms: int) -> None:
+        """Written on return, not flushed. `timestamp_ms` goes into control batches of our own."""
+        base_offset, epoch = effect.base_offset, effect.end.epoch
+        match effect.payload:
+            case ProposedBatch(data=batch):
+                data = stamp(batch, base_offset, epoch)
+            case ControlBatch(records=records):
+                data = encode_control_batch(
+                    records, timestamp_ms=timestamp_ms, base_offset=base_offset, epoch=epoch
+                )
+            case FetchedBatches(data=data):
+                pass
+            case payload:
+                assert_never(payload)
+        self.log.append(base_offset, data)
+        assert self.log.end == effect.end, f"{self.log.end} is not what the core appended: {effect}"
+
+    def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
+        """Durable on return; the flush under way must be over."""
+        try:
+            self.log.truncate(effect.to, effect.generation)
+        except MisplacedCutError as error:
+            return TruncationRefused(effect.generation, str(error))
+        return LogTruncated(effect.to, effect.generation)
+
+    def write_chunk(self, effect: WriteSnapshotChunk) -> None:
+        """Written on return, not flushed."""
+        self.snapshots.write_chunk(effect.snapshot_id, position=effect.position, data=effect.data)
+
+    def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
+        """Check a fetched snapshot, make it durable, restart the log at its end."""
+        snapshot_id = effect.snapshot_id
+        try:
+            summary = self.snapshots.install(snapshot_id, kraft_version=effect.kraft_version)
+        except DamagedSnapshotError as error:
+            return SnapshotRefused(snapshot_id, str(error))
+        info = SnapshotInfo(snapshot_id, self.snapshots.size(snapshot_id))
+        self._unsound.clear()
+        self.log.reset_to_snapshot(info, summary.voters, summary.kraft_version, effect.generation)
+        for other in self.snapshots.stored():
+            if other.snapshot_id != snapshot_id:
+                self.snapshots.delete(other.snapshot_id)
+        return SnapshotInstalled(
+            snapshot=info,
+            generation=effect.generation,
+            voters=summary.voters,
+            kraft_version=summary.kraft_version,
+        )
+
+    def forget_remembered_end(self) -> None:
+        """Healing is over (rule 16). Durable on return."""
+        self._remember(Healing(abstains=self._healing.abstains))
+
+    def vote_again(self) -> None:
+        """Abstention is over (rule 8). Durable on return."""
+        self._remember(replace(self._healing, abstains=False))
+
+    def save_rival(self, effect: SaveRival) -> None:
+        """Another quorum of this cluster was found (rule 34). Durable on return."""
+        remembered = RememberedRival(self._meta, effect.rival)
+        write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", remembered)
+
+    def _remember(self, healing: Healing) -> None:
+        if healing == Healing():
+            self.log.healed()
+        self._healing = healing
+        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing)
+
+    def read_range(self, span: LogRange) -> bytes:
+        """The batches that a Fetch answer names. Raises DamagedLogError (rule 17)."""
+        return self.log.read(span.start, end=span.end, bytes_max=span.bytes_max)
+
+    def cached_range(self, span: LogRange) -> bytes | None:
+        """The same from memory; None where the disk would have to be read."""
+        return self.log.cached(span.start, end=span.end, bytes_max=span.bytes_max)
+
+    def read_chunk(self, part: SnapshotRange) -> bytes:
+        """The bytes that a FetchSnapshot answer names; none where somebody removed the file."""
+        try:
+            return self.snapshots.read(
+                part.snapshot_id, position=part.position, size_bytes=part.bytes_max
+            )
+        except FileNotFoundError:
+            return b""
+
+    def check_snapshot(self, effect: CheckSnapshot) -> Iterator[SnapshotChecked | None]:
+        """Read a snapshot to its end, batch by batch; the last item is what it is like.
+
+        May run beside everything else, it only reads.
+        """
+        snapshot_id = effect.snapshot_id
+        try:
+            for _ in self.snapshots.data_batches(snapshot_id):
+                yield None
+        except (DamagedSnapshotError, FileNotFoundError) as error:
+            yield SnapshotChecked(snapshot_id, str(error))
+        else:
+            yield SnapshotChecked(snapshot_id, None)
+
+    # --- own snapshots ----------------------------------------------------------------------------
+
+    def begin_snapshot(
+        self, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int, contained_ms: int | None = None
+    ) -> SnapshotWriter:
+        """Start a snapshot of what lies below `snapshot_id`; the caller appends and freezes it.
+
+        The voters and the kraft.version are those in force there. `timestamp_ms` is the time of
+        writing, `contained_ms` that of the last record below, where the log begins there. Raises
+        ValueError for a place that is not on the disk yet (rule 15) or not ours.
+        """
+        log = self.log
+        offset = snapshot_id.offset
+        if not log.log_start <= offset <= log.flushed_end.offset:
+            raise ValueError(f"snapshot {snapshot_id} outside {log.log_start}..{log.flushed_end}")
+        if log.state.epoch_before(offset) != snapshot_id.epoch:
+            raise ValueError(f"snapshot {snapshot_id} in a log with another epoch there")
+        return SnapshotWriter(
+            self._fs,
+            self.snapshots.path(snapshot_id),
+            snapshot_id,
+            timestamp_ms=timestamp_ms,
+            last_contained_log_timestamp_ms=self._timestamp_before(
+                offset, timestamp_ms if contained_ms is None else contained_ms
+            ),
+            kraft_version=log.kraft_version_below(offset),
+            voters=log.voters_below(offset),
+        )
+
+    def finish_snapshot(self, writer: SnapshotWriter) -> SnapshotInfo:
+        """Make a snapshot durable: its information goes to the core as SnapshotStored."""
+        info = writer.freeze()
+        self.snapshot_stored(info)
+        return info
+
+    def snapshot_stored(self, info: SnapshotInfo) -> None:
+        """Take a durable snapshot of our own into account: it replaces those found damaged."""
+        self._unsound.discard(info.snapshot_id)
+        self.log.state.store_snapshot(info)
+        self.log.state.drop_snapshots(self._unsound)
+        for snapshot_id in self._unsound:
+            if self._fs.exists(self.snapshots.path(snapshot_id)):
+                self.snapshots.set_aside(snapshot_id)
+        self._unsound.clear()
+
+    def mark_unsound(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot was found damaged. Its file stays until a newer one is stored.
+
+        Until then what is older is not cleaned away: the next start may need it.
+        """
+        if self.log.state.snapshot(snapshot_id) is not None:
+            self._unsound.add(snapshot_id)
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+        """A whole snapshot. Raises DamagedSnapshotError where it does not check."""
+        return self.snapshots.content(snapshot_id)
+
+    def _timestamp_before(self, offset: Offset, otherwise_ms: int) -> int:
+        if offset == self.log.log_start:
+            return otherwise_ms
+        batch = self.log.read(Offset(offset - 1), end=self.log.end.offset, bytes_max=1)
+        return read_header(batch).max_timestamp_ms
+
+    # --- cleaning ---------------------------------------------------------------------------------
+
+    def clean(
+        self,
+        replayed: Offset,
+        *,
+        now_ms: int | None = None,
+        pinned: frozenset[OffsetAndEpoch] = frozenset(),
+        report: Callable[[str], None] = _keep_quiet,
+    ) -> LogCleaned | None:
+        """Delete snapshots and segments that retention no longer keeps; None where all stays.
+
+        `replayed` is how far the own state machine has come. Age counts where the time is given.
+        `pinned` ones stay, as others fetch them. A damaged one that would only be deleted is set
+        aside, which `report` is told (rule 30).
+        """
+        damaged: list[OffsetAndEpoch] = []
+
+        def is_too_old(info: SnapshotInfo) -> bool:
+            if now_ms is None or self._config.retention_ms < 0:
+                return False
+            try:
+                written_ms = self.snapshots.last_contained_log_timestamp_ms(info.snapshot_id)
+            except DamagedSnapshotError as error:
+                damaged.append(info.snapshot_id)
+                report(str(error))
+                return True
+            return now_ms - written_ms > self._config.retention_ms
+
+        # What lies before a damaged one may be needed instead of it.
+        stored = self.snapshots.stored()
+        limit = min(self._unsound, default=None)
+        kept = snapshots_to_keep(
+            [info for info in stored if limit is None or info.snapshot_id < limit],
+            replayed=replayed,
+            pinned=pinned,
+            retention_bytes=self._config.retention_bytes,
+            log_bytes_from=self.log.segments.bytes_from,
+            is_too_old=is_too_old,
+        )
+        kept = [*kept, *(s for s in stored if limit is not None and s.snapshot_id >= limit)]
+        if len(kept) == len(stored):
+            return None
+        start = max(kept[0].snapshot_id.offset, self.log.log_start)
+        self.log.advance_start(start, list(kept))
+        # Of those that were looked at: another one may have been published meanwhile.
+        for info in stored:
+            if info.snapshot_id in damaged:
+                self.snapshots.set_aside(info.snapshot_id)
+            elif info not in kept:
+                self.snapshots.delete(info.snapshot_id)
+        return LogCleaned(start, tuple(kept))
+
+    def close(self) -> None:
+        """Close the files; what was not flushed stays so."""
+        self.log.close()

@@ -1,0 +1,1 @@
+"""Recovery at startup: scan, decide, repair or refuse."""

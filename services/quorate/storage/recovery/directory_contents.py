@@ -1,0 +1,48 @@
+"""What recovery has read of a directory before it changes anything there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.storage.recovery.log_decision import Evidence
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import ElectionState, EpochStart, SnapshotInfo
+    from quorate.records.ids import Epoch, OffsetAndEpoch
+    from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
+    from quorate.storage.healing import Healing
+    from quorate.storage.meta_properties import MetaProperties
+    from quorate.storage.recovery.log_scan import ScannedLog
+    from quorate.storage.snapshots.snapshot_store import SnapshotSummary
+
+
+@dataclass(slots=True)
+class Found:
+    """Each file of the directory as it is; None where it is not there, or does not check."""
+
+    meta: MetaProperties
+    election: ElectionState | None
+    flushed: FlushedEnd | None
+    flushed_file: FlushedEndFile
+    healing: Healing
+    epochs: tuple[EpochStart, ...] | None
+    stored: list[SnapshotInfo]
+    snapshot: SnapshotInfo | None
+    summary: SnapshotSummary | None
+    damaged_snapshots: list[tuple[OffsetAndEpoch, str]]
+    bootstrap: SnapshotSummary | None
+    bootstrap_damage: str | None
+    log: ScannedLog
+    epoch_max: Epoch
+
+    def evidence(self) -> Evidence:
+        """What of it tells which part of the log is whole."""
+        return Evidence(
+            log=self.log,
+            snapshot=None if self.snapshot is None else self.snapshot.snapshot_id,
+            damaged_snapshots=[snapshot_id for snapshot_id, _ in self.damaged_snapshots],
+            flushed=self.flushed,
+            healing=self.healing,
+            epoch_max=self.epoch_max,
+        )

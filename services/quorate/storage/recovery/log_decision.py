@@ -1,0 +1,122 @@
+"""Decides from what recovery found whether the log is kept, and whether anything has been lost.
+
+Pure: evidence goes in, a verdict comes out, nothing on the disk is touched (rules 12 to
+16). Ends are compared as in Vote: by epoch, then by offset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.value_types import named_value, value
+from quorate.storage.recovery.log_scan import find_end_behind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.healing import Healing
+    from quorate.storage.recovery.log_scan import ScannedLog
+
+EMPTY = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+
+
+@named_value
+class Evidence:
+    """What the directory holds. `snapshot` is the newest one that checks.
+
+    `epoch_max` is the highest epoch that any file besides the log knows of.
+    """
+
+    log: ScannedLog
+    snapshot: OffsetAndEpoch | None
+    damaged_snapshots: Sequence[OffsetAndEpoch]
+    flushed: FlushedEnd | None
+    healing: Healing
+    epoch_max: Epoch
+
+
+@value
+class Verdict:
+    """What becomes of the log.
+
+    The log is kept up to where it holds together (`keeps_log`) or restarts empty at `end`.
+    `remembered_end` is set where this replica once had more than that; `is_damage` tells lost
+    records from a tail that nobody was promised; `why` says it in words.
+    """
+
+    keeps_log: bool
+    end: OffsetAndEpoch
+    remembered_end: OffsetAndEpoch | None
+    is_damage: bool
+    why: tuple[str, ...]
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Keep what holds together, and know what was lost."""
+    log = evidence.log
+    misfit = _why_not_kept(log, evidence.snapshot)
+    end = log.end if misfit is None else evidence.snapshot or EMPTY
+    once, is_damage = _ends_once_reached(evidence)
+    if misfit is not None and log.first > end.offset:
+        # What is there is sound, but what lies between the snapshot and it is gone.
+        once.append(log.end)
+    is_damage = is_damage or any(known > end for known in once)
+    if evidence.healing.remembered_end is not None:
+        once.append(evidence.healing.remembered_end)
+    most = max(once, default=EMPTY)
+    why = [misfit] if misfit is not None and (log.segments or most > end) else []
+    if log.problem is not None:
+        path = log.segments[log.problem.segment].path
+        why.append(f"{path}: byte {log.problem.position}: {log.problem.reason}")
+    is_damage = is_damage and most > end
+    if is_damage and not why:
+        # Cut between two batches, a log checks to its last byte and is not all that it was.
+        path = log.segments[log.segment].path
+        why.append(f"{path}: byte {log.position}: the log ends here")
+    return Verdict(
+        keeps_log=misfit is None,
+        end=end,
+        remembered_end=most if most > end else None,
+        is_damage=is_damage,
+        why=tuple(why),
+    )
+
+
+def _why_not_kept(log: ScannedLog, snapshot: OffsetAndEpoch | None) -> str | None:
+    if snapshot is None:
+        if log.first == 0 and log.segments:
+            return None
+        return f"no snapshot that checks ends where the log begins, at {log.first}"
+    if not log.segments or log.end.offset < snapshot.offset:
+        return f"the log ends at {log.end}, before the newest snapshot {snapshot}"
+    if log.first > snapshot.offset:
+        return f"the log begins at {log.first}, behind the newest snapshot that checks, {snapshot}"
+    if log.epoch_before(snapshot.offset) not in (None, snapshot.epoch):
+        return f"the log differs from the newest snapshot {snapshot}, which was committed"
+    return None
+
+
+def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
+    """How far this replica is known to have come, and whether the log itself proves damage."""
+    once = list(evidence.damaged_snapshots)
+    log, flushed = evidence.log, evidence.flushed
+    if flushed is not None:
+        once.append(flushed.end)
+    if log.problem is None or (flushed is not None and flushed.end <= log.end):
+        # Above the flushed end is tail, whatever lies there: a power cut takes sectors in no order.
+        return once, False
+    # Whole batches behind the problem say how far the log went, which an older flushed end, back
+    # after a power cut, does not know; where there is none at all they tell damage from a tail.
+    if log.doubted is not None:
+        once.append(log.doubted)
+    behind = find_end_behind(log, evidence.epoch_max)
+    if flushed is not None:
+        return [*once, behind or flushed.end], False
+    if behind is not None:
+        return [*once, behind], True
+    if not log.problem.may_be_torn:
+        at_least = OffsetAndEpoch(epoch=log.end.epoch, offset=Offset(log.end.offset + 1))
+        return [*once, at_least], True
+    return once, False

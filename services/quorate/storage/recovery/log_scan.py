@@ -1,0 +1,308 @@
+"""Reads a whole log at start-up and says how far it holds together.
+
+A CRC covers what is in a batch, not where it stands: base offset and epoch lie before it. Offsets
+must be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere
+else, must never fall, agree with the epoch history and with the flushed end, and not exceed the
+epoch of quorum-state (rules 12 and 14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.raft.fitting import begins_epoch, epoch_misfit
+from quorate.raft.messages import EpochStart
+from quorate.records.batch import CorruptBatchError
+from quorate.records.codec.schema import SchemaError
+from quorate.records.control import control_records
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.value_types import value
+from quorate.storage.errors import StorageError
+from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
+
+if TYPE_CHECKING:
+    from quorate.records.control import ControlRecord
+    from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.log.batch_scanner import FileBatch
+    from quorate.storage.log.segment import Segment
+
+# Length, attributes, both deltas, key, value and headers take a byte each at least.
+RECORD_BYTES_MIN: Final = 7
+# An epoch that only one batch tells may be a flipped bit: it is believed no further ahead than this
+# of what else is known. A rescue raises the epoch by as much.
+EPOCHS_AHEAD_MAX: Final = 1000
+
+
+@value
+class Problem:
+    """The first place where the log does not hold together.
+
+    `segment` indexes the segments that were scanned. `may_be_torn` is False where every byte checks
+    and yet the batch cannot stand here: no interrupted write leaves that.
+    """
+
+    segment: int
+    position: int
+    reason: str
+    may_be_torn: bool
+
+
+@dataclass(slots=True)
+class Witnesses:
+    """What besides the log says which epoch stands where.
+
+    `base_epoch` is the epoch below the first segment, None where it is not known; `epochs` the
+    epoch history; `quorum_epoch` that of quorum-state.
+    """
+
+    base_epoch: Epoch | None
+    quorum_epoch: Epoch
+    flushed: FlushedEnd | None = None
+    epochs: tuple[EpochStart, ...] = ()
+
+    @property
+    def epoch_max(self) -> Epoch:
+        """The highest epoch that any of them knows of."""
+        known = [self.quorum_epoch, *(entry.epoch for entry in self.epochs)]
+        return max(known if self.flushed is None else [*known, self.flushed.end.epoch])
+
+
+class Boundary(NamedTuple):
+    """The log up to the end of one batch."""
+
+    end: OffsetAndEpoch
+    crc: int | None
+    segment: int
+    position: int
+    epochs: int
+    controls: int
+
+
+class _Disputed(NamedTuple):
+    """A batch that begins an epoch, which the epoch history has as another."""
+
+    epoch: int
+    before: Boundary
+    problem: Problem
+
+
+@dataclass(slots=True)
+class ScannedLog:
+    """What holds together: everything below `end`, which is `position` in segment `segment`.
+
+    `doubted` is where the log would end with a last batch whose epoch nothing else confirms.
+    """
+
+    segments: list[Segment]
+    first: Offset
+    end: OffsetAndEpoch
+    last_crc: int | None = None
+    segment: int = 0
+    position: int = 0
+    epochs: list[EpochStart] = field(default_factory=list)
+    controls: list[tuple[Offset, ControlRecord]] = field(default_factory=list)
+    problem: Problem | None = None
+    doubted: OffsetAndEpoch | None = None
+
+    @property
+    def has_batches(self) -> bool:
+        return self.end.offset > self.first
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        """The epoch of the record just below `offset`; None where the scan did not see it."""
+        if not self.first < offset <= self.end.offset:
+            return None
+        return next(e.epoch for e in reversed(self.epochs) if e.start_offset < offset)
+
+
+def scan_log(segments: list[Segment], witnesses: Witnesses) -> ScannedLog:
+    """Scan `segments`, lowest offset first, up to the first problem."""
+    return _Scanner(segments, witnesses).run()
+
+
+class _Unfit(Exception):
+    """A batch that checks, but cannot stand where it stands."""
+
+
+class _WrongEpoch(_Unfit):
+    """Its epoch contradicts the batch before it, which may be the wrong one of the two."""
+
+
+class _Scanner:
+    def __init__(self, segments: list[Segment], witnesses: Witnesses) -> None:
+        first = segments[0].base_offset if segments else Offset(0)
+        base_epoch = witnesses.base_epoch
+        self.log = ScannedLog(
+            segments, first, OffsetAndEpoch(epoch=base_epoch or Epoch(0), offset=first)
+        )
+        if first > 0 and base_epoch is not None:
+            self.log.epochs.append(EpochStart(base_epoch, Offset(first - 1)))
+        self.flushed, self.epoch_max = witnesses.flushed, witnesses.epoch_max
+        self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
+        self.is_epoch_known = base_epoch is not None
+        self.may_be_wrong = False
+        self.last_position = 0
+        self.disputed: _Disputed | None = None
+        self.before = self._boundary()
+
+    def run(self) -> ScannedLog:
+        for index, segment in enumerate(self.log.segments):
+            position = 0
+            try:
+                if segment.base_offset != self.log.end.offset and segment.size_bytes:
+                    raise _Unfit(f"begins at offset {segment.base_offset}")  # noqa: TRY301
+                for batch in scan_batches(segment.file, segment.size_bytes):
+                    position = batch.position
+                    self._take(index, batch)
+            except CorruptBatchError as error:
+                self.log.problem = Problem(index, error.position, error.reason, may_be_torn=True)
+            except _Unfit as error:
+                reason = f"{error}, where the log goes on at {self.log.end}"
+                if isinstance(error, _WrongEpoch) and self.may_be_wrong:
+                    self._cut(self.before)
+                self.log.problem = Problem(index, position, reason, may_be_torn=False)
+            if self.log.problem is not None:
+                break
+        self._give_up_disputed()
+        self._doubt_last()
+        return self.log
+
+    def _give_up_disputed(self) -> None:
+        """End the log before a batch that is alone with an epoch other than the history has.
+
+        One of the two has flipped, and a log with a wrong epoch would win elections.
+        """
+        if self.disputed is not None:
+            self._cut(self.disputed.before)
+            self.log.problem = self.disputed.problem
+
+    def _doubt_last(self) -> None:
+        """Take back a last epoch that begins with the last batch and that nothing else knows of.
+
+        A log with such an epoch would win elections, and it may be a flipped bit.
+        """
+        log, known = self.log, self.epoch_max
+        if not self.may_be_wrong or log.end.epoch <= known:
+            return
+        if log.end.epoch - known <= EPOCHS_AHEAD_MAX:
+            log.doubted = log.end
+        else:
+            log.doubted = OffsetAndEpoch(epoch=known, offset=log.end.offset)
+        segment, end = log.segment, log.end
+        self._cut(self.before)
+        if log.problem is None:
+            reason = f"a batch of epoch {end.epoch}, above {known}: nothing else knows that epoch"
+            log.problem = Problem(segment, self.last_position, reason, may_be_torn=False)
+
+    def _take(self, index: int, batch: FileBatch) -> None:
+        log, header = self.log, batch.header
+        if header.base_offset != log.end.offset:
+            raise _Unfit(f"offset {header.base_offset}")
+        try:
+            controls = control_records(batch.buffer, batch.at, header)
+        except SchemaError as error:
+            path = log.segments[index].path
+            raise StorageError(
+                f"{path}: a control record at byte {batch.position} cannot be read ({error}). It "
+                "checks, so a newer release may have written it: start that release here"
+            ) from error
+        starts_epoch = begins_epoch(controls)
+        self._settle_dispute(header.epoch, starts_epoch=starts_epoch)
+        self._check_epoch(header.epoch, starts_epoch=starts_epoch)
+        self.before = self._boundary()
+        recorded = self.recorded.get(Offset(header.base_offset), header.epoch)
+        if starts_epoch and header.epoch != recorded:
+            reason = (
+                f"epoch {header.epoch}, but {recorded} in the epoch history, where the log goes on "
+                f"at {log.end}"
+            )
+            problem = Problem(index, batch.position, reason, may_be_torn=False)
+            self.disputed = _Disputed(header.epoch, self.before, problem)
+        self.may_be_wrong = not log.epochs or header.epoch != log.epochs[-1].epoch
+        if self.may_be_wrong:
+            log.epochs.append(EpochStart(Epoch(header.epoch), Offset(header.base_offset)))
+            self.may_be_wrong = Offset(header.base_offset) not in self.recorded
+        self.is_epoch_known = True
+        log.controls += [
+            (Offset(offset), record) for offset, record in enumerate(controls, header.base_offset)
+        ]
+        log.end = OffsetAndEpoch(epoch=Epoch(header.epoch), offset=Offset(header.last_offset + 1))
+        log.last_crc, log.segment = header.crc, index
+        self.last_position = batch.position
+        log.position = batch.position + header.size_bytes
+        log.segments[index].index(header.base_offset, batch.position)
+        self._check_flushed(header.base_offset)
+
+    def _check_epoch(self, epoch: int, *, starts_epoch: bool) -> None:
+        last = self.log.end.epoch
+        known = self.epoch_max
+        if epoch > max(known, last) and not starts_epoch:
+            raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
+        problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
+        if self.is_epoch_known and problem is not None:
+            raise _WrongEpoch(problem)
+
+    def _settle_dispute(self, epoch: int, *, starts_epoch: bool) -> None:
+        """Another batch comes: where it is of the same epoch, the epoch history is wrong.
+
+        The caller compares the two as a whole then, and refuses that.
+        """
+        if self.disputed is not None:
+            if starts_epoch or epoch != self.disputed.epoch:
+                raise _Unfit(f"epoch {epoch}")
+            self.disputed = None
+
+    def _check_flushed(self, base_offset: int) -> None:
+        """The batch below the flushed end is the one that was flushed."""
+        flushed, end = self.flushed, self.log.end
+        if flushed is None or not base_offset < flushed.end.offset <= end.offset:
+            return
+        is_same = end == flushed.end and self.log.last_crc == flushed.last_crc
+        if flushed.last_crc is not None and not is_same:
+            self._cut(self.before)
+            raise _Unfit(f"a batch that ends at {end}, but {flushed.end} was flushed")
+        # The flushed end has confirmed this batch: what contradicts it is wrong itself.
+        self.may_be_wrong = False
+        self.disputed = None
+
+    def _cut(self, to: Boundary) -> None:
+        log = self.log
+        log.end, log.last_crc, log.segment, log.position = to.end, to.crc, to.segment, to.position
+        del log.epochs[to.epochs :], log.controls[to.controls :]
+        self.may_be_wrong = False
+
+    def _boundary(self) -> Boundary:
+        log = self.log
+        return Boundary(
+            log.end, log.last_crc, log.segment, log.position, len(log.epochs), len(log.controls)
+        )
+
+
+def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
+    """The end of what checks behind the problem; None where nothing does.
+
+    Offsets and epochs lie outside the CRC, so those that cannot be are not believed: an epoch that
+    neither `epoch_max` covers nor a second batch in a row tells, more offsets than there are bytes
+    for records.
+    """
+    problem = log.problem
+    if problem is None:
+        return None
+    found: OffsetAndEpoch | None = None
+    end, epoch = int(log.end.offset), int(log.end.epoch)
+    passed_bytes, epoch_of_last = 0, epoch
+    for index in range(problem.segment, len(log.segments)):
+        segment = log.segments[index]
+        start = problem.position if index == problem.segment else 0
+        for batch in salvage_batches(segment.file, segment.size_bytes, start):
+            header = batch.header
+            bytes_before = passed_bytes + batch.position - start
+            highest = log.end.offset + bytes_before // RECORD_BYTES_MIN
+            is_known = header.epoch <= epoch_max or header.epoch == epoch_of_last
+            epoch_of_last = header.epoch
+            if end <= header.base_offset <= highest and is_known:
+                end, epoch = header.last_offset + 1, max(epoch, header.epoch)
+                found = OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(end))
+        passed_bytes += segment.size_bytes - start
+    return found

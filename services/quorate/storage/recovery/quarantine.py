@@ -1,0 +1,67 @@
+"""Damaged files are kept for people to look at, under names that nothing reads.
+
+What one recovery sets aside belongs together: that is an episode, whose number is in the names. A
+disk that goes on rotting must not fill up with copies, so those of the newest few are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from quorate.storage.file_system import parent
+from quorate.storage.layout import DAMAGED_SUFFIX
+
+if TYPE_CHECKING:
+    from quorate.storage.file_system import FileSystem
+
+EPISODES_MAX: Final = 3
+_NUMBERED: Final = re.compile(r".*\.([0-9]{1,9})" + re.escape(DAMAGED_SUFFIX))
+
+
+class SettingAside:
+    """One episode of damage in one directory."""
+
+    def __init__(self, fs: FileSystem, directory: str) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._number = 1 + max((_number(name) for name in self._copies()), default=0)
+
+    def name(self, path: str) -> str:
+        """Where the copy of `path` goes: `.damaged` the first time, `.2.damaged` the next."""
+        return f"{path}{DAMAGED_SUFFIX if self._number == 1 else self._later}"
+
+    def move(self, path: str) -> str:
+        """Give a file the name under which nothing reads it, durable on return; that name."""
+        target = self.name(path)
+        self._fs.rename(path, target)
+        self._fs.sync_dir(self._directory)
+        return target
+
+    def remove_old(self) -> None:
+        """Remove the copies of the episodes that are more than EPISODES_MAX back."""
+        copies = self._copies()
+        kept = sorted({_number(name) for name in copies})[-EPISODES_MAX:]
+        for name in copies:
+            if _number(name) not in kept:
+                self._fs.remove(f"{self._directory}/{name}")
+
+    @property
+    def _later(self) -> str:
+        return f".{self._number}{DAMAGED_SUFFIX}"
+
+    def _copies(self) -> list[str]:
+        return [n for n in self._fs.list_dir(self._directory) if n.endswith(DAMAGED_SUFFIX)]
+
+
+def set_aside(fs: FileSystem, path: str) -> str:
+    """Set one damaged file aside, an episode by itself; its new name."""
+    episode = SettingAside(fs, parent(path))
+    target = episode.move(path)
+    episode.remove_old()
+    return target
+
+
+def _number(name: str) -> int:
+    match = _NUMBERED.fullmatch(name)
+    return int(match[1]) if match else 1

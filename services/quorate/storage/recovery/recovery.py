@@ -1,0 +1,404 @@
+"""Start-up: read what the disk holds, decide what it is worth, mend what can be mended, or refuse.
+
+Nothing is changed before everything has been read and judged, so that a refusal leaves the
+directory as it was. What happens to which damage is in docs/storage.md; the rules are 8, 12 to 16
+and 18 of docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import RecoveredState
+from quorate.raft.messages import (
+    ElectionState,
+    EpochStart,
+    KRaftVersionAt,
+    SnapshotInfo,
+    VotersAt,
+)
+from quorate.records.control import KRaftVersion, KRaftVoters
+from quorate.records.ids import (
+    Epoch,
+    Offset,
+    OffsetAndEpoch,
+)
+from quorate.records.value_types import value
+from quorate.storage import layout
+from quorate.storage.directory_ids import missing_directory_id
+from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.errors import DamagedSnapshotError, StorageError
+from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
+from quorate.storage.healing import Healing, read_healing
+from quorate.storage.log.leader_epoch_checkpoint import check_history, read_epochs
+from quorate.storage.log.segment import Segment
+from quorate.storage.meta_properties import (
+    MetaProperties,
+    check_partition_metadata,
+    read_meta,
+)
+from quorate.storage.quorum_state import read_quorum_state, read_without_vote
+from quorate.storage.recovery.directory_contents import Found
+from quorate.storage.recovery.log_decision import Verdict, judge
+from quorate.storage.recovery.log_scan import Witnesses, scan_log
+from quorate.storage.recovery.repair import Repair
+from quorate.storage.recovery.startup_checks import Refusing
+from quorate.storage.rival_file import rival_of
+from quorate.storage.snapshots.snapshot_store import SnapshotStore, SnapshotSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.records.ids import ReplicaKey
+    from quorate.storage.file_system import FileSystem
+    from quorate.storage.log.metadata_log import MetadataLog
+    from quorate.storage.storage_config import StorageConfig
+
+
+@value
+class Recovered:
+    """A directory in use. `findings` says in words whatever was not as it should have been."""
+
+    log: MetadataLog
+    snapshots: SnapshotStore
+    state: RecoveredState
+    meta: MetaProperties
+    healing: Healing
+    findings: tuple[str, ...]
+    is_damaged: bool
+
+
+@value
+class Examined:
+    """What a directory is worth, nothing in it changed; `voters` were in force at its furthest end.
+
+    `flushed` and `election` are what the files say, None where there are none.
+    """
+
+    meta: MetaProperties
+    election: ElectionState | None
+    flushed: FlushedEnd | None
+    verdict: Verdict
+    state: RecoveredState
+    voters: tuple[ReplicaKey, ...]
+    findings: tuple[str, ...]
+
+
+def recover(
+    fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = False
+) -> Recovered:
+    """Open a directory. Everything in the answer is durable (rule 13).
+
+    A rescue opens what nobody else may: a directory on which a rescue has begun, and the damaged
+    log of an only voter, whose lost records it gives up. Raises StorageError where the directory
+    cannot be used; it is then unchanged.
+    """
+    return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).run()
+
+
+def examine(
+    fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = True
+) -> Examined:
+    """Read and judge a directory as `recover` does, and change nothing. Raises StorageError."""
+    return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).examine()
+
+
+class _Recovery:
+    def __init__(
+        self, fs: FileSystem, directory: str, config: StorageConfig, *, is_rescue: bool
+    ) -> None:
+        self.fs = fs
+        self.directory = directory
+        self.is_rescue = is_rescue
+        self.log_dir = f"{directory}/{layout.LOG_DIR}"
+        self.config = config
+        self.snapshots = SnapshotStore(fs, self.log_dir)
+        self.refusing = Refusing(directory, self.snapshots)
+        self.findings: list[str] = []
+        self.lacks_id = False
+
+    def run(self) -> Recovered:
+        if not self.is_rescue:
+            refuse_unfinished(self.fs, self.directory)
+        meta = self._identity()
+        self.fs.make_dirs(self.log_dir)
+        found = self._find(meta)
+        verdict, state, voters = self._weigh(found)
+        repair = Repair(self.fs, self.directory, meta, found.flushed_file)
+        if self.lacks_id:
+            self.findings.append(repair.add_directory_id())
+        healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
+        if found.election is None:
+            repair.begin(state, self.config.static_voters)
+        elif state.election not in (None, found.election):
+            repair.save_election(state, self.config.static_voters)
+        self.findings += repair.tidy()
+        for snapshot_id, _ in found.damaged_snapshots:
+            repair.set_snapshot_aside(self.snapshots, snapshot_id)
+        kept = {info.snapshot_id for info in state.snapshots} | {
+            s for s, _ in found.damaged_snapshots
+        }
+        for info in found.stored:
+            if info.snapshot_id not in kept:
+                self.snapshots.delete(info.snapshot_id)
+        log = repair.open_log(found.log, verdict, state, self.config)
+        repair.forget_if_whole(healing, state)
+        return Recovered(
+            log, self.snapshots, state, meta, healing, tuple(self.findings), verdict.is_damage
+        )
+
+    def examine(self) -> Examined:
+        meta = self._identity()
+        if not self.fs.exists(self.log_dir):
+            raise StorageError(f"{self.log_dir} is missing: this directory has never been in use")
+        found = self._find(meta)
+        verdict, state, voters = self._weigh(found)
+        for segment in found.log.segments:
+            segment.file.close()
+        found.flushed_file.close()
+        if not self.is_rescue:
+            # A start gets to it last, when it tidies up.
+            check_partition_metadata(self.fs, f"{self.log_dir}/{layout.PARTITION_METADATA}")
+        findings = tuple(self.findings)
+        return Examined(meta, found.election, found.flushed, verdict, state, voters, findings)
+
+    def _weigh(self, found: Found) -> tuple[Verdict, RecoveredState, tuple[ReplicaKey, ...]]:
+        """What is kept, what that says, and who voted where the log was longest."""
+        verdict = judge(found.evidence())
+        state = self._state(found, verdict)
+        if verdict.keeps_log:
+            flushed_offset = None if found.flushed is None else found.flushed.end.offset
+            check_history(
+                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}",
+                found.epochs,
+                found.log.epochs,
+                first=found.log.first,
+                end=found.log.end.offset,
+                flushed=flushed_offset,
+            )
+        self._report(found, verdict)
+        voters = self._voters_in_force(found, state)
+        if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
+            self.refusing.nobody_to_heal_from(voters, found, verdict)
+        return verdict, state, voters
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _identity(self) -> MetaProperties:
+        path = f"{self.directory}/{layout.META_PROPERTIES}"
+        new = missing_directory_id(self.fs, self.directory, self.snapshots, self.config)
+        self.lacks_id = new is not None
+        meta = read_meta(self.fs, path, new_directory_id=new)
+        if meta is None:
+            raise StorageError(
+                f"{path} is missing: format the directory first (`quorate storage format`); or, if "
+                "it has been in use, restore the file from a backup"
+            )
+        self.refusing.other_than_wanted(path, meta, self.config)
+        return meta
+
+    def _find(self, meta: MetaProperties) -> Found:
+        names = self.fs.list_dir(self.log_dir)
+        flushed_file = FlushedEndFile(self.fs, f"{self.directory}/{layout.FLUSHED_END}")
+        flushed = flushed_file.load()
+        bootstrap, bootstrap_damage = self._bootstrap(names)
+        self.refusing.other_owner(meta, flushed, bootstrap)
+        epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
+        election = self._read_election(flushed, epochs)
+        segments = self._segments(names)
+        stored = self.snapshots.stored()
+        if election is None:
+            self.refusing.lost_election(segments, stored, flushed)
+        elif flushed is not None:
+            self.refusing.older_election(election, flushed.end, "was flushed up to")
+        snapshot, summary, damaged = self._newest_snapshot(stored)
+        base = [
+            s.snapshot_id.epoch
+            for s in stored
+            if segments and s.snapshot_id.offset == segments[0].base_offset
+        ]
+        base_epoch = (
+            Epoch(0) if not segments or segments[0].base_offset == 0 else max(base, default=None)
+        )
+        quorum_epoch = election.epoch if election else Epoch(0)
+        witnesses = Witnesses(base_epoch, quorum_epoch, flushed, epochs or ())
+        log = scan_log(segments, witnesses)
+        healing = read_healing(self.fs, f"{self.directory}/{layout.HEALING}")
+        self.refusing.lost_healing(flushed, healing)
+        return Found(
+            meta,
+            election,
+            flushed,
+            flushed_file,
+            healing,
+            epochs,
+            stored,
+            snapshot,
+            summary,
+            damaged,
+            bootstrap,
+            bootstrap_damage,
+            log,
+            witnesses.epoch_max,
+        )
+
+    def _read_election(
+        self, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
+    ) -> ElectionState | None:
+        path = f"{self.log_dir}/{layout.QUORUM_STATE}"
+        if not self.is_rescue:
+            return read_quorum_state(self.fs, path)
+        known = [Epoch(0), *(start.epoch for start in epochs or ())]
+        if flushed is not None:
+            known.append(flushed.end.epoch)
+        election, finding = read_without_vote(self.fs, path, max(known))
+        if finding:
+            self.findings.append(finding)
+        return election
+
+    def _segments(self, names: list[str]) -> list[Segment]:
+        segments = []
+        for name in names:
+            base_offset = layout.parse_segment(name)
+            if base_offset is not None:
+                path = f"{self.log_dir}/{name}"
+                file = self.fs.open(path)
+                segments.append(Segment(path, file, base_offset, file.size()))
+        return segments
+
+    def _bootstrap(self, names: list[str]) -> tuple[SnapshotSummary | None, str | None]:
+        """The checkpoint 0-0 that `format` wrote: the first voters."""
+        if layout.checkpoint_name(layout.BOOTSTRAP_ID) not in names:
+            return None, None
+        try:
+            return self.snapshots.check(layout.BOOTSTRAP_ID), None
+        except DamagedSnapshotError as error:
+            return None, str(error)
+
+    def _newest_snapshot(
+        self, stored: list[SnapshotInfo]
+    ) -> tuple[SnapshotInfo | None, SnapshotSummary | None, list[tuple[OffsetAndEpoch, str]]]:
+        """The newest snapshot that checks, and those above it that do not."""
+        damaged: list[tuple[OffsetAndEpoch, str]] = []
+        for info in reversed(stored):
+            try:
+                return info, self.snapshots.check(info.snapshot_id), damaged
+            except DamagedSnapshotError as error:
+                damaged.append((info.snapshot_id, str(error)))
+        return None, None, damaged
+
+    # --- deciding ---------------------------------------------------------------------------------
+
+    def _state(self, found: Found, verdict: Verdict) -> RecoveredState:
+        log, end = found.log, verdict.end
+        voters, versions = self._sets(found, verdict)
+        if verdict.keeps_log:
+            first, epochs = log.first, tuple(log.epochs)
+        else:
+            first = end.offset
+            epochs = (EpochStart(end.epoch, Offset(end.offset - 1)),) if end.offset else ()
+        checked = None if found.snapshot is None else found.snapshot.snapshot_id
+        snapshots = tuple(
+            info
+            for info in found.stored
+            if checked is not None
+            and info.snapshot_id <= checked
+            and info.snapshot_id.offset >= first
+        )
+        starts = [info.snapshot_id.offset for info in snapshots] if first else [first]
+        is_new = found.election is None
+        kraft_version = versions[-1].kraft_version if versions else 0
+        marked = self.fs.exists(f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
+        abstains = found.healing.abstains
+        if is_new and kraft_version == 0 and self.config.static_voters.voters and not marked:
+            abstains = True
+        rival = None
+        if not self.is_rescue:
+            rival, finding = rival_of(self.fs, self.directory, found.meta, voters)
+            self.findings += finding
+        return RecoveredState(
+            log_start=min(starts, default=first),
+            end=end,
+            epochs=epochs,
+            snapshots=snapshots,
+            voters=voters,
+            kraft_versions=versions,
+            election=self._election(found, end),
+            remembered_end=verdict.remembered_end,
+            abstains=abstains,
+            rival=rival,
+        )
+
+    def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
+        """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.
+
+        Such a replica cannot have voted in the log's epoch for anybody but its leader: no other
+        nominee of that epoch has a log with records of it, and only such a log gets this vote.
+        """
+        election = found.election
+        if election is None or end.epoch <= election.epoch:
+            return election
+        if found.flushed is not None:
+            self.refusing.older_election(election, end, "ends at")
+        if not self.is_rescue:
+            self.refusing.impossible_epoch(end)
+        self.findings.append(
+            f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, and the log ends at "
+            f"{end}: the log wins"
+        )
+        return ElectionState(end.epoch)
+
+    def _sets(
+        self, found: Found, verdict: Verdict
+    ) -> tuple[tuple[VotersAt, ...], tuple[KRaftVersionAt, ...]]:
+        """Voter sets and kraft.versions in force: bootstrap or newest snapshot, then the log."""
+        voters: list[VotersAt] = []
+        versions: list[KRaftVersionAt] = []
+        base = found.bootstrap
+        start = Offset(0)
+        if found.snapshot is not None and found.summary is not None:
+            base, start = found.summary, found.snapshot.snapshot_id.offset
+        if base is not None and base.voters is not None:
+            voters.append(VotersAt(Offset(start - 1), base.voters))
+        elif self.config.static_voters.voters:
+            voters.append(VotersAt(Offset(-1), self.config.static_voters))
+        if base is not None:
+            versions.append(KRaftVersionAt(Offset(start - 1), base.kraft_version))
+        for offset, record in found.log.controls if verdict.keeps_log else ():
+            if offset < start:
+                continue
+            if isinstance(record, KRaftVoters):
+                voters.append(VotersAt(offset, record.voters))
+            elif isinstance(record, KRaftVersion):
+                versions.append(KRaftVersionAt(offset, record.kraft_version))
+        if found.bootstrap_damage is not None and not voters:
+            raise StorageError(
+                f"{found.bootstrap_damage}. It names the first voters and nothing else does: copy "
+                "the file from another of the first voters, or format the directory anew"
+            )
+        return tuple(voters), tuple(versions)
+
+    def _voters_in_force(self, found: Found, state: RecoveredState) -> tuple[ReplicaKey, ...]:
+        """The set as it was at the furthest end that is known."""
+        if found.healing.remembered_end is not None:
+            return found.healing.voters
+        if found.flushed is not None and found.flushed.voter_count:
+            return found.flushed.voters
+        return tuple(voter.key for voter in state.voters[-1].voters) if state.voters else ()
+
+    def _report(self, found: Found, verdict: Verdict) -> None:
+        if found.bootstrap_damage is not None:
+            self.findings.append(f"{found.bootstrap_damage}: not needed any more")
+        for _, reason in found.damaged_snapshots:
+            self.findings.append(f"{reason}: set aside")
+        what = "damage" if verdict.is_damage else "tail" if verdict.keeps_log else "superseded"
+        self.findings += [f"{what}: {why}" for why in verdict.why]
+        if verdict.remembered_end is not None:
+            self.findings.append(
+                f"this log ends at {verdict.end} and once ended at {verdict.remembered_end}: it "
+                "heals by fetching again, and does not campaign until then"
+            )
+        if found.epochs is None and found.log.epochs:
+            self.findings.append(
+                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT} is missing: built anew from the log"
+            )

@@ -1,0 +1,144 @@
+"""Directories that are refused: what of a directory contradicts what, and the way out of it.
+
+Each of these is told before anything has been changed (rules 16 and 18 of docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.believing import EPOCH_BELIEVED_MAX
+from quorate.records.ids import format_uuid
+from quorate.storage import layout
+from quorate.storage.errors import START_ANEW, StorageError
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import ElectionState, SnapshotInfo
+    from quorate.records.ids import OffsetAndEpoch, ReplicaKey
+    from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.healing import Healing
+    from quorate.storage.log.segment import Segment
+    from quorate.storage.meta_properties import MetaProperties
+    from quorate.storage.recovery.directory_contents import Found
+    from quorate.storage.recovery.log_decision import Verdict
+    from quorate.storage.snapshots.snapshot_store import SnapshotStore, SnapshotSummary
+    from quorate.storage.storage_config import StorageConfig
+
+
+class Refusing:
+    """What recovery checks of one directory."""
+
+    def __init__(self, directory: str, snapshots: SnapshotStore) -> None:
+        self.directory = directory
+        self.log_dir = f"{directory}/{layout.LOG_DIR}"
+        self.snapshots = snapshots
+
+    def other_than_wanted(self, path: str, meta: MetaProperties, wanted: StorageConfig) -> None:
+        """Whether the directory is the one of which the settings speak."""
+        for name, value, expected in (
+            ("node.id", meta.node_id, wanted.node_id),
+            ("cluster.id", meta.cluster_id, wanted.cluster_id),
+            ("directory.id", meta.directory_id, wanted.directory_id),
+        ):
+            if expected is not None and value != expected:
+                raise _other_identity(path, name, value, expected)
+
+    def other_owner(
+        self, meta: MetaProperties, flushed: FlushedEnd | None, bootstrap: SnapshotSummary | None
+    ) -> None:
+        """Whether meta.properties is the one under which this log was written."""
+        path = f"{self.directory}/{layout.META_PROPERTIES}"
+        if flushed is not None:
+            if flushed.cluster_id != meta.cluster_id:
+                raise _other_identity(path, "cluster.id", meta.cluster_id, flushed.cluster_id)
+            if flushed.directory_id != meta.directory_id:
+                raise _other_identity(path, "directory.id", meta.directory_id, flushed.directory_id)
+        if bootstrap is not None and bootstrap.voters is not None:
+            first = bootstrap.voters.by_id(meta.node_id)
+            known = None if first is None else first.key.directory_id
+            if known is not None and known != meta.directory_id:
+                raise _other_identity(path, "directory.id", meta.directory_id, known)
+
+    def lost_election(
+        self, segments: list[Segment], stored: list[SnapshotInfo], flushed: FlushedEnd | None
+    ) -> None:
+        """Rule 18: only a directory that never held anything may lack quorum-state."""
+        used = [segment.path for segment in segments if segment.size_bytes]
+        used += [self.snapshots.path(info.snapshot_id) for info in stored]
+        if flushed is not None:
+            used.append(f"{self.directory}/{layout.FLUSHED_END}")
+        if used:
+            raise StorageError(
+                f"{self.log_dir}/{layout.QUORUM_STATE} is missing, but {used[0]} exists: the voter "
+                "may have voted, and without the file it could vote twice in one epoch. Restore it "
+                f"from a backup; or, {START_ANEW}"
+            )
+
+    def older_election(self, election: ElectionState, end: OffsetAndEpoch, how: str) -> None:
+        """Our own log never gets ahead of quorum-state, so a file from before it is an old one."""
+        if end.epoch > election.epoch:
+            raise StorageError(
+                f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, but this log {how} "
+                f"{end}: the file is an old one, and votes may be missing in it. Restore the "
+                f"newest one; or, {START_ANEW}"
+            )
+
+    def impossible_epoch(self, end: OffsetAndEpoch) -> None:
+        """Whether no quorum can have come there by elections (rule 28)."""
+        if end.epoch > EPOCH_BELIEVED_MAX:
+            raise StorageError(
+                f"{self.log_dir}: the log ends at {end}, in an epoch which no quorum comes near by "
+                f"elections. Restore the directory from a backup; or, {START_ANEW}"
+            )
+
+    def lost_healing(self, flushed: FlushedEnd | None, healing: Healing) -> None:
+        """Whether a damaged voter would take itself for whole: the healing file is an old one."""
+        is_nothing = healing.remembered_end is None and not healing.abstains
+        if flushed is not None and flushed.is_healing and is_nothing:
+            raise StorageError(
+                f"{self.directory}/{layout.HEALING} is missing or an old one, but this log was "
+                "damaged and has not healed, or came up empty and abstains: the file says how far "
+                "it once came, or that it may not vote. Restore the "
+                f"newest one; or, {START_ANEW}"
+            )
+
+    def nobody_to_heal_from(
+        self, voters: tuple[ReplicaKey, ...], found: Found, verdict: Verdict
+    ) -> None:
+        """Whether a damaged log is that of a single voter."""
+        alone = (None, found.meta.directory_id)
+        if [key.node_id for key in voters] != [found.meta.node_id] or voters[
+            0
+        ].directory_id not in alone:
+            return
+        where = "; ".join([*verdict.why, *(reason for _, reason in found.damaged_snapshots)])
+        raise StorageError(
+            f"{where}. Records from offset {verdict.end.offset} to {verdict.remembered_end} were "
+            "there once, and this is the only voter, so nobody can send them again: restore "
+            f"{self.directory} from a backup" + self._way_out(found, verdict)
+        )
+
+    def _way_out(self, found: Found, verdict: Verdict) -> str:
+        """How to go on without what was lost, in commands that change exactly that."""
+        log, cut = found.log, ""
+        if verdict.end.offset == 0:
+            return ""
+        doomed = [self.snapshots.path(snapshot_id) for snapshot_id, _ in found.damaged_snapshots]
+        doomed += [segment.path for segment in log.segments]
+        if verdict.keeps_log:
+            kept = log.segments[log.segment]
+            sound = [segment.path for segment in log.segments[: log.segment + 1]]
+            doomed = [path for path in doomed if path not in sound]
+            cut = f"cut {kept.path} to {log.position} bytes"
+        if found.flushed is not None:
+            doomed.append(f"{self.directory}/{layout.FLUSHED_END}")
+        removal = f"remove {' '.join(doomed)}" if doomed else ""
+        return f"; or, to lose those records for good, {' and '.join(filter(None, (cut, removal)))}"
+
+
+def _other_identity(path: str, name: str, value: object, expected: object) -> StorageError:
+    shown = [format_uuid(v) if isinstance(v, bytes) else v for v in (value, expected)]
+    return StorageError(
+        f"{path}: {name} is {shown[0]}, but this directory belongs to {shown[1]}. Point "
+        "metadata.log.dir to the right directory, or put the right value back"
+    )

@@ -1,0 +1,1 @@
+"""Snapshot files: writing, verification, retention."""

@@ -1,0 +1,33 @@
+"""What storage is told of the directory that it opens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.log_state import NO_VOTERS
+from quorate.records.value_types import named_value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ClusterId, DirectoryId, NodeId
+    from quorate.records.voters import VoterSet
+
+
+@named_value
+class StorageConfig:
+    """Whose directory it should be, and Kafka's `metadata.*` settings that storage needs.
+
+    `cluster_id` and `directory_id` are compared where they are given. `static_voters` are those of
+    controller.quorum.voters, for quorums of kraft.version 0. A directory that has no id gets
+    `new_directory_id`, or the one under which its log was written; without it such a directory is
+    refused.
+    """
+
+    node_id: NodeId
+    cluster_id: ClusterId | None = None
+    directory_id: DirectoryId | None = None
+    new_directory_id: DirectoryId | None = None
+    static_voters: VoterSet = NO_VOTERS
+    segment_bytes: int = 1024 * 1024 * 1024
+    cache_bytes: int = 4 * 1024 * 1024
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
