@@ -183,7 +183,7 @@ def _batches(path: Path) -> Iterator[bytes]:
 def _items(batch: bytes) -> Iterable[Any]:
     """What the process hands on of a batch: runs, or records where there are none yet."""
     with suppress(ModuleNotFoundError):
-        runs = import_module("quorate.controller.runs")
+        runs = import_module("quorate.controller.record_runs")
         found: Iterable[Any] = runs.items_in(batch, 0, read_header(batch))
         return found
     return _decoded(batch)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteFor
+    from quorate.controller.request_types import WriteFor
     from quorate.records.errors import ErrorCode as Error
     from tests.chaos.cluster import Cluster
 

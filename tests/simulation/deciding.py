@@ -24,13 +24,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.authorizer import (
+from quorate.controller.authorization.authorizer import (
     CLUSTER,
     Caller,
     Operation,
     ResourceKind,
     topic_resource,
 )
+from quorate.controller.authorization.config_authorizer import ListedIdentities, Rule
 from quorate.controller.client_quotas.messages import (
     AlterClientQuotas,
     EntityPart,
@@ -46,15 +47,14 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import RefusedError
-from quorate.controller.listed_identities import ListedIdentities, Rule
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:
-    from quorate.controller.authorizer import Rights
+    from quorate.controller.authorization.authorizer import Rights
     from quorate.controller.decision import Decision
     from quorate.controller.image import View
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
 
 RULE: Final = "----"
 HEARD_EVERY_MS: Final = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.permissions import Access
-from quorate.controller.authorizer import Operation
-from quorate.controller.listed_identities import ListedIdentities
+from quorate.controller.authorization.authorizer import Operation
+from quorate.controller.authorization.config_authorizer import ListedIdentities
 from quorate.settings.properties import ConfigError
 from quorate.settings.tls import ClientAuth
 

@@ -4,7 +4,7 @@ A request needs one of some operations on a resource. In some cases that depends
 replica may ask in its own affairs for what takes more of any other caller. To fetch as a replica
 that does not vote takes less than to fetch as a voter, and to fetch as no replica takes still less.
 A request whose items
-are judged one by one (controller/judging.py) needs here what one of them could be allowed by, so
+are judged one by one (controller/authorization/request_authorization.py) needs here what one of them could be allowed by, so
 that a door may refuse it before it reads any.
 """
 
@@ -13,15 +13,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.api.admin_api import PrepareStopRequest
-from quorate.controller.authorizer import CLUSTER, LOG, Operation, Resource
-from quorate.controller.messages import REQUESTS
+from quorate.controller.authorization.authorizer import CLUSTER, LOG, Operation, Resource
+from quorate.controller.message_registry import REQUESTS
 from quorate.raft import messages as m
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from quorate.controller.authorizer import Authorizer, Caller
+    from quorate.controller.authorization.authorizer import Authorizer, Caller
 
 # Why somebody is refused, in one word.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"

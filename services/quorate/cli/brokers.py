@@ -27,7 +27,7 @@ from quorate.controller.brokers.messages import (
     Listener,
     RegisterBroker,
 )
-from quorate.controller.brokers.registering import BROKERS_MAX
+from quorate.controller.brokers.registration import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.escaping import written_out

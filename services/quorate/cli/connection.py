@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadFor
+    from quorate.controller.request_types import ReadFor
 
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000

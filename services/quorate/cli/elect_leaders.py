@@ -17,7 +17,7 @@ from quorate.cli.connection import add_connection_arguments, made_progress, run_
 from quorate.cli.output import CommandError, fail, item_error, report_errors
 from quorate.client.backoff import wait_s
 from quorate.client.controller_calls import OutcomeUnknownError
-from quorate.controller.partitions import NO_LEADER
+from quorate.controller.partitions.partition import NO_LEADER
 from quorate.controller.replication.messages import ElectionType, ElectLeaders, LeaderElection
 from quorate.controller.topics.messages import DescribeTopics
 from quorate.process.output_encoding import json_for_stdout

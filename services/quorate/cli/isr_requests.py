@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.client.isr_expansion import WantedAlteration
     from quorate.client.metadata_follower import MetadataFollower
     from quorate.controller.brokers.image import Brokers
-    from quorate.controller.partition_rows import PartitionRows
+    from quorate.controller.partitions.rows import PartitionRows
     from quorate.controller.topics.image import Topics
 
 # Of one request, which may have a mebibyte: partitions, and members of their ISRs.

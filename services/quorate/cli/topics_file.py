@@ -23,7 +23,7 @@ import yaml
 
 from quorate.cli.output import CommandError
 from quorate.controller.topics.messages import USE_DEFAULT, NewTopic
-from quorate.controller.topics.names import name_problem
+from quorate.controller.topics.topic_names import name_problem
 from quorate.settings.integers import INT16_MAX, INT32_MAX
 
 if TYPE_CHECKING:

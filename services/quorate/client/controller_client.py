@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadFor, WriteFor
+    from quorate.controller.request_types import ReadFor, WriteFor
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.security.tls import TlsFiles
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate.controller.broker_sets import is_among
-from quorate.controller.partition_rows import PARTITION_ID_MAX, RECOVERY
-from quorate.controller.partitions import RECOVERED
+from quorate.controller.partitions.broker_sets import is_among
+from quorate.controller.partitions.partition import RECOVERED
+from quorate.controller.partitions.rows import PARTITION_ID_MAX, RECOVERY
 from quorate.controller.replication.messages import IsrMember, PartitionAlteration
 from quorate.records.value_types import value
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.controller.brokers.image import Brokers
-    from quorate.controller.partition_rows import PartitionRows
-    from quorate.controller.partitions import Partition
+    from quorate.controller.partitions.partition import Partition
+    from quorate.controller.partitions.rows import PartitionRows
     from quorate.records.ids import TopicId
 
 

@@ -16,8 +16,8 @@ from quorate.client.controller_calls import QuorumUnavailableError, RequestRefus
 from quorate.client.log_reader import SnapshotGoneError
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.record_runs import items_in
 from quorate.controller.replay import Replayer
-from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.backoff import backoff_ms
 from quorate.records.batch import CorruptBatchError, iter_batches

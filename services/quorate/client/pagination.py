@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadFor
+    from quorate.controller.request_types import ReadFor
 
 R = TypeVar("R", bound="ReadReply")
 # The controller makes them smaller.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.requests import RECORDS_MAX
+from quorate.controller.request_types import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
 from quorate.records.value_types import value
 

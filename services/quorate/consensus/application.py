@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.snapshotting import Snapshotter
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadRequest, WriteRequest
     from quorate.raft import api
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Container
 
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import Sender, WriteRequest
+    from quorate.controller.request_types import Sender, WriteRequest
 
 # Those on streams are fewer (rpc/controller/write_window.py). One client may have half of the places.
 WAITING_MAX: Final = 65_536

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.raft_meters import RaftMeters
     from quorate.controller.image import LogPosition, MetadataImage
-    from quorate.controller.partitions import PartitionTally
+    from quorate.controller.partitions.partition import PartitionTally
     from quorate.records.ids import Millis, Offset
     from quorate.telemetry.metrics import Value
 

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.letting_go import let_go_in_slices
+from quorate.controller.image_disposal import let_go_in_slices
 from quorate.rpc.time_slicer import SERVING_SHARE, Pace
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.api.authorization_settings import QUORUM_ACTION
 from quorate.api.permissions import PEER
-from quorate.controller.authorizer import ANONYMOUS, Caller
+from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.rpc.channels import open_tls
 from quorate.rpc.limits.call_limits import CallPlaces
 from quorate.rpc.limits.shared_connections import Connections

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.consensus.driver import RaftDriver
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest
+    from quorate.controller.request_types import ReadRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.records.ids import ReplyToken
 

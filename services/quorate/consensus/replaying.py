@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition
-from quorate.controller.runs import items_in
+from quorate.controller.record_runs import items_in
 from quorate.raft.messages import LogRange
 from quorate.records.batch import read_header
 from quorate.records.ids import Epoch, Offset

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.checking import SnapshotChecks, pieces
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.runs import items_in
+from quorate.controller.record_runs import items_in
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.consensus.replaced import ReplacedImages
     from quorate.consensus.snapshotting import Snapshotter
     from quorate.controller.controller import Controller
-    from quorate.controller.partitions import PartitionTally
+    from quorate.controller.partitions.partition import PartitionTally
     from quorate.records.ids import OffsetAndEpoch
 
 

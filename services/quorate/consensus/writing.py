@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.reading import Reading
     from quorate.consensus.write_spans import WriteSpans
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import ReadResponse
     from quorate.records.ids import Epoch, Offset
     from quorate.telemetry.metrics import Value

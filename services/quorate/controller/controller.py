@@ -17,17 +17,21 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import UNLIMITED, Caller
+from quorate.controller.authorization.authorizer import UNLIMITED, Caller
+from quorate.controller.authorization.request_authorization import (
+    NOT_JUDGED,
+    judge_write_in_slices,
+    may_whole,
+)
 from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.judging import NOT_JUDGED, judge_write_in_slices, may_whole
+from quorate.controller.metadata_kinds import SUBJECTS
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
 from quorate.controller.slices import finish
-from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -39,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from quorate.controller.decision import ControllerSettings
+    from quorate.controller.metadata_kind import Write
+    from quorate.controller.record_runs import Item
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest, Sender, WriteRequest
-    from quorate.controller.runs import Item
+    from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
-    from quorate.controller.subject import Write
     from quorate.records.metadata import MetadataRecord
 
 

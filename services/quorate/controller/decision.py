@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from quorate.controller.authorizer import UNLIMITED
+from quorate.controller.authorization.authorizer import UNLIMITED
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
-from quorate.controller.requests import RECORDS_MAX, Sender
+from quorate.controller.request_types import RECORDS_MAX, Sender
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.codec.schema import SchemaError
 from quorate.records.errors import ErrorCode
@@ -23,7 +23,7 @@ from quorate.records.value_types import named_value, value
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from quorate.controller.authorizer import Authorizer, Caller, Rights
+    from quorate.controller.authorization.authorizer import Authorizer, Caller, Rights
     from quorate.controller.image import MetadataDelta, MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.records.ids import ClusterId, Offset, TopicId

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.judging import judge_read
-from quorate.controller.subjects import SUBJECTS
+from quorate.controller.authorization.request_authorization import judge_read
+from quorate.controller.metadata_kinds import SUBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.controller.authorizer import Rights
+    from quorate.controller.authorization.authorizer import Rights
     from quorate.controller.image import MetadataImage
+    from quorate.controller.metadata_kind import Answer
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest
+    from quorate.controller.request_types import ReadRequest
     from quorate.controller.slices import Slices
-    from quorate.controller.subject import Answer
 
 _ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {
     kind: answer for subject in SUBJECTS for kind, answer in subject.reads.items()

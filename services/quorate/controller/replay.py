@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.runs import RecordRun
+from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.record_runs import RecordRun
 from quorate.controller.slices import finish
-from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -25,9 +25,9 @@ from quorate.records.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from quorate.controller.runs import Item
+    from quorate.controller.metadata_kind import Replay, ReplayAt, ReplayInSlices
+    from quorate.controller.record_runs import Item
     from quorate.controller.slices import Slices
-    from quorate.controller.subject import Replay, ReplayAt, ReplayInSlices
 
 
 # How many records are replayed between two pauses: about a millisecond.

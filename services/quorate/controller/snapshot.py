@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.record_runs import RecordRun
 from quorate.controller.replay import replay_record
-from quorate.controller.runs import RecordRun
 from quorate.controller.slices import finish
-from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from quorate.controller.runs import Item
+    from quorate.controller.record_runs import Item
     from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
 

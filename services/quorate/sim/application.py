@@ -12,7 +12,7 @@ from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.deciding import AHEAD_MAX
 from quorate.consensus.part_settings import controller_settings, pause_ms
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.decision import ControllerSettings, Decision
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, Sender, WriteRequest
+    from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.raft.api import AppendToLog, PublishProgress
     from quorate.raft.messages import ProposalResponse, ReadResponse

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.records.ids import Offset
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.ids import Epoch
     from quorate.records.metadata import MetadataRecord
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
     BrokerHeartbeatReply,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import ControllerApiError
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.elections import change_of
-from quorate.controller.leader_acceptor import LeaderAcceptor
-from quorate.controller.settling import RECORDS_SLICE
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_election import change_of
+from quorate.controller.partitions.leader_isr_sweep import RECORDS_SLICE
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
 from quorate.records.ids import Offset

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from quorate.controller.configs.config_resources import ALL_BROKERS
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -20,7 +21,6 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.controller.configs.resources import ALL_BROKERS
 from quorate.records.metadata import ConfigRecord, decode_record
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ from quorate.records.ids import (
 from quorate.sim.configuring import CLUSTER_ID
 
 if TYPE_CHECKING:
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import Request, Response
     from quorate.sim.draws import Draws
     from quorate.sim.seen import SeenNode

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import ControllerApiError
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 
 # A reply, or why there is none; None where the client's connection broke.

@@ -10,7 +10,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.api import (
         LogCleaned,
         PublishProgress,

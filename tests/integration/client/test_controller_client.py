@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from quorate.client.controller_calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadFor, WriteFor
+    from quorate.controller.request_types import ReadFor, WriteFor
     from tests.integration.rpc.conftest import Served
 
 pytestmark = EACH

@@ -57,7 +57,7 @@ from tests.integration.transports import EACH, chosen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadRequest, WriteRequest
 
 pytestmark = EACH
 

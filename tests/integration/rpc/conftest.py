@@ -23,9 +23,9 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadRequest, WriteRequest
     from quorate.rpc.security.tls import TlsFiles
 
 __all__ = ["each_transport"]

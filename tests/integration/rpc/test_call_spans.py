@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from quorate.controller.authorizer import Caller as RequestCaller
+    from quorate.controller.authorization.authorizer import Caller as RequestCaller
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from tests.integration.rpc.conftest import Served
 
 RAFT = "quorate.raft.v1.Raft/"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.authorizer import Operation
-from quorate.controller.listed_identities import ListedIdentities
+from quorate.controller.authorization.authorizer import Operation
+from quorate.controller.authorization.config_authorizer import ListedIdentities
 
 # Peers vote, brokers register, operators change the cluster, viewers look, readers get the log;
 # strangers have a certificate only.

@@ -45,7 +45,7 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from tests.integration.rpc.conftest import Served
     from tests.integration.security.stores import Stores
 

@@ -11,8 +11,8 @@ from quorate.api.authorization_settings import (
     shared_list_warning,
 )
 from quorate.api.permissions import ALTER, OBSERVER, PEER
-from quorate.controller.authorizer import Caller, Operation
-from quorate.controller.listed_identities import ListedIdentities
+from quorate.controller.authorization.authorizer import Caller, Operation
+from quorate.controller.authorization.config_authorizer import ListedIdentities
 from quorate.settings.properties import ConfigError, Settings
 
 

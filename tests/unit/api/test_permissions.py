@@ -19,9 +19,9 @@ from quorate.api.permissions import (
     Access,
     Need,
 )
-from quorate.controller.authorizer import CLUSTER, LOG, TOPICS, Caller, Operation
-from quorate.controller.listed_identities import ListedIdentities
-from quorate.controller.subjects import SUBJECTS
+from quorate.controller.authorization.authorizer import CLUSTER, LOG, TOPICS, Caller, Operation
+from quorate.controller.authorization.config_authorizer import ListedIdentities
+from quorate.controller.metadata_kinds import SUBJECTS
 from quorate.raft import messages as m
 
 

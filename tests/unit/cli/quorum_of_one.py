@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
     from quorate.client.metadata_follower import MetadataFollower
     from quorate.controller.image import MetadataImage
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.ids import Offset
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from quorate.client.isr_expansion import WantedAlteration
-    from quorate.controller.partition_rows import PartitionRows
+    from quorate.controller.partitions.rows import PartitionRows
 
 SECONDS = 20
 

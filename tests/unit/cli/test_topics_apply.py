@@ -29,7 +29,7 @@ from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadRequest, WriteRequest
 
 
 def present(name: str, *replicas: tuple[int, ...], **configs: str) -> DescribedTopic:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.client.isr_expansion import IsrExpansion
-from quorate.controller.partition_rows import PartitionRows, key_of
-from quorate.controller.partitions import MIGRATING_DIR, RECOVERING, Partition
+from quorate.controller.partitions.partition import MIGRATING_DIR, RECOVERING, Partition
+from quorate.controller.partitions.rows import PartitionRows, key_of
 from quorate.records.ids import TopicId
 from tests.unit.controller.conftest import Cluster
 

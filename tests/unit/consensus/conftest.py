@@ -13,7 +13,7 @@ from quorate.consensus.application import MetadataApplication
 from quorate.consensus.config import LogSettings
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.snapshotting import Snapshotter
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
     Listener,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.observing import Observers
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft import api
     from quorate.records.ids import OffsetAndEpoch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.consensus.accumulator import Accumulator, CutBatch
 from quorate.controller.decision import Decision
-from quorate.controller.requests import RECORDS_MAX
+from quorate.controller.request_types import RECORDS_MAX
 from quorate.records.batch import encode_batch
 from quorate.records.ids import Offset
 

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus import reading
-from quorate.controller.topics.describing import SLICE_ITEMS
+from quorate.controller.topics.describe_topics import SLICE_ITEMS
 from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,

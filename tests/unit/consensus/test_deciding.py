@@ -10,8 +10,8 @@ import pytest
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus import deciding
 from quorate.consensus.host import Host
-from quorate.controller.authorizer import Caller
-from quorate.controller.topics.creating import SLICE_PARTITIONS
+from quorate.controller.authorization.authorizer import Caller
+from quorate.controller.topics.create_topics import SLICE_PARTITIONS
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
@@ -67,7 +67,9 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
 ) -> None:
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(deciding, "SLICE_S", 0.0)
-    monkeypatch.setattr("quorate.controller.topics.new_rows._CELLS_SLICE", 8 * SLICE_PARTITIONS)
+    monkeypatch.setattr(
+        "quorate.controller.topics.new_partition_rows._CELLS_SLICE", 8 * SLICE_PARTITIONS
+    )
     large = stack.application.write(LARGE, CALLER)
     again = stack.application.write(LARGE, CALLER)
     turns = 0

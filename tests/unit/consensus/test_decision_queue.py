@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from quorate.consensus import decision_queue as module
 from quorate.consensus.decision_queue import DecisionQueue, Undecided
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.topics.messages import DeleteTopics
 
 if TYPE_CHECKING:
     import pytest
 
-    from quorate.controller.requests import Sender
+    from quorate.controller.request_types import Sender
 
 
 class Waiting:

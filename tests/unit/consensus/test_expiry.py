@@ -15,7 +15,7 @@ from quorate.consensus.expiry import (
 )
 from quorate.consensus.host import Host
 from quorate.consensus.silence_clock import LAST_CALL_MS, TICK_MS
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
@@ -23,7 +23,7 @@ from quorate.records.ids import Offset
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from quorate.controller.requests import Sender
+    from quorate.controller.request_types import Sender
 
 
 @dataclass

@@ -12,9 +12,9 @@ from quorate.consensus.observing import Observers
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.controller.features.levels import METADATA_VERSION
 from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.partition_store import PartitionStore
-from quorate.controller.partition_tree import PartitionTree
-from quorate.controller.partitions import UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.partition import UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.store import PartitionStore
+from quorate.controller.partitions.tree import PartitionTree
 from quorate.controller.topics.image import TopicsDelta
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, Offset, TopicId
 from quorate.telemetry.histograms import Histogram
@@ -83,7 +83,7 @@ async def test_a_request_that_cannot_be_decided_is_an_error(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = await open_stack()
-    monkeypatch.setattr("quorate.controller.topics.creating._Creation", None)
+    monkeypatch.setattr("quorate.controller.topics.create_topics._Creation", None)
     with pytest.raises(Exception, match="could not decide"):
         await stack.create("a")
     assert stack.application.metrics()["metadata_errors_total"] == 1

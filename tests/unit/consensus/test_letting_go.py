@@ -11,7 +11,7 @@ import pytest
 from quorate.consensus import letting_go
 from quorate.consensus.letting_go import IMAGES_MAX, LettingGo
 from quorate.controller.image import MetadataImage
-from quorate.controller.partitions import PartitionTally
+from quorate.controller.partitions.partition import PartitionTally
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from tests.unit.consensus.conftest import CALLER, eventually
@@ -19,7 +19,7 @@ from tests.unit.consensus.conftest import CALLER, eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.slices import Slices
     from tests.unit.consensus.conftest import Stack
 

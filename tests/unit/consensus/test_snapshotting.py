@@ -13,7 +13,7 @@ import pytest
 
 from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import RECHECK_MS, Snapshotter
-from quorate.controller.runs import items_in
+from quorate.controller.record_runs import items_in
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
@@ -23,7 +23,7 @@ from tests.unit.consensus.conftest import WAIT_S, eventually, hanging_call, newe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from quorate.controller.runs import Item
+    from quorate.controller.record_runs import Item
     from quorate.controller.slices import Slices
     from quorate.records.batch import BatchHeader
     from tests.unit.consensus.conftest import Stack

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Container
 
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import Sender
+    from quorate.controller.request_types import Sender
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -126,7 +126,7 @@ async def test_a_decision_that_raises_refuses_its_one_request(
         raise OverflowError("a defect")
 
     with monkeypatch.context() as patched:
-        patched.setattr("quorate.controller.topics.creating._Creation", decide)
+        patched.setattr("quorate.controller.topics.create_topics._Creation", decide)
         with pytest.raises(ControllerApiError, match="CreateTopics: OverflowError") as refused:
             await stack.create("a")
     assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -143,7 +143,7 @@ async def test_a_decision_that_raises_refuses_its_one_request(
 async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", 2)
+    monkeypatch.setattr("quorate.controller.partitions.leader_isr_sweep.RECORDS_SLICE", 2)
     stack = await open_stack()
     await stack.register()
     await stack.create(*(f"topic-{number}" for number in range(12)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.authorizer import UNLIMITED, Caller
+from quorate.controller.authorization.authorizer import UNLIMITED, Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat, Listener, RegisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
@@ -23,11 +23,11 @@ from quorate.records.metadata import FeatureLevelRecord
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.authorizer import Authorizer, Rights
+    from quorate.controller.authorization.authorizer import Authorizer, Rights
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Partition
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.partitions.partition import Partition
+    from quorate.controller.request_types import ReadRequest, WriteRequest
     from quorate.records.metadata import MetadataRecord
 
 CALLER = Caller("User:test")
@@ -157,7 +157,7 @@ class Cluster:
 @pytest.fixture
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> int:
     """Slices of so many records, for topics that do not fit into one."""
-    monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", SLICE)
+    monkeypatch.setattr("quorate.controller.partitions.leader_isr_sweep.RECORDS_SLICE", SLICE)
     return SLICE
 
 

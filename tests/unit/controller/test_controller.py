@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeatReply, UnregisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings, Decision

@@ -4,7 +4,7 @@ import pytest
 
 from quorate.controller.decision import Proposal, SoftState, too_large
 from quorate.controller.errors import RefusedError
-from quorate.controller.requests import RECORDS_MAX
+from quorate.controller.request_types import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import STRING_BYTES_MAX

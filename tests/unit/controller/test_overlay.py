@@ -32,7 +32,7 @@ from tests.unit.controller.conftest import CALLER, Cluster, uuid
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.metadata import MetadataRecord
     from quorate.sim.deciding import Batch
 
@@ -68,9 +68,9 @@ def test_a_batch_on_one_overlay_is_decided_as_with_an_image_for_each(
     monkeypatch: pytest.MonkeyPatch, *, are_passes_short: bool
 ) -> None:
     if are_passes_short:
-        monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", 3)
-        monkeypatch.setattr("quorate.controller.settling.CELLS_SLICE", 24)
-        monkeypatch.setattr("quorate.controller.partition_tree.ROWS_MAX", 2)
+        monkeypatch.setattr("quorate.controller.partitions.leader_isr_sweep.RECORDS_SLICE", 3)
+        monkeypatch.setattr("quorate.controller.partitions.leader_isr_sweep.CELLS_SLICE", 24)
+        monkeypatch.setattr("quorate.controller.partitions.tree.ROWS_MAX", 2)
     seed = time.time_ns() % 1_000_000_000
     try:
         lead_and_lose(seed)

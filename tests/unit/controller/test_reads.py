@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.authorizer import UNLIMITED
+from quorate.controller.authorization.authorizer import UNLIMITED
 from quorate.controller.reads import answer_in_slices
-from quorate.controller.topics.describing import SLICE_ITEMS
+from quorate.controller.topics.describe_topics import SLICE_ITEMS
 from quorate.controller.topics.messages import (
     DescribeTopics,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quorate.controller import slices
 from quorate.controller.features.levels import encode_at
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.partitions import MIGRATING_DIR
+from quorate.controller.partitions.partition import MIGRATING_DIR
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader, snapshot_records, snapshot_slices
 from quorate.controller.topics import records as topic_module
@@ -37,7 +37,7 @@ from quorate.records.metadata import (
     decode_record,
     encode_record,
 )
-from tests.unit.controller.test_runs import History
+from tests.unit.controller.test_record_runs import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -345,7 +345,7 @@ def test_the_size_of_slices_makes_no_difference(
     whole = list(chain.from_iterable(snapshot_slices(cluster.image)))
     monkeypatch.setattr(topic_module, "TOPICS_SLICE", topics)
     monkeypatch.setattr(topic_module, "CELLS_SLICE", cells)
-    monkeypatch.setattr("quorate.controller.partition_tree.ROWS_MAX", 4)
+    monkeypatch.setattr("quorate.controller.partitions.tree.ROWS_MAX", 4)
     # The rows as they are when they are made anew.
     image = reloaded(cluster.image)
     sizes = [len(values) for values in topic_values(image)]

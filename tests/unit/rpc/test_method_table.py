@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.api.permissions import ALTER, OBSERVER, OBSERVER_OR_READ, PEER, PEER_OR_ALTER, Need
-from quorate.controller.authorizer import Operation
+from quorate.controller.authorization.authorizer import Operation
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2

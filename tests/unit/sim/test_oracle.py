@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.records.batch import encode_batch

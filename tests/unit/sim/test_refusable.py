@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.rpc.convert import controller as convert
 from quorate.sim.draws import Draws
 from quorate.sim.garbled_peers import garbled

@@ -8,7 +8,7 @@ from quorate.sim.draws import Draws
 from quorate.sim.requests import DrawnRequests
 
 if TYPE_CHECKING:
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
 
 
 def drawn(seed: int) -> list[WriteRequest]:

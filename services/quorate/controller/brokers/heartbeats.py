@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.messages import BrokerHeartbeatReply
-from quorate.controller.brokers.registering import sender_problem
-from quorate.controller.brokers.sessions import (
+from quorate.controller.brokers.heartbeat_tracker import (
     BrokerHeard,
     BrokerLeft,
     BrokersExcused,
     Session,
     Sessions,
 )
+from quorate.controller.brokers.messages import BrokerHeartbeatReply
+from quorate.controller.brokers.registration import sender_problem
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
-from quorate.controller.mass_elections import Elected
-from quorate.controller.partition_records import NO_LEADER_CHANGE
-from quorate.controller.settling import Settling, settle
-from quorate.controller.timed import Timed
+from quorate.controller.partitions.bulk_leader_election import Elected
+from quorate.controller.partitions.leader_isr_sweep import Settling, settle
+from quorate.controller.partitions.records import NO_LEADER_CHANGE
+from quorate.controller.periodic_task import Timed
 from quorate.records.ids import Offset, TopicId
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.controller.brokers.messages import BrokerHeartbeat
     from quorate.controller.decision import ControllerSettings, SoftState
     from quorate.controller.image import MetadataImage, View
-    from quorate.controller.requests import Sender
+    from quorate.controller.request_types import Sender
 
 FENCE: Final = 1
 UNFENCE: Final = -1

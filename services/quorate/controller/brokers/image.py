@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from immutables import Map
 
-from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
-from quorate.controller.placement import RackedBroker, stripe
+from quorate.controller.partitions.partition import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.controller.partitions.replica_placer import RackedBroker, stripe
 from quorate.records.value_types import value
 from quorate.records.voters import KRAFT_VERSION
 

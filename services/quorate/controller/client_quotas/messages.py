@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from quorate.controller.authorizer import Operation, Permission
+from quorate.controller.authorization.authorizer import Operation, Permission
 from quorate.controller.replies import WriteReply
-from quorate.controller.requests import Pages, ReadFor, WriteFor
+from quorate.controller.request_types import Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.client_quotas.entities import entity_of, key_of
 from quorate.controller.client_quotas.messages import EntityPart
+from quorate.controller.client_quotas.quota_entities import entity_of, key_of
 from quorate.controller.slices import sorted_in_parts
 from quorate.records.metadata import ClientQuotaRecord, EntityData
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from quorate.controller.named_values import NamedValues, NamedValuesDelta
+from quorate.controller.keyed_values import NamedValues, NamedValuesDelta
 
 # The type of the resource as ConfigRecord has it, and its name.
 ConfigKey: TypeAlias = tuple[int, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from quorate.controller.authorizer import (
+from quorate.controller.authorization.authorizer import (
     CLUSTER,
     TOPICS,
     Operation,
@@ -14,7 +14,7 @@ from quorate.controller.authorizer import (
     topic_resource,
 )
 from quorate.controller.replies import WriteReply
-from quorate.controller.requests import ReadFor, WriteFor
+from quorate.controller.request_types import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.controller.brokers.registering import sender_problem
-from quorate.controller.configs.resources import min_insync_replicas
+from quorate.controller.brokers.registration import sender_problem
+from quorate.controller.configs.config_resources import min_insync_replicas
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import (
@@ -19,18 +19,19 @@ from quorate.controller.features.levels import (
     has_eligible_replicas,
     metadata_version,
 )
-from quorate.controller.leader_acceptor import LeaderAcceptor
-from quorate.controller.partition_records import (
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_isr_sweep import PassWanted
+from quorate.controller.partitions.partition import (
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+)
+from quorate.controller.partitions.records import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
     SLICE_PARTITIONS,
     changed,
     directories_for,
-)
-from quorate.controller.partitions import (
-    NO_LEADER,
-    RECOVERED,
-    RECOVERING,
 )
 from quorate.controller.replication.messages import (
     ANY_BROKER_EPOCH,
@@ -39,7 +40,6 @@ from quorate.controller.replication.messages import (
     AlteredTopic,
     AlterPartitionReply,
 )
-from quorate.controller.settling import PassWanted
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionChangeRecord
@@ -47,7 +47,7 @@ from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Partition
+    from quorate.controller.partitions.partition import Partition
     from quorate.controller.replication.messages import (
         AlterPartition,
         IsrMember,

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
-from quorate.controller.elections import (
+from quorate.controller.errors import RefusedError
+from quorate.controller.features.levels import metadata_version
+from quorate.controller.partitions.bulk_leader_election import lacks_preferred
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_election import (
     choose_preferred,
     choose_unclean,
     make_record,
 )
-from quorate.controller.errors import RefusedError
-from quorate.controller.features.levels import metadata_version
-from quorate.controller.leader_acceptor import LeaderAcceptor
-from quorate.controller.mass_elections import lacks_preferred
-from quorate.controller.partition_records import SLICE_PARTITIONS, changed
-from quorate.controller.partition_rows import PARTITION_ID_MAX
-from quorate.controller.partitions import NO_LEADER
+from quorate.controller.partitions.leader_isr_sweep import CELLS_SLICE
+from quorate.controller.partitions.partition import NO_LEADER
+from quorate.controller.partitions.records import SLICE_PARTITIONS, changed
+from quorate.controller.partitions.rows import PARTITION_ID_MAX
 from quorate.controller.replication.messages import (
     PARTITIONS_MAX,
     ElectedLeader,
@@ -26,13 +27,12 @@ from quorate.controller.replication.messages import (
     ElectLeadersReply,
     LeaderElection,
 )
-from quorate.controller.settling import CELLS_SLICE
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partition_rows import Bits, PartitionRows
-    from quorate.controller.partitions import Partition
+    from quorate.controller.partitions.partition import Partition
+    from quorate.controller.partitions.rows import Bits, PartitionRows
     from quorate.controller.replication.messages import ElectLeaders
     from quorate.controller.slices import Slices
     from quorate.controller.topics.image import Topic

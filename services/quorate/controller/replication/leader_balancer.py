@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
-from quorate.controller.leader_acceptor import LeaderAcceptor
-from quorate.controller.mass_elections import elect_preferred
-from quorate.controller.settling import CELLS_SLICE, RECORDS_SLICE
-from quorate.controller.timed import Timed
+from quorate.controller.partitions.bulk_leader_election import elect_preferred
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_isr_sweep import CELLS_SLICE, RECORDS_SLICE
+from quorate.controller.periodic_task import Timed
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
-from quorate.controller.partition_store import PartitionStore
-from quorate.controller.partitions import PartitionTally
+from quorate.controller.partitions.partition import PartitionTally
+from quorate.controller.partitions.rows import PARTITION_ID_MAX, key_of
+from quorate.controller.partitions.store import PartitionStore
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.controller.partition_rows import PartitionRows
-    from quorate.controller.partitions import Partition
+    from quorate.controller.partitions.partition import Partition
+    from quorate.controller.partitions.rows import PartitionRows
     from quorate.controller.slices import Slices
     from quorate.records.ids import TopicId
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from quorate.controller.authorizer import (
+from quorate.controller.authorization.authorizer import (
     CLUSTER,
     TOPICS,
     Operation,
@@ -12,7 +12,7 @@ from quorate.controller.authorizer import (
     topic_resource,
 )
 from quorate.controller.replies import WriteReply
-from quorate.controller.requests import RECORDS_MAX, Pages, ReadFor, WriteFor
+from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

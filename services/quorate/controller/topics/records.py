@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.errors import ReplayError
 from quorate.controller.features.levels import encode_at, metadata_version
-from quorate.controller.partition_records import partition_record
-from quorate.controller.partition_rows import PartitionRows
-from quorate.controller.partition_values import partition_values
+from quorate.controller.partitions.record_encoder import partition_values
+from quorate.controller.partitions.records import partition_record
+from quorate.controller.partitions.rows import PartitionRows
 from quorate.controller.slices import finish, sorted_in_parts
-from quorate.controller.topics.names import (
+from quorate.controller.topics.topic_names import (
     has_similar_form,
     similar_form,
 )

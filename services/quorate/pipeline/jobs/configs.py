@@ -8,8 +8,8 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from quorate.controller.configs.config_definitions import SENSITIVE
 from quorate.controller.configs.messages import ResourceType
-from quorate.controller.configs.table import SENSITIVE
 from quorate.pipeline.jobs.cached_rows import kept
 from quorate.pipeline.jobs.enum_names import named
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed

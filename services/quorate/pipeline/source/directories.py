@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.partitions import UNASSIGNED_DIR
+from quorate.controller.partitions.partition import UNASSIGNED_DIR
 from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from quorate.api.handlers import ControllerHandler, PendingAnswer
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.rpc.service import Behaviour
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from quorate.controller.messages import BOUNDS, ITEMS_MAX, SHAPES
+from quorate.controller.message_registry import BOUNDS, ITEMS_MAX, SHAPES
 from quorate.records.codec.code_builder import Source
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import SHORT_STRING, string_problem

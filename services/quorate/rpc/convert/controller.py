@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.messages import ITEMS_MAX
+from quorate.controller.message_registry import ITEMS_MAX
 from quorate.rpc.convert.codegen import (
     check_count,
     field_names,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
 
 SLICE_ITEMS: Final = 100

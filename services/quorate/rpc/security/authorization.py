@@ -24,7 +24,7 @@ import grpc
 import grpc.aio
 
 from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
-from quorate.controller.authorizer import ANONYMOUS, Caller
+from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.h2.peer_name import client_of
 from quorate.records.escaping import shown
 from quorate.records.value_types import value

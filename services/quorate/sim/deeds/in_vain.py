@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.records.value_types import named_value

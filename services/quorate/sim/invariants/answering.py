@@ -14,7 +14,7 @@ from quorate.sim.patience import MILLION
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.sim.seen import SeenNode, SeenWorld

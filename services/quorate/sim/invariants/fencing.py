@@ -22,7 +22,7 @@ from quorate.sim.patience import slowest_call_us
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.seen import SeenNode, SeenWorld
 

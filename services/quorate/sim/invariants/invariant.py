@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.api import (
         LogCleaned,
         PublishProgress,

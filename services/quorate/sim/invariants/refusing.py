@@ -11,7 +11,7 @@ from quorate.sim.refusable import is_client_served, is_peer_served
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import ReplyToken
     from quorate.sim.seen import SeenNode, SeenWorld

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.consensus.decision_queue import DecisionQueue
-from quorate.controller.brokers.sessions import Sessions
+from quorate.controller.brokers.heartbeat_tracker import Sessions
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:

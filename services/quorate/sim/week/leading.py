@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.records.metadata import MetadataRecord
     from quorate.sim.week.options import WeekOptions
     from quorate.storage.file_system import FileSystem

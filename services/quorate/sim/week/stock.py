@@ -17,8 +17,8 @@ import numpy as np
 from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.features.levels import SUPPORTED_FEATURES, metadata_version
-from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
-from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.records import NO_LEADER_CHANGE, partition_record
 from quorate.records.metadata import (
     ControllerEndpoint,
     ControllerFeature,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partition_rows import Bits, PartitionRows
+    from quorate.controller.partitions.rows import Bits, PartitionRows
     from quorate.records.ids import DirectoryId, TopicId
     from quorate.records.metadata import MetadataRecord, PartitionRecord
     from quorate.records.voters import Voter

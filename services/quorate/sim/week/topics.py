@@ -12,7 +12,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.controller.placement import place
+from quorate.controller.partitions.replica_placer import place
 from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,
@@ -26,7 +26,7 @@ from quorate.sim.week.stock import each, expand, grow, is_on, partitions_where, 
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Partition
+    from quorate.controller.partitions.partition import Partition
     from quorate.records.ids import TopicId
     from quorate.sim.week.agenda import Agenda
     from quorate.sim.week.brokers import WeekBrokers

@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 
 from quorate.api.handlers import ControllerApiError
-from quorate.controller.authorizer import Caller
+from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,

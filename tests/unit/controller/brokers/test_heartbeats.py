@@ -19,7 +19,7 @@ from tests.unit.controller.conftest import CALLER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.requests import Sender
+    from quorate.controller.request_types import Sender
     from tests.unit.controller.conftest import Cluster
 
 

@@ -9,8 +9,8 @@ import pytest
 from immutables import Map
 
 from quorate.controller.brokers.image import Broker, Brokers
-from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
-from quorate.controller.placement import RackedBroker
+from quorate.controller.partitions.partition import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.controller.partitions.replica_placer import RackedBroker
 from quorate.records.ids import DirectoryId, Offset
 from quorate.records.metadata import BrokerFeature, RegisterBrokerRecord
 

@@ -24,7 +24,7 @@ from quorate.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from tests.unit.controller.brokers.test_registering import ONE, TWO, record
+from tests.unit.controller.brokers.test_registration import ONE, TWO, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from immutables import Map
 
-from quorate.controller.client_quotas.entities import key_of
 from quorate.controller.client_quotas.image import ClientQuotas
+from quorate.controller.client_quotas.quota_entities import key_of
 from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from tests.unit.controller.client_quotas.conftest import ALL_USERS, USER
 

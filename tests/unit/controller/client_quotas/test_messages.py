@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from quorate.controller.authorizer import CLUSTER, Operation
+from quorate.controller.authorization.authorizer import CLUSTER, Operation
 from quorate.controller.client_quotas.messages import (
     AlterClientQuotas,
     DescribeClientQuotas,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.client_quotas.entities import key_of
+from quorate.controller.client_quotas.quota_entities import key_of
 from quorate.controller.client_quotas.records import (
     all_quota_records,
     quota_records,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from quorate.controller.authorizer import CLUSTER, topic_resource
+from quorate.controller.authorization.authorizer import CLUSTER, topic_resource
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,

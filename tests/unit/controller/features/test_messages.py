@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.features.messages import FeatureRange
-from quorate.controller.messages import SHAPES
+from quorate.controller.message_registry import SHAPES
 
 
 def test_ranges_are_told_to_doors_and_by_them() -> None:

@@ -14,8 +14,18 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import ReplayError
-from quorate.controller.partition_records import NO_LEADER_CHANGE, directories_for, partition_record
-from quorate.controller.partitions import LOST_DIR, NO_LEADER, RECOVERED, RECOVERING, Partition
+from quorate.controller.partitions.partition import (
+    LOST_DIR,
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    Partition,
+)
+from quorate.controller.partitions.records import (
+    NO_LEADER_CHANGE,
+    directories_for,
+    partition_record,
+)
 from quorate.controller.replication.messages import (
     PARTITIONS_MAX,
     AlteredPartition,

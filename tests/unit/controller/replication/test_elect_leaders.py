@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller import settling
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigChange,
     ConfigResource,
     ResourceType,
 )
-from quorate.controller.partitions import NO_LEADER, RECOVERING
+from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
+from quorate.controller.partitions.partition import leader_isr_sweep as settling
 from quorate.controller.replication import elect_leaders
 from quorate.controller.replication.messages import (
     ElectedLeader,

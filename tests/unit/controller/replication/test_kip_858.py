@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.partitions import NO_LEADER
+from quorate.controller.partitions.partition import NO_LEADER
 from tests.unit.controller.conftest import uuid
 from tests.unit.controller.replication.test_alter_partition import (
     REPLICAS,

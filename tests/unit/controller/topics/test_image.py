@@ -8,16 +8,16 @@ from immutables import Map
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.partition_rows import PartitionRows
-from quorate.controller.partition_store import PartitionStore
-from quorate.controller.partition_tree import ROWS_MAX
-from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.rows import PartitionRows
+from quorate.controller.partitions.store import PartitionStore
+from quorate.controller.partitions.tree import ROWS_MAX
 from quorate.controller.slices import finish
 from quorate.controller.topics.image import PARTS_SLICE, WAITING_MAX, Topic, Topics
 from quorate.records.ids import Epoch, Offset, TopicId
 
 if TYPE_CHECKING:
-    from quorate.controller.partition_store import Late
+    from quorate.controller.partitions.store import Late
 
 THERE = LogPosition(Offset(5), Epoch(1), 3)
 TOPIC_ID = TopicId(b"t" * 16)

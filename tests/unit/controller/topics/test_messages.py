@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from quorate.controller.authorizer import topic_resource
+from quorate.controller.authorization.authorizer import topic_resource
 from quorate.controller.topics.messages import CreatedTopic, CreateTopics, DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 

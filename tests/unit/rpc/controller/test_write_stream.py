@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import PendingAnswer
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.request_types import WriteRequest
     from quorate.h2.fair_queue import Step
 
     Future: TypeAlias = asyncio.Future[WriteReply]

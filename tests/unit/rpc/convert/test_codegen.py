@@ -8,7 +8,7 @@ import pytest
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
-from quorate.controller.messages import ITEMS_MAX
+from quorate.controller.message_registry import ITEMS_MAX
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.rpc.convert.codegen import (

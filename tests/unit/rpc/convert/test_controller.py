@@ -10,9 +10,9 @@ from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.client_quotas import messages as of_quotas
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.features import messages as of_features
-from quorate.controller.messages import ITEMS_MAX, REQUESTS
+from quorate.controller.message_registry import ITEMS_MAX, REQUESTS
 from quorate.controller.replication import messages as of_replication
-from quorate.controller.requests import RECORDS_MAX, ReadRequest
+from quorate.controller.request_types import RECORDS_MAX, ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.partitions import UNASSIGNED_DIR
+from quorate.controller.partitions.partition import UNASSIGNED_DIR
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import BatchHeader, iter_batches, read_records

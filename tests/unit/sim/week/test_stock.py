@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.partition_records import changed
-from quorate.controller.partitions import UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.partition import UNASSIGNED_DIR, Partition
+from quorate.controller.partitions.records import changed
 from quorate.records.ids import TopicId
 from quorate.sim.week.stock import expand, prefer, shrink
 

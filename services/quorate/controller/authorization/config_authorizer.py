@@ -1,0 +1,92 @@
+"""Who may do what by the settings: super users, a list for each operation, and rules by resource.
+
+Settings only allow. What they allow depends on no metadata, so that controllers let each other in
+before they have any.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.authorization.authorizer import (
+    ALL,
+    EVERYBODY,
+    Allowance,
+    Grant,
+    Names,
+    Operation,
+    Resource,
+    ResourceKind,
+    Rights,
+)
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from quorate.controller.authorization.authorizer import Caller
+    from quorate.controller.image import View
+
+# What includes the right to look, as in Kafka.
+_IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
+    Operation.DESCRIBE: (Operation.ALTER, Operation.DELETE),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+# How many callers' rights are kept for their next requests.
+CALLERS_KEPT_MAX: Final = 1_000
+
+
+@value
+class Rule:
+    """Identities that may do operations on a resource, or on all whose names begin like its."""
+
+    principals: frozenset[str]
+    operations: frozenset[Operation]
+    resource: Resource
+    is_prefix: bool = False
+
+
+class ListedIdentities:
+    """Super users may do everything, others what a list or a rule has them do. An `Authorizer`."""
+
+    def __init__(
+        self,
+        super_users: frozenset[str],
+        allowed: Mapping[Operation, frozenset[str]],
+        rules: Iterable[Rule] = (),
+    ) -> None:
+        """`allowed` has who may do an operation on every resource."""
+        self.super_users = super_users
+        self.allowed = allowed
+        self.rules = tuple(rules)
+        self._rights: dict[str, Rights] = {}
+
+    def rights(self, view: View | None, caller: Caller) -> Rights:
+        """What somebody may do, such as `User:CN=alice`, whatever the metadata are."""
+        principal = caller.principal
+        rights = self._rights.get(principal)
+        if rights is None:
+            if len(self._rights) >= CALLERS_KEPT_MAX:
+                self._rights.clear()
+            rights = self._rights[principal] = Rights(principal, partial(self.grant, principal))
+        return rights
+
+    def grant(self, principal: str, operation: Operation, kind: ResourceKind) -> Grant:
+        """On which things of a kind somebody may do something."""
+        if principal in self.super_users:
+            return ALL
+        sufficient = (operation, *_IMPLYING.get(operation, ()))
+        names: frozenset[str] = frozenset((principal, EVERYBODY))
+        if any(names & self.allowed.get(each, frozenset()) for each in sufficient):
+            return ALL
+        rules = [
+            rule
+            for rule in self.rules
+            if rule.resource.kind is kind
+            and names & rule.principals
+            and rule.operations.intersection(sufficient)
+        ]
+        literal = [rule.resource.name for rule in rules if not rule.is_prefix]
+        prefixes = [rule.resource.name for rule in rules if rule.is_prefix]
+        return Grant(Allowance(Names.of(literal, prefixes)))

@@ -1,0 +1,50 @@
+"""The requests and replies of all subjects, for doors and clients.
+
+Apart from the subjects (controller/metadata_kinds.py), so that a process which only asks does not load
+what decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.client_quotas import messages as of_client_quotas
+from quorate.controller.configs import messages as of_configs
+from quorate.controller.features import messages as of_features
+from quorate.controller.replication import messages as of_replication
+from quorate.controller.request_types import ReadRequest, WriteRequest
+from quorate.controller.topics import messages as of_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MESSAGES: Final = (
+    of_features,
+    of_topics,
+    of_configs,
+    of_client_quotas,
+    of_brokers,
+    of_replication,
+)
+
+# By name, in whichever message of a door they have their likes.
+SHAPES: Final[Mapping[str, type]] = {
+    name: shape
+    for module in MESSAGES
+    for name, shape in vars(module).items()
+    if isinstance(shape, type) and shape.__module__ == module.__name__
+}
+REQUESTS: Final[tuple[type[WriteRequest | ReadRequest], ...]] = tuple(
+    shape for shape in SHAPES.values() if issubclass(shape, WriteRequest | ReadRequest)
+)
+
+# How many items a list of a request may have where its subject does not say: one costs the
+# controller some tens of microseconds.
+ITEMS_MAX: Final = 1000
+# By the name of what has the list, and of the field.
+BOUNDS: Final[Mapping[tuple[str, str], int]] = {
+    place: bound
+    for module in MESSAGES
+    for place, bound in vars(module).get("ITEMS_MAX", {}).items()
+}

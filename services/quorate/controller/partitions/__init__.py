@@ -1,0 +1,1 @@
+"""State, storage, placement and leader election of partitions."""

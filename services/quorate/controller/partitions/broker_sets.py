@@ -1,0 +1,28 @@
+"""Sets of brokers, in which the numbers of many rows are looked up at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.partitions.rows import Bits, Rows
+
+# Ids of brokers below are looked up in a table, larger ones by halving.
+_TABLE_MAX: Final = 1 << 16
+
+
+def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
+    """A test of many numbers at once for being among these ids of brokers; -1 is none."""
+    last = max(ids, default=0)
+    if last < _TABLE_MAX:
+        # With a place for -1 before them, and one for every larger number behind them.
+        table = np.zeros(last + 3, np.bool_)
+        table[1 : last + 2][list(ids)] = True
+        return lambda brokers: table.take(brokers + 1, mode="clip")
+    # A last number that is no id keeps every place that is looked up inside the array.
+    known = np.array([*sorted(ids), np.iinfo(np.int64).max])
+    return lambda brokers: np.equal(np.take(known, np.searchsorted(known, brokers)), brokers)

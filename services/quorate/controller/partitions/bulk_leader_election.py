@@ -1,0 +1,165 @@
+"""Leaders and ISRs of many partitions at once, when a broker that has very many of them goes.
+
+What `elections` chooses for one partition is chosen here for all rows that have nothing out of the
+ordinary: where a replica in sync may lead, or none at all. For others it depends on more
+than their columns, such as whether a topic allows data to be lost, and they are looked at alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from quorate.controller.decision import Bulk
+from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
+from quorate.controller.partitions.leader_acceptor import online
+from quorate.controller.partitions.partition import NO_LEADER
+from quorate.controller.partitions.record_columns import PartitionChanges
+from quorate.controller.partitions.record_encoder import change_values
+from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.image import MetadataDelta
+    from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+    from quorate.controller.partitions.rows import Bits, Index, PartitionRows, Rows
+
+# Each replica is compared with each that is in sync: so many comparisons take a millisecond.
+COMPARED_MAX: Final = 1_000_000
+
+
+@value
+class Elected(Bulk):
+    """What was decided for many partitions: rows before and after it, and the records' values."""
+
+    old: PartitionRows
+    new: PartitionRows
+    values: Sequence[bytes]
+
+    def replay(self, delta: MetadataDelta) -> None:
+        """Work all of it in."""
+        delta.topics.put_rows(self.new, self.old)
+
+    def takes_from(self, broker_id: int) -> bool:
+        """Whether a partition that the broker led was given a leader, or left without one."""
+        is_given = self.new.leader_epochs != self.old.leader_epochs
+        return bool(np.any(is_given & (self.old.leaders == broker_id)))
+
+
+class Choices(NamedTuple):
+    """For each row the leader that it should have and who of its ISR should stay."""
+
+    leaders: Rows
+    stays: Bits
+    # Which rows have to be looked at alone.
+    is_alone: Bits
+
+
+def rows_max(width: int) -> int:
+    """How many rows of that width may be looked at in one turn."""
+    return max(1, COMPARED_MAX // max(1, width * width))
+
+
+def elect(
+    rows: PartitionRows, acceptor: LeaderAcceptor, level: int
+) -> tuple[Elected | None, Index]:
+    """Give rows the leaders and ISRs that they should have.
+
+    `rows` are no more than `rows_max` says. Rows to be looked at alone come second.
+    """
+    choices = _choose(rows, acceptor)
+    sizes = np.count_nonzero(choices.stays, axis=1).astype(np.int32)
+    shrinks = (sizes > 0) & (sizes != rows.isr_sizes) & ~choices.is_alone
+    elects = (choices.leaders != rows.leaders) & ~choices.is_alone
+    changing = np.flatnonzero(shrinks | elects)
+    alone = np.flatnonzero(choices.is_alone)
+    if not len(changing):
+        return None, alone
+    old, shrinks, sizes = rows.taken(changing), shrinks[changing], sizes[changing]
+    # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
+    sets_leader = elects[changing] | (shrinks & (level < ISR_SHRINK_KEEPS_EPOCH_LEVEL))
+    changes = PartitionChanges(
+        topics=old.topics,
+        partition_ids=old.partition_ids,
+        leaders=np.where(sets_leader, choices.leaders[changing], NO_LEADER_CHANGE).astype(np.int32),
+        recovery=np.full(len(changing), NO_RECOVERY_CHANGE, np.int32),
+        isr_sizes=np.where(shrinks, sizes, -1).astype(np.int32),
+        isr=closed_up(old.isr, choices.stays[changing]),
+    )
+    return Elected(old, changes.applied(old), change_values(changes, level)), alone
+
+
+def elect_preferred(
+    rows: PartitionRows, acceptor: LeaderAcceptor, level: int, records_max: int
+) -> tuple[Elected | None, int]:
+    """Have the first replicas lead if they are in sync and another replica leads.
+
+    Second comes how many rows were looked at: those after so many changes are left.
+    """
+    changing = np.flatnonzero(lacks_preferred(rows, acceptor) & ~rows.has_last_epoch)
+    if not len(changing):
+        return None, len(rows)
+    count = len(rows) if len(changing) <= records_max else int(changing[records_max])
+    old = rows.taken(changing[:records_max])
+    changes = PartitionChanges(
+        topics=old.topics,
+        partition_ids=old.partition_ids,
+        leaders=old.replicas[:, 0].copy(),
+        recovery=np.full(len(old), NO_RECOVERY_CHANGE, np.int32),
+        isr_sizes=np.full(len(old), -1, np.int32),
+        isr=old.isr[:, :0],
+    )
+    return Elected(old, changes.applied(old), change_values(changes, level)), count
+
+
+def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
+    """The rows that another replica leads than the first one, which may."""
+    if not rows.width:
+        return np.zeros(len(rows), np.bool_)
+    first, leaders = rows.replicas[:, 0], rows.leaders
+    is_in_sync = (rows.isr == first[:, None]).any(axis=1)
+    may_lead = acceptor.may_lead(rows, first)
+    lacks: Bits = (leaders != first) & (leaders != NO_LEADER) & may_lead & is_in_sync
+    return lacks
+
+
+def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
+    isr, replicas, leaders = rows.isr, rows.replicas, rows.leaders
+    offline = acceptor.offline(rows)
+    stays = acceptor.is_active(isr)
+    may_lead = online(stays.T, isr.T, offline).T
+    has_any: Bits = np.logical_or.reduce(may_lead, axis=1)
+    if offline is not None:
+        # The ISR stays as it is where none of it may lead.
+        stays = np.logical_and(stays, has_any[:, None])
+    candidates = online(acceptor.is_active(replicas.T), replicas.T, offline)
+    # An eligible replica may lead, or any where data may be lost.
+    is_alone: Bits = np.logical_and(~has_any, candidates.any(axis=0))
+    is_alone |= rows.has_last_epoch
+    if rows.seldom:
+        is_alone = np.logical_or(is_alone, rows.has_eligible)
+    leads_on = (may_lead & (isr == leaders[:, None])).any(axis=1)
+    # The first replica of those in the ISR that may lead, or else the first of these there.
+    in_isr = ((replicas[:, :, None] == isr[:, None, :]) & may_lead[:, None, :]).any(axis=2)
+    first_replica = _first(replicas, in_isr)
+    elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, may_lead))
+    found = np.where(leads_on, leaders, np.where(has_any, elected, NO_LEADER))
+    return Choices(found.astype(np.int32), stays, is_alone)
+
+
+def _first(brokers: Rows, is_wanted: Bits) -> Rows:
+    """The first in each row that is wanted; anything where none is."""
+    if not brokers.shape[1]:
+        return np.full(len(brokers), NO_LEADER, np.int32)
+    found: Rows = brokers[np.arange(len(brokers)), is_wanted.argmax(axis=1)]
+    return found
+
+
+def closed_up(isr: Rows, stays: Bits) -> Rows:
+    """Those that stay, in their order, and -1 behind them."""
+    order = np.argsort(~stays, axis=1, kind="stable")
+    moved: Rows = np.take_along_axis(np.where(stays, isr, np.int32(-1)), order, axis=1)
+    return moved

@@ -1,0 +1,209 @@
+"""Leaders and ISRs of all partitions after brokers came and went, a slice at a time.
+
+One decision may concern every partition of the cluster, and one turn of the loop may not last that
+long. So the record about the broker is decided at once, with the first slice; a cursor goes on
+through the other topics, and each slice is an ordinary decision that others may come between. Who
+may lead is always taken from the newest image: a broker that goes while a pass is under way counts
+for the rest of it, and another pass follows for what lay before.
+
+Nothing of this is in the log. A partition that was not reached yet says so itself, by a leader or
+a replica in sync that is not active, and the next active controller looks at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.controller.decision import Outcome, Proposal
+from quorate.controller.features.levels import metadata_version
+from quorate.controller.partitions.bulk_leader_election import elect, rows_max
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_election import change_of, needs_look
+from quorate.controller.partitions.rows import key_of
+from quorate.controller.periodic_task import Timed
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.controller.decision import Context, ControllerSettings, SoftState
+    from quorate.controller.image import MetadataImage, View
+    from quorate.records.metadata import MetadataRecord
+
+# What a slice does at most; a few milliseconds each. Changes that are decided together are encoded
+# and replayed as columns; partitions that are looked at alone are unpacked, and may turn out to be
+# as they should; the rest is only compared: four thousand rows with three replicas have so many
+# numbers.
+RECORDS_SLICE: Final = 1024
+EXAMINED_SLICE: Final = 128
+CELLS_SLICE: Final = 49_152
+
+
+@value
+class PassCursor:
+    """How far a pass has come, among all partitions in the order of their keys.
+
+    Columns are compared next from `key` on, up to `end`, where the topics begin that were made
+    since. `found` are the keys that the last comparison found, of which `taken` were looked at:
+    each partition may have changed since.
+    """
+
+    end: int
+    key: int = 0
+    found: tuple[int, ...] = ()
+    taken: int = 0
+    is_last: bool = False
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.is_last and self.taken == len(self.found)
+
+
+@value
+class Settling:
+    """What is left to look at.
+
+    `brokers` are those for whom the pass under way was begun, `later` those for whom another one
+    has to follow; `again` that one has to follow although no broker came or went. A sweep is the
+    first pass of an active controller, and concerns all brokers.
+    """
+
+    cursor: PassCursor | None = None
+    brokers: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
+    again: bool = False
+    is_sweep: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every partition has the leader and the ISR that it should have."""
+        return self.cursor is None and not (self.later or self.again or self.is_sweep)
+
+    def concerns(self, broker_id: int) -> bool:
+        """Whether partitions may still be as if that broker had not come or gone."""
+        return self.is_sweep or broker_id in self.brokers or broker_id in self.later
+
+    def apply(self, soft: SoftState) -> None:
+        """This is what is left now. A `SoftChange`."""
+        soft.put(self)
+
+    def with_later(self, broker_ids: Iterable[int]) -> Settling:
+        """The same, and a pass for those brokers that follows."""
+        return replace(self, later=self.later.union(broker_ids))
+
+    def begun(self, image: MetadataImage) -> Settling:
+        """The next pass begins."""
+        # A key alone: the partitions of now would all be kept until the pass is over, and those
+        # that changed meanwhile, perhaps all, be freed in the turn in which it is.
+        cursor = PassCursor(end=key_of(image.topics.made, 0))
+        brokers = self.later
+        return replace(self, cursor=cursor, brokers=brokers, later=frozenset(), again=False)
+
+
+@value
+class PassWanted:
+    """All partitions have to be looked at, since more replicas may lead than before."""
+
+    def apply(self, soft: SoftState) -> None:
+        """A pass follows the one under way, if any. A `SoftChange`."""
+        soft.put(replace(soft.of(Settling), again=True))
+
+
+def settle(
+    context: Context,
+    records: Iterable[MetadataRecord],
+    broker_ids: Iterable[int],
+    active: frozenset[int],
+) -> tuple[Proposal, Settling]:
+    """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
+
+    The records about the brokers come first: what is left to do follows from them, whichever is the
+    active controller then. `active` are the brokers that are so once they are replayed. What is
+    left to look at afterwards comes with the records.
+    """
+    proposal = Proposal(metadata_version(context.view.features))
+    proposal.add(tuple(records))
+    settling = context.soft.of(Settling).with_later(broker_ids)
+    if settling.cursor is None and not settling.is_sweep:
+        image = context.freeze()
+        acceptor = LeaderAcceptor(image.brokers, active)
+        settling = _go_on(settling.begun(image), image, acceptor, proposal)
+    return proposal, settling
+
+
+def decide_rest(context: Context) -> Outcome | None:
+    """The next slice of what is left; None when nothing is."""
+    settling = context.soft.of(Settling)
+    if settling.is_over:
+        return None
+    image = context.freeze()
+    proposal = Proposal(metadata_version(image.features))
+    if settling.again and not image.topics.tally.offline:
+        # No partition waits for a leader, so that none could have another one.
+        return Outcome(proposal, None, (replace(settling, again=False),))
+    if settling.cursor is None:
+        settling = settling.begun(image)
+    acceptor = LeaderAcceptor.of(image.brokers)
+    return Outcome(proposal, None, (_go_on(settling, image, acceptor, proposal),))
+
+
+def _begin(image: MetadataImage, _settings: ControllerSettings, _now_ms: int) -> Settling:
+    return Settling(is_sweep=len(image.topics.by_id) > 0)
+
+
+def _wake_at_ms(soft: SoftState, _view: View) -> int | None:
+    return None if soft.of(Settling).is_over else 0
+
+
+SETTLING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_rest)
+"""Passes go on by themselves, a slice at a time."""
+
+
+def _go_on(
+    settling: Settling, image: MetadataImage, acceptor: LeaderAcceptor, proposal: Proposal
+) -> Settling:
+    """One slice of the pass under way."""
+    cursor = settling.cursor
+    assert cursor is not None, "a pass is under way"
+    if cursor.taken == len(cursor.found):
+        cursor = _compare(cursor, image, acceptor)
+    level, topics = metadata_version(image.features), image.topics
+    keys = np.array(cursor.found[cursor.taken : cursor.taken + RECORDS_SLICE], np.int64)
+    all_rows = rows = topics.partitions.rows.rows_at(keys)
+    rows = rows.view(0, min(len(rows), rows_max(rows.width)))
+    elected, alone = elect(rows, acceptor, level)
+    if len(alone) > EXAMINED_SLICE:
+        rows = rows.view(0, int(alone[EXAMINED_SLICE]))
+        elected, alone = elect(rows, acceptor, level)
+    if elected is not None and not proposal.add_bulk(elected):
+        # Beside what is in the batch already; the next slice begins here.
+        return settling
+    partition_ids = rows.partition_ids[alone].tolist()
+    for topic_id, partition_id in zip(rows.topics_at(alone), partition_ids, strict=True):
+        record = change_of(image, topics.by_id[topic_id], partition_id, acceptor)
+        if record is not None:
+            proposal.add((record,))
+    taken = len(keys)
+    if len(rows) < len(all_rows):
+        taken = int(keys.searchsorted(all_rows.keys[len(rows)]))
+    cursor = replace(cursor, taken=cursor.taken + taken)
+    if cursor.is_at_end:
+        return replace(settling, cursor=None, brokers=frozenset(), is_sweep=False)
+    return replace(settling, cursor=cursor)
+
+
+def _compare(cursor: PassCursor, image: MetadataImage, acceptor: LeaderAcceptor) -> PassCursor:
+    """Find what may have to change among the next so many."""
+    rows = image.topics.partitions.rows.rows_from(cursor.key, CELLS_SLICE)
+    if rows is None or rows.keys[0] >= cursor.end:
+        return replace(cursor, found=(), taken=0, is_last=True)
+    key = int(rows.keys[-1]) + 1
+    return PassCursor(
+        end=cursor.end,
+        key=key,
+        found=tuple(rows.keys[needs_look(rows, acceptor)].tolist()),
+        is_last=key >= min(cursor.end, image.topics.partitions.rows.end),
+    )

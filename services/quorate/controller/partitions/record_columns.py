@@ -1,0 +1,331 @@
+"""Records of partitions as columns, to and from rows of the image: no object is made for a record.
+
+What is done here for many at once is what `partition_records` does for one. Where that would raise
+an error, or where something is out of the ordinary, the functions decline and change nothing: then
+the records are taken one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from quorate.controller.partitions.directory_index import interned
+from quorate.controller.partitions.partition import MIGRATING_DIR, NO_LEADER, NO_SELDOM, Seldom
+from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
+from quorate.controller.partitions.rows import (
+    FIXED,
+    ISR,
+    LEADER,
+    LEADER_EPOCH,
+    PARTITION_EPOCH,
+    PARTITION_ID_BITS,
+    PARTITION_ID_MAX,
+    RECOVERY,
+    REPLICAS,
+    Columns,
+    PartitionRows,
+    with_width,
+)
+from quorate.records.codec.schema import SchemaError
+from quorate.records.columnar.reader import Constant, Lists, Numbers, Octets, Structs, distinct
+from quorate.records.ids import UUID_BYTES, TopicId
+from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from quorate.controller.partitions.rows import Index, Keys, Rows
+    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.reader import Column
+
+_MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
+_PADDING: Final = -1
+# So many numbers in one place; records with very many replicas are taken one by one.
+_CELLS_MAX: Final = 65_536
+
+
+class DeclinedError(Exception):
+    """The records have to be taken one by one."""
+
+
+@value
+class Partitions:
+    """What PartitionRecords say, in their order; `topics` has shape (n, 16).
+
+    `directories` has shape (n, width, 16); `seldom` is by the position among these records.
+    """
+
+    topics: NDArray[np.uint8]
+    partition_ids: Keys
+    columns: Columns
+    directories: NDArray[np.uint8]
+    seldom: Mapping[int, Seldom]
+
+    def __len__(self) -> int:
+        return len(self.partition_ids)
+
+    def topic_runs(self) -> list[tuple[int, TopicId]]:
+        """Where runs of records of one topic begin, and which topic that is."""
+        return _topic_runs(self.topics)
+
+    def rows(
+        self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]
+    ) -> PartitionRows:
+        """The rows that they make, in the order of their keys.
+
+        `runs` are the topics' runs. Raises DeclinedError where two are about the same partition.
+        """
+        keys, topic_ids = _keys(runs, self.partition_ids, numbers), [id_ for _, id_ in runs]
+        columns, directories, seldom = self.columns, self.directories, self.seldom
+        if not (keys[1:] > keys[:-1]).all():
+            order, keys = ordered(keys)
+            columns = Columns(*(column[order] for column in columns))
+            directories = directories[order]
+            seldom = {int(np.flatnonzero(order == at)[0]): each for at, each in seldom.items()}
+            by_number = {numbers[topic_id]: topic_id for topic_id in topic_ids}
+            topic_ids = [by_number[n] for n in distinct(keys >> PARTITION_ID_BITS).tolist()]
+        count, width = columns.replicas.shape
+        places, known = interned(directories.reshape(-1, UUID_BYTES))
+        return PartitionRows.of_columns(
+            keys,
+            _without_repetitions(topic_ids),
+            columns,
+            (places.reshape(count, width), known),
+            {int(keys[at]): each for at, each in seldom.items()},
+        )
+
+
+@value
+class PartitionChanges:
+    """What PartitionChangeRecords say that are about leaders, ISRs and recovery alone.
+
+    `leaders` and `recovery` have what stands for no change where there is none. `isr_sizes` is -1
+    where the ISR stays; `isr` has shape (n, width), padded with -1.
+    """
+
+    topics: NDArray[np.uint8]
+    partition_ids: Keys
+    leaders: Rows
+    recovery: Rows
+    isr_sizes: Rows
+    isr: Rows
+
+    def __len__(self) -> int:
+        return len(self.partition_ids)
+
+    def topic_runs(self) -> list[tuple[int, TopicId]]:
+        """Where runs of records of one topic begin, and which topic that is."""
+        return _topic_runs(self.topics)
+
+    def keys(self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]) -> Keys:
+        """The keys of the partitions that change, given the topics' runs."""
+        return _keys(runs, self.partition_ids, numbers)
+
+    def taken(self, order: Index) -> PartitionChanges:
+        """Those of them, in that order."""
+        return PartitionChanges(
+            self.topics[order],
+            self.partition_ids[order],
+            self.leaders[order],
+            self.recovery[order],
+            self.isr_sizes[order],
+            self.isr[order],
+        )
+
+    def applied(self, old: PartitionRows) -> PartitionRows:
+        """The same partitions after the changes: `old` has a row for each of them.
+
+        Raises DeclinedError where a leader is elected that was not in sync, since that is counted,
+        and where an epoch has come to its end.
+        """
+        fixed, width = old.values[:, :FIXED].copy(), max(old.width, self.isr.shape[1])
+        sets_leader = self.leaders != NO_LEADER_CHANGE
+        elected = sets_leader & (self.leaders != NO_LEADER) & (self.leaders != fixed[:, LEADER])
+        if (elected & ~(old.isr == self.leaders[:, None]).any(axis=1)).any():
+            raise DeclinedError
+        if old.has_last_epoch.any():
+            raise DeclinedError
+        fixed[:, LEADER] = np.where(sets_leader, self.leaders, fixed[:, LEADER])
+        fixed[:, LEADER_EPOCH] += sets_leader
+        fixed[:, PARTITION_EPOCH] += 1
+        has_recovery, has_isr = self.recovery != NO_RECOVERY_CHANGE, self.isr_sizes >= 0
+        fixed[:, RECOVERY] = np.where(has_recovery, self.recovery, fixed[:, RECOVERY])
+        fixed[:, ISR] = np.where(has_isr, self.isr_sizes, fixed[:, ISR])
+        values = with_width(old.values, width)
+        values = values.copy() if values is old.values else values
+        values[:, :FIXED] = fixed
+        isr = values[:, FIXED + width :]
+        isr[has_isr] = _PADDING
+        isr[has_isr, : self.isr.shape[1]] = self.isr[has_isr]
+        places = np.zeros((len(old), width), old.places.dtype)
+        places[:, : old.width] = old.places
+        return PartitionRows(old.keys, old.topic_ids, values, places, old.directories, old.seldom)
+
+
+def read_partitions(piece: Piece, index: Index) -> Partitions:
+    """The PartitionRecords at these places of a piece. Raises DeclinedError."""
+    shapes = _shapes(piece, PartitionRecord, index)
+    count, width = len(index), 0
+    for _, columns in shapes:
+        width = max(width, _size(columns.fields["replicas"]), _size(columns.fields["isr"]))
+    if count * width > _CELLS_MAX:
+        raise DeclinedError
+    topics, partition_ids = _whose(shapes, count)
+    fixed = np.empty((count, FIXED), np.int32)
+    replicas, isr = (np.full((count, width), -1, np.int32) for _ in range(2))
+    directories = np.zeros((count, width, UUID_BYTES), np.uint8)
+    seldom: dict[int, Seldom] = {}
+    for at, columns in shapes:
+        # A value that is written to all rows is not scattered.
+        to = slice(None) if len(at) == count else at
+        for place, name in _FIXED_FIELDS.items():
+            fixed[to, place] = _numbers(columns.fields[name], len(at))
+        size, isr_size = _size(columns.fields["replicas"]), _size(columns.fields["isr"])
+        fixed[to, REPLICAS], fixed[to, ISR] = size, isr_size
+        replicas[to, :size] = _list(columns.fields["replicas"], len(at))
+        isr[to, :isr_size] = _list(columns.fields["isr"], len(at))
+        directories[to, :size] = _directories(columns.fields["directories"], len(at), size)
+        seldom.update(_seldom(at, columns))
+    return Partitions(topics, partition_ids, Columns(fixed, replicas, isr), directories, seldom)
+
+
+_FIXED_FIELDS: Final = {
+    LEADER: "leader",
+    LEADER_EPOCH: "leader_epoch",
+    PARTITION_EPOCH: "partition_epoch",
+    RECOVERY: "leader_recovery_state",
+}
+_SELDOM_FIELDS: Final = (
+    "removing_replicas",
+    "adding_replicas",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+
+
+def read_changes(piece: Piece, index: Index) -> PartitionChanges:
+    """The PartitionChangeRecords at these places of a piece.
+
+    Raises DeclinedError where any is about more than leaders, ISRs and recovery.
+    """
+    shapes = _shapes(piece, PartitionChangeRecord, index)
+    for _, columns in shapes:
+        for name in ("replicas", "directories", *_SELDOM_FIELDS):
+            if columns.fields[name] != Constant(None):
+                raise DeclinedError
+    count, width = len(index), max([_size(c.fields["isr"]) for _, c in shapes], default=0)
+    if count * width > _CELLS_MAX:
+        raise DeclinedError
+    topics, partition_ids = _whose(shapes, count)
+    leaders, recovery, isr_sizes = (np.full(count, -1, np.int32) for _ in range(3))
+    isr = np.full((count, width), -1, np.int32)
+    for at, columns in shapes:
+        leaders[at] = _numbers(columns.fields["leader"], len(at))
+        recovery[at] = _numbers(columns.fields["leader_recovery_state"], len(at))
+        if columns.fields["isr"] != Constant(None):
+            found = _list(columns.fields["isr"], len(at))
+            isr_sizes[at] = found.shape[1]
+            isr[at, : found.shape[1]] = found
+    return PartitionChanges(topics, partition_ids, leaders, recovery, isr_sizes, isr)
+
+
+# --- what both have -------------------------------------------------------------------------------
+
+
+def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, Structs]]:  # noqa: ANN401
+    try:
+        return list(piece.columns(record_type, index))
+    except SchemaError as error:
+        raise DeclinedError from error
+
+
+def _whose(shapes: Sequence[tuple[Index, Structs]], count: int) -> tuple[NDArray[np.uint8], Keys]:
+    """Topics and ids of the partitions that records are about."""
+    topics = np.empty((count, UUID_BYTES), np.uint8)
+    partition_ids = np.empty(count, np.int64)
+    for at, columns in shapes:
+        topic_ids = columns.fields["topic_id"]
+        assert isinstance(topic_ids, Octets)
+        topics[at] = topic_ids.values
+        partition_ids[at] = _numbers(columns.fields["partition_id"], len(at))
+    if count and not 0 <= partition_ids.min() <= partition_ids.max() <= PARTITION_ID_MAX:
+        raise DeclinedError
+    return topics, partition_ids
+
+
+def _topic_runs(topics: NDArray[np.uint8]) -> list[tuple[int, TopicId]]:
+    halves = np.ascontiguousarray(topics).view(np.uint64)
+    differs = (halves[1:] != halves[:-1]).any(axis=1)
+    starts = [0, *(np.flatnonzero(differs) + 1).tolist()] if len(topics) else []
+    data = topics[starts].tobytes()
+    ids = [TopicId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
+    return list(zip(starts, ids, strict=True))
+
+
+def _keys(
+    runs: Sequence[tuple[int, TopicId]], partition_ids: Keys, numbers: Mapping[TopicId, int]
+) -> Keys:
+    starts = [start for start, _ in runs]
+    sizes = np.diff([*starts, len(partition_ids)])
+    first = np.array([numbers[topic_id] for _, topic_id in runs], np.int64) << PARTITION_ID_BITS
+    keys: Keys = np.repeat(first, sizes) | partition_ids
+    return keys
+
+
+def ordered(keys: Keys) -> tuple[Index, Keys]:
+    """In which order keys ascend, and the keys in it. Raises DeclinedError where two are equal."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    if (keys[1:] == keys[:-1]).any():
+        raise DeclinedError
+    return order, keys
+
+
+def _without_repetitions(topic_ids: Sequence[TopicId]) -> tuple[TopicId, ...]:
+    return tuple([topic_id for topic_id, _ in groupby(topic_ids)])
+
+
+def _numbers(column: Column, count: int) -> NDArray[Any]:
+    if isinstance(column, Numbers):
+        return column.values
+    assert isinstance(column, Constant)
+    return np.full(count, column.value)
+
+
+def _list(column: Column, count: int) -> NDArray[Any]:
+    """Shape (count, size): lists of numbers, none where the column has null or nothing."""
+    if not isinstance(column, Lists):
+        return np.empty((count, 0), np.int32)
+    assert isinstance(column.elements, Numbers)
+    return column.elements.values.reshape(count, column.count)
+
+
+def _size(column: Column) -> int:
+    return column.count if isinstance(column, Lists) else 0
+
+
+def _directories(column: Column, count: int, size: int) -> NDArray[np.uint8]:
+    """Shape (count, size, 16); where none are given the mark that Kafka takes for that."""
+    given = _size(column)
+    if not given:
+        return np.broadcast_to(_MIGRATING, (count, size, UUID_BYTES))
+    if given != size:
+        raise DeclinedError
+    assert isinstance(column, Lists)
+    return column.elements.values.reshape(count, size, UUID_BYTES)
+
+
+def _seldom(at: Index, columns: Structs) -> Iterator[tuple[int, Seldom]]:
+    if not any(_size(columns.fields[name]) for name in _SELDOM_FIELDS):
+        return
+    lists = [_list(columns.fields[name], len(at)).tolist() for name in _SELDOM_FIELDS]
+    for place, values in zip(at.tolist(), zip(*lists, strict=True), strict=True):
+        seldom = Seldom(*map(tuple, values))
+        assert seldom != NO_SELDOM
+        yield place, seldom

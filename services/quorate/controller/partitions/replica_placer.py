@@ -1,0 +1,151 @@
+"""Where the replicas of a new topic go: spread over brokers and racks, the same on every run.
+
+A counter that grows with each partition of the cluster chooses the preferred leader, so that many
+topics of one partition are spread as well as one topic of many. After each full round over the
+brokers the followers are shifted by one, or else two brokers would always share their partitions.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from quorate.controller.partitions.rows import Index, Rows
+    from quorate.controller.slices import Slices
+
+# Places that are looked at for all partitions at once, between two pauses: a few milliseconds.
+_STEPS_SLICE: Final = 64
+
+
+@value
+class RackedBroker:
+    """A broker that may be given replicas; no rack counts as a rack of its own kind."""
+
+    broker_id: int
+    rack: str | None = None
+
+
+def stripe(brokers: Iterable[RackedBroker]) -> tuple[RackedBroker, ...]:
+    """The brokers one rack after the other, again and again, each rack in order of its ids."""
+    racks: dict[str, list[RackedBroker]] = {}
+    for broker in sorted(brokers, key=attrgetter("broker_id")):
+        racks.setdefault(broker.rack or "", []).append(broker)
+    queues = [racks[rack] for rack in sorted(racks)]
+    rounds = max(map(len, queues), default=0)
+    return tuple(queue[turn] for turn in range(rounds) for queue in queues if turn < len(queue))
+
+
+def place(
+    striped: Sequence[RackedBroker], *, partitions: int, replication_factor: int, placed: int
+) -> tuple[tuple[int, ...], ...]:
+    """The replicas of each new partition, preferred leader first.
+
+    `striped` comes from `stripe` and holds at least `replication_factor` brokers; `placed` is how
+    many partitions were placed before. A partition gets a second replica in one rack only where
+    there are fewer racks than replicas.
+    """
+    racks = len({broker.rack or "" for broker in striped})
+    return tuple(
+        _place_one(striped, replication_factor, turn, racks)
+        for turn in range(placed, placed + partitions)
+    )
+
+
+def _place_one(
+    striped: Sequence[RackedBroker], replication_factor: int, turn: int, racks: int
+) -> tuple[int, ...]:
+    chosen: list[int] = []
+    while True:
+        # Each round takes one replica in every rack; the next goes round again for the rest.
+        used: set[str] = set()
+        for place in _circle(len(striped), turn):
+            rack = striped[place].rack or ""
+            if place in chosen or rack in used:
+                continue
+            chosen.append(place)
+            used.add(rack)
+            if len(chosen) == replication_factor:
+                return tuple(striped[place].broker_id for place in chosen)
+            if len(used) == racks:
+                break
+
+
+def _circle(count: int, turn: int) -> Iterator[int]:
+    """Every place once: the leader's, then the others from where the followers begin."""
+    first = turn % count
+    yield first
+    shift = 1 + (turn // count) % max(count - 1, 1)
+    for step in range(count):
+        place = (first + shift + step) % count
+        if place != first:
+            yield place
+
+
+def place_many_in_slices(
+    striped: Sequence[RackedBroker], *, partitions: int, replication_factor: int, placed: int
+) -> Slices[Rows]:
+    """The answers of `place`, for many at once: a row of replicas for each partition."""
+    circles = _Circles(striped, partitions, replication_factor, placed)
+    steps = 0
+    while circles.take_step():
+        steps += 1
+        if steps % _STEPS_SLICE == 0:
+            yield
+    ids = np.array([broker.broker_id for broker in striped], np.int32)
+    replicas: Rows = ids[circles.chosen]
+    return replicas
+
+
+class _Circles:
+    """Partitions that go round the brokers together, each from its own leader on."""
+
+    def __init__(
+        self, striped: Sequence[RackedBroker], partitions: int, factor: int, placed: int
+    ) -> None:
+        racks = [broker.rack or "" for broker in striped]
+        numbers = {rack: number for number, rack in enumerate(dict.fromkeys(racks))}
+        self._racks = np.array([numbers[rack] for rack in racks])
+        self._brokers, self._factor = len(striped), factor
+        turns = np.arange(placed, placed + partitions)
+        self._leaders = turns % self._brokers
+        self._shifts = 1 + turns // self._brokers % max(self._brokers - 1, 1)
+        # The next place in each one's circle, how many replicas it has, and in which racks of this
+        # round.
+        self._steps = np.zeros(partitions, np.intp)
+        self._sizes = np.zeros(partitions, np.intp)
+        self._used = np.zeros((partitions, len(numbers)), np.bool_)
+        self._left: Index = np.arange(partitions)
+        self.chosen = np.full((partitions, factor), -1, np.intp)
+
+    def take_step(self) -> bool:
+        """Look at one place for each partition; whether any of them lacks replicas still."""
+        left = self._left
+        places = self._places(left)
+        racks = self._racks[places]
+        is_taken = (self.chosen[left] == places[:, None]).any(axis=1) | self._used[left, racks]
+        rows = left[~is_taken]
+        self.chosen[rows, self._sizes[rows]] = places[~is_taken]
+        self._sizes[rows] += 1
+        self._used[rows, racks[~is_taken]] = True
+        self._steps[left] += 1
+        is_round_over = self._used[left].all(axis=1) | (self._steps[left] == self._brokers)
+        over = left[is_round_over]
+        self._steps[over] = 0
+        self._used[over] = False
+        self._left = left[self._sizes[left] < self._factor]
+        return len(self._left) > 0
+
+    def _places(self, rows: Index) -> Index:
+        """The leader's place first, and then the others from where the followers begin."""
+        leaders, shifts, steps = self._leaders[rows], self._shifts[rows], self._steps[rows]
+        # The circle of the followers goes over the leader's place.
+        behind = steps - 1 + (steps > self._brokers - shifts)
+        places: Index = np.where(steps == 0, leaders, (leaders + shifts + behind) % self._brokers)
+        return places

@@ -1,0 +1,431 @@
+"""Partitions as columns of integers: any number of rows in the order of their keys, immutable.
+
+Two million partitions as objects would take gigabytes; as rows of numpy arrays they take some sixty
+bytes each, and "whose leader is broker 7" is one comparison for all of them.
+
+A key is the number of a topic and the id of one of its partitions. A row is int32: leader, leader
+epoch, partition epoch, recovery state, number of replicas, number of in-sync replicas, then the
+replicas and the in-sync replicas, each padded with -1 to the widest row. Log directories are few:
+a row has an index into a list of them for each replica. What only reassignments and eligible
+leader replicas need lies in a dictionary of the few rows that have it.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from quorate.controller.partitions.directory_index import (
+    KEPT_MAX,
+    mapped,
+    place_type,
+    unified,
+    without_unused,
+)
+from quorate.controller.partitions.partition import (
+    NO_LEADER,
+    NO_SELDOM,
+    Partition,
+    Seldom,
+    seldom_of,
+)
+from quorate.records.ids import UUID_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from quorate.controller.partitions.directory_index import Places
+    from quorate.records.ids import DirectoryId, TopicId
+
+PARTITION_ID_BITS: Final = 24
+PARTITION_ID_MAX: Final = (1 << PARTITION_ID_BITS) - 1
+
+LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, REPLICAS, ISR, FIXED = range(7)
+_PADDING: Final = -1
+_ZERO: Final = np.zeros(1, np.intp)
+_EPOCH_MAX: Final = np.iinfo(np.int32).max
+
+if TYPE_CHECKING:
+    Rows: TypeAlias = npt.NDArray[np.int32]
+    Bits: TypeAlias = npt.NDArray[np.bool_]
+    Keys: TypeAlias = npt.NDArray[np.int64]
+    Index: TypeAlias = npt.NDArray[np.intp]
+
+
+def key_of(number: int, partition_id: int) -> int:
+    """Where a partition stands among all: behind those of topics with a lower number."""
+    return number << PARTITION_ID_BITS | partition_id
+
+
+class Columns(NamedTuple):
+    """What `PartitionRows.values` consists of: shapes (n, FIXED), (n, width) and (n, width)."""
+
+    fixed: Rows
+    replicas: Rows
+    isr: Rows
+
+
+class PartitionRows:
+    """Rows of partitions; its arrays are read-only.
+
+    `topic_ids` has one id for each run of rows of one topic. Rows are in the order of their keys
+    unless somebody has joined them in another.
+    """
+
+    __slots__ = ("directories", "keys", "places", "seldom", "topic_ids", "values", "width")
+
+    def __init__(
+        self,
+        keys: Keys,
+        topic_ids: tuple[TopicId, ...],
+        values: Rows,
+        places: Places,
+        directories: tuple[DirectoryId, ...],
+        seldom: Mapping[int, Seldom],
+    ) -> None:
+        """`values` and `places` have shapes (n, FIXED + 2 * width) and (n, width).
+
+        `seldom` has those that are not empty, by key.
+        """
+        if len(directories) > max(len(keys), KEPT_MAX):
+            places, directories = without_unused(places, directories)
+        self.keys = keys
+        self.topic_ids = topic_ids
+        self.width = places.shape[1]
+        self.values = values
+        self.places = places
+        self.directories = directories
+        self.seldom = seldom
+        for array in (keys, values, places):
+            array.flags.writeable = False
+
+    @classmethod
+    def made(cls, entries: Sequence[tuple[int, TopicId, Partition]]) -> PartitionRows:
+        """The rows of these partitions, whose keys ascend."""
+        partitions = [partition for _, _, partition in entries]
+        width = max([max(len(p.replicas), len(p.isr)) for p in partitions], default=0)
+        known: dict[DirectoryId, int] = {}
+        rows = [_row(partition, width) for partition in partitions]
+        places = [
+            [known.setdefault(directory, len(known)) for directory in p.directories]
+            + [0] * (width - len(p.directories))
+            for p in partitions
+        ]
+        count = len(entries)
+        return cls(
+            np.array([key for key, _, _ in entries], np.int64),
+            tuple([topic_id for topic_id, _ in groupby([topic_id for _, topic_id, _ in entries])]),
+            np.array(rows, np.int32).reshape(count, FIXED + 2 * width),
+            np.array(places, place_type(len(known))).reshape(count, width),
+            tuple(known),
+            {key: each for key, _, p in entries if (each := seldom_of(p)) != NO_SELDOM},
+        )
+
+    @classmethod
+    def of_columns(
+        cls,
+        keys: Keys,
+        topic_ids: tuple[TopicId, ...],
+        columns: Columns,
+        directories: tuple[Places, tuple[DirectoryId, ...]],
+        seldom: Mapping[int, Seldom],
+    ) -> PartitionRows:
+        """Rows of columns; `directories` are places and the list that they are places in."""
+        values = np.concatenate([columns.fixed, columns.replicas, columns.isr], axis=1)
+        return cls(keys, topic_ids, values, *directories, seldom)
+
+    @classmethod
+    def joined(cls, parts: Sequence[PartitionRows]) -> PartitionRows:
+        """All rows of these parts, one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        width = max(part.width for part in parts)
+        directories, moved = unified([part.directories for part in parts])
+        kind = place_type(len(directories))
+        seldom: dict[int, Seldom] = {}
+        for part in parts:
+            seldom.update(part.seldom)
+        return cls(
+            np.concatenate([part.keys for part in parts]),
+            _joined_runs(parts),
+            np.concatenate([with_width(part.values, width) for part in parts]),
+            np.concatenate(
+                [
+                    padded(mapped(part.places, each, kind), width)
+                    for part, each in zip(parts, moved, strict=True)
+                ]
+            ),
+            directories,
+            seldom,
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    # --- columns ------------------------------------------------------------------------------
+
+    @property
+    def leaders(self) -> Rows:
+        """Shape (n,): the leader of each partition, -1 for none."""
+        return self.values[:, LEADER]
+
+    @property
+    def leader_epochs(self) -> Rows:
+        """Shape (n,)."""
+        return self.values[:, LEADER_EPOCH]
+
+    @property
+    def isr_sizes(self) -> Rows:
+        """Shape (n,): how many replicas are in sync."""
+        return self.values[:, ISR]
+
+    @property
+    def replicas(self) -> Rows:
+        """Shape (n, width): the replicas, padded with -1."""
+        return self.values[:, FIXED : FIXED + self.width]
+
+    @property
+    def isr(self) -> Rows:
+        """Shape (n, width): the in-sync replicas, padded with -1."""
+        return self.values[:, FIXED + self.width :]
+
+    @property
+    def partition_ids(self) -> Keys:
+        """Shape (n,)."""
+        return self.keys & PARTITION_ID_MAX
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the topics, one for each run."""
+        found: list[int] = (self.keys[self._starts()] >> PARTITION_ID_BITS).tolist()
+        return found
+
+    def _starts(self) -> Index:
+        """Where the runs of rows of one topic begin."""
+        if len(self.topic_ids) == 1:
+            return _ZERO
+        return _starts(self.keys >> PARTITION_ID_BITS)
+
+    @property
+    def cells(self) -> int:
+        """How many numbers there are, by which time and memory go."""
+        return self.values.size
+
+    @property
+    def topics(self) -> npt.NDArray[np.uint8]:
+        """Shape (n, 16): the id of the topic of each row."""
+        ids = np.frombuffer(b"".join(self.topic_ids), np.uint8).reshape(-1, UUID_BYTES)
+        sizes = np.diff(np.append(self._starts(), len(self)))
+        return np.repeat(ids, sizes, axis=0)
+
+    def topics_at(self, rows: Index) -> list[TopicId]:
+        """The ids of the topics of these rows."""
+        runs = np.searchsorted(self._starts(), rows, side="right") - 1
+        return [self.topic_ids[run] for run in runs.tolist()]
+
+    @property
+    def has_eligible(self) -> Bits:
+        """Shape (n,): which have eligible leader replicas, or had some."""
+        keys = [
+            key
+            for key, each in self.seldom.items()
+            if each.eligible_leader_replicas or each.last_known_elr
+        ]
+        return np.isin(self.keys, keys)
+
+    @property
+    def has_last_epoch(self) -> Bits:
+        """Shape (n,): whose epoch or leader epoch is the last that there is."""
+        epochs = self.values[:, LEADER_EPOCH : PARTITION_EPOCH + 1]
+        found: Bits = (epochs == _EPOCH_MAX).any(axis=1)
+        return found
+
+    def standing(self) -> tuple[int, int]:
+        """How many partitions are offline, and how many imbalanced."""
+        leaders = self.leaders
+        first = self.replicas[:, 0] if self.width else NO_LEADER
+        is_offline = leaders == NO_LEADER
+        is_imbalanced = is_offline | (leaders != first)
+        return int(np.count_nonzero(is_offline)), int(np.count_nonzero(is_imbalanced))
+
+    # --- single rows ----------------------------------------------------------------------------
+
+    def row_of(self, key: int) -> int | None:
+        """The row of that key, None where there is none."""
+        row = int(self.keys.searchsorted(key))
+        return row if row < len(self.keys) and self.keys[row] == key else None
+
+    def rows_between(self, low: int, high: int) -> tuple[int, int]:
+        """From which row to which the keys from `low` to below `high` are."""
+        # Each by itself: to make an array of the two would take longer.
+        return int(self.keys.searchsorted(low)), int(self.keys.searchsorted(high))
+
+    def partition(self, row: int) -> Partition:
+        """The partition in that row."""
+        return self._partition(
+            int(self.keys[row]), self.values[row].tolist(), self.places[row].tolist()
+        )
+
+    def partitions(self) -> Iterator[tuple[int, Partition]]:
+        """Every partition with its key."""
+        rows, places = self.values.tolist(), self.places.tolist()
+        for key, values, indices in zip(self.keys.tolist(), rows, places, strict=True):
+            yield key, self._partition(key, values, indices)
+
+    def _partition(self, key: int, values: list[int], places: list[int]) -> Partition:
+        replicas = values[REPLICAS]
+        isr_start = FIXED + self.width
+        seldom = self.seldom.get(key, NO_SELDOM)
+        directories = self.directories
+        return Partition(
+            replicas=tuple(values[FIXED : FIXED + replicas]),
+            isr=tuple(values[isr_start : isr_start + values[ISR]]),
+            leader=values[LEADER],
+            leader_epoch=values[LEADER_EPOCH],
+            partition_epoch=values[PARTITION_EPOCH],
+            leader_recovery_state=values[RECOVERY],
+            directories=tuple([directories[place] for place in places[:replicas]]),
+            removing_replicas=seldom.removing_replicas,
+            adding_replicas=seldom.adding_replicas,
+            eligible_leader_replicas=seldom.eligible_leader_replicas,
+            last_known_elr=seldom.last_known_elr,
+        )
+
+    # --- others made of these --------------------------------------------------------------------
+
+    def view(self, start: int, stop: int) -> PartitionRows:
+        """Some neighbouring rows, for as long as all of these are held anyway."""
+        if start == 0 and stop == len(self):
+            return self
+        ids, keys = self.topic_ids, self.keys[start:stop]
+        if len(ids) > 1 and start < stop:
+            first, last = self._starts().searchsorted((start, stop - 1), side="right").tolist()
+            ids = ids[first - 1 : last]
+        return PartitionRows(
+            keys,
+            ids if start < stop else (),
+            self.values[start:stop],
+            self.places[start:stop],
+            self.directories,
+            self._seldom_among(keys),
+        )
+
+    def of_topic(self, start: int, stop: int, topic_id: TopicId) -> PartitionRows:
+        """The same of rows that are all of that topic, and some at least."""
+        if start == 0 and stop == len(self):
+            return self
+        # Without the rest of what is done for others: many topics have one row.
+        view = object.__new__(PartitionRows)
+        view.keys = keys = self.keys[start:stop]
+        view.values, view.places = self.values[start:stop], self.places[start:stop]
+        view.topic_ids, view.width = (topic_id,), self.width
+        view.directories = self.directories
+        view.seldom = self._seldom_among(keys) if self.seldom else self.seldom
+        return view
+
+    def part(self, start: int, stop: int) -> PartitionRows:
+        """The same rows on their own: nothing else is kept for them."""
+        if start == 0 and stop == len(self):
+            return self
+        view = self.view(start, stop)
+        # A very wide row may have been beside them.
+        width = int(view.values[:, REPLICAS : ISR + 1].max(initial=0))
+        return PartitionRows(
+            view.keys.copy(),
+            view.topic_ids,
+            with_width(view.values, width) if width < self.width else view.values.copy(),
+            view.places[:, :width].copy(),
+            view.directories,
+            view.seldom,
+        )
+
+    def _seldom_among(self, keys: Keys) -> Mapping[int, Seldom]:
+        if not self.seldom or not len(keys):
+            return {}
+        low, high = int(keys[0]), int(keys[-1])
+        return {key: each for key, each in self.seldom.items() if low <= key <= high}
+
+    def taken(self, index: Index) -> PartitionRows:
+        """Those rows, in that order."""
+        keys = self.keys[index]
+        topic_ids = self.topic_ids
+        if len(topic_ids) > 1:
+            runs = self._starts().searchsorted(index, side="right") - 1
+            found = [topic_ids[run] for run in runs[_starts(runs)].tolist()]
+            topic_ids = tuple([topic_id for topic_id, _ in groupby(found)])
+        chosen = set(keys.tolist()) if self.seldom else ()
+        return PartitionRows(
+            keys,
+            topic_ids if len(keys) else (),
+            self.values[index],
+            self.places[index],
+            self.directories,
+            {key: each for key, each in self.seldom.items() if key in chosen},
+        )
+
+
+def _row(partition: Partition, width: int) -> list[int]:
+    replicas, isr = partition.replicas, partition.isr
+    return [
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.leader_recovery_state,
+        len(replicas),
+        len(isr),
+        *replicas,
+        *[_PADDING] * (width - len(replicas)),
+        *isr,
+        *[_PADDING] * (width - len(isr)),
+    ]
+
+
+def _starts(numbers: Keys) -> Index:
+    """Where runs of equal numbers begin."""
+    is_start = np.empty(len(numbers), np.bool_)
+    is_start[:1] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=is_start[1:])
+    return is_start.nonzero()[0]
+
+
+def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
+    """One id for each run of rows of one topic; the last of one part may go on in the next."""
+    found: list[TopicId] = []
+    for part in parts:
+        ids = part.topic_ids
+        found += ids[1:] if found and ids and found[-1] == ids[0] else ids
+    return tuple(found)
+
+
+def with_number(rows: PartitionRows, number: int) -> PartitionRows:
+    """The rows of topics that are counted from 0, as those of topics from that number on."""
+    keys = rows.keys + (number << PARTITION_ID_BITS)
+    return PartitionRows(
+        keys, rows.topic_ids, rows.values, rows.places, rows.directories, rows.seldom
+    )
+
+
+def with_width(rows: Rows, width: int) -> Rows:
+    """The rows laid out for lists of up to `width`; the same array when they are already."""
+    old = (rows.shape[1] - FIXED) // 2
+    if old == width:
+        return rows
+    kept = min(old, width)
+    result = np.full((len(rows), FIXED + 2 * width), _PADDING, dtype=np.int32)
+    result[:, : FIXED + kept] = rows[:, : FIXED + kept]
+    isr = rows[:, FIXED + old : FIXED + old + kept]
+    result[:, FIXED + width : FIXED + width + kept] = isr
+    return result
+
+
+def padded(places: Places, width: int) -> Places:
+    """The places of up to `width` replicas; the same array when they are already."""
+    if places.shape[1] == width:
+        return places
+    result = np.zeros((len(places), width), places.dtype)
+    result[:, : places.shape[1]] = places
+    return result

@@ -1,0 +1,168 @@
+"""Records of a log or a snapshot on their way into a delta: one by one, or as runs.
+
+Nearly all records of a large log are about partitions, and come in runs: topics are created with
+theirs, or a broker's partitions change because it went. A run is worked into the delta at once, as
+columns. Whatever cannot be taken so is taken one by one, with the same result.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from quorate.controller.partitions.record_columns import (
+    DeclinedError,
+    ordered,
+    read_changes,
+    read_partitions,
+)
+from quorate.records.batch import read_runs
+from quorate.records.columnar.pieces import read_pieces
+from quorate.records.metadata import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+    decode_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from quorate.controller.image import MetadataDelta
+    from quorate.records.batch import BatchHeader
+    from quorate.records.columnar.pieces import Piece
+    from quorate.records.ids import TopicId
+
+# Below this a run costs more than its records one by one.
+RUN_MIN: Final = 48
+# So does a batch, even of partitions, whose records are looked for as columns.
+COLUMNS_MIN: Final = 96
+# So many are decoded together, and then replayed: each of the two finds its code in the caches.
+_DECODED_AT_ONCE: Final = 64
+# Nor does it pay where fewer change in each part of the tree, whose rows are copied.
+SPREAD_MIN: Final = 4
+_OTHER, _CREATION, _CHANGE = range(3)
+
+
+class RecordRun:
+    """Neighbouring records of a piece that may be taken at once."""
+
+    def __init__(self, piece: Piece, start: int, stop: int, kind: int) -> None:
+        self._piece = piece
+        self._start = start
+        self._stop = stop
+        self._kind = kind
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """The records one by one. Raises SchemaError where one does not decode."""
+        return self._piece.records(self._start, self._stop)
+
+    def replay(
+        self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
+    ) -> bool:
+        """Work all of them in at once, or change nothing and answer False.
+
+        `replay_one` takes those that are not about partitions, with their places in the run.
+        """
+        try:
+            if self._kind == _CREATION:
+                self._create(delta, replay_one)
+            else:
+                self._change(delta)
+        except DeclinedError:
+            return False
+        return True
+
+    def _create(
+        self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
+    ) -> None:
+        """Topics with their partitions, which come behind them, and their settings."""
+        is_partition = self._piece.is_of(PartitionRecord)[self._start : self._stop]
+        at = np.flatnonzero(is_partition)
+        partitions = read_partitions(self._piece, at + self._start)
+        others = np.flatnonzero(~is_partition).tolist()
+        records = [self._piece.record(self._start + place) for place in others]
+        made = {
+            record.topic_id: place
+            for place, record in zip(others, records, strict=True)
+            if isinstance(record, TopicRecord)
+        }
+        topics = delta.topics
+        runs = partitions.topic_runs()
+        for first, topic_id in runs:
+            if topic_id not in topics.by_id and made.get(topic_id, len(self)) > at[first]:
+                raise DeclinedError
+        # Nothing can be wrong with the partitions any more but that two are the same.
+        numbers = {topic_id: number for number, topic_id in enumerate(made, topics.made)}
+        for _, topic_id in runs:
+            if topic_id not in numbers:
+                numbers[topic_id] = topics.by_id[topic_id].number
+        rows = partitions.rows(runs, numbers)
+        for place, record in zip(others, records, strict=True):
+            replay_one(record, place)
+        if len(rows):
+            topics.put_rows(rows)
+
+    def _change(self, delta: MetadataDelta) -> None:
+        changes = read_changes(self._piece, np.arange(self._start, self._stop))
+        topics = delta.topics
+        numbers: dict[TopicId, int] = {}
+        runs = changes.topic_runs()
+        for _, topic_id in runs:
+            topic = topics.by_id.get(topic_id)
+            if topic is None:
+                raise DeclinedError
+            numbers[topic_id] = topic.number
+        order, keys = ordered(changes.keys(runs, numbers))
+        tree = topics.flush().rows
+        if tree.spread_of(keys) * SPREAD_MIN > len(keys):
+            raise DeclinedError
+        old = tree.rows_at(keys)
+        if len(old) < len(keys):
+            raise DeclinedError
+        topics.put_rows(changes.taken(order).applied(old), old)
+
+
+Item: TypeAlias = MetadataRecord | RecordRun
+
+
+def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
+    """All records of the checked batch at `position`, in order, in whichever way costs less.
+
+    Raises CorruptBatchError, SchemaError where one is not what it should be.
+    """
+    if header.record_count >= COLUMNS_MIN:
+        yield from items_of(read_pieces(buffer, position, header))
+        return
+    for run in read_runs(buffer, position, header):
+        for start in range(0, len(run), _DECODED_AT_ONCE):
+            part = run[start : start + _DECODED_AT_ONCE]
+            yield from [decode_record(record.value or b"")[0] for record in part]
+
+
+def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
+    """All records of these pieces in order, decoded, but for those that are in runs.
+
+    Raises SchemaError where one does not decode.
+    """
+    for piece in pieces:
+        is_change, is_partition = piece.is_of(PartitionChangeRecord), piece.is_of(PartitionRecord)
+        kinds = np.where(is_change, _CHANGE, np.where(is_partition, _CREATION, _OTHER))
+        for record_type in (TopicRecord, ConfigRecord):
+            kinds[piece.is_of(record_type)] = _CREATION
+        bounds = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(piece)]
+        many = np.cumsum(np.append(0, is_change | is_partition))[bounds].tolist()
+        alone = 0
+        for (start, before), (stop, behind) in pairwise(zip(bounds, many, strict=True)):
+            if behind - before >= RUN_MIN:
+                yield from piece.records(alone, start)
+                yield RecordRun(piece, start, stop, int(kinds[start]))
+                alone = stop
+        yield from piece.records(alone, len(piece))

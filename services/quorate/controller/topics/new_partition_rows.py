@@ -1,0 +1,118 @@
+"""The partitions of new topics as columns: no object is made for any of them.
+
+A leader replays what it decides. Record by record that took most of the time of a large creation,
+in which nothing else may be decided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from quorate.controller.decision import Bulk
+from quorate.controller.partitions.broker_sets import is_among
+from quorate.controller.partitions.bulk_leader_election import closed_up
+from quorate.controller.partitions.directory_index import place_type
+from quorate.controller.partitions.record_encoder import partition_values
+from quorate.controller.partitions.rows import (
+    FIXED,
+    ISR,
+    LEADER,
+    PARTITION_ID_BITS,
+    REPLICAS,
+    Columns,
+    PartitionRows,
+    with_number,
+)
+from quorate.records.ids import UUID_BYTES
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.brokers.image import Brokers
+    from quorate.controller.image import MetadataDelta
+    from quorate.controller.partitions.directory_index import Places
+    from quorate.controller.partitions.rows import Keys, Rows
+    from quorate.records.ids import DirectoryId, TopicId
+
+# Below this columns cost more than records.
+COLUMNS_MIN: Final = 48
+# Numbers in rows that are made, encoded and replayed in one turn: a few milliseconds.
+_CELLS_SLICE: Final = 12_288
+# Of a record of metadata: all but its replicas; and each of those, which may be in sync, with its
+# directory.
+_FIXED_BYTES_MAX: Final = 96
+_REPLICA_BYTES: Final = 4 + 4 + UUID_BYTES
+_NONE: Final = PartitionRows.made(())
+
+
+def rows_max(replicas: int) -> int:
+    """The number of partitions with so many replicas that are taken at once."""
+    return max(1, _CELLS_SLICE // (FIXED + 2 * replicas))
+
+
+def size_max(replicas: int) -> int:
+    """The most bytes that the record of a partition with so many replicas has."""
+    return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
+
+
+@value
+class Created(Bulk):
+    """Partitions of new topics that follow on each other; they get numbers when it is replayed."""
+
+    rows: PartitionRows
+    values: Sequence[bytes]
+
+    def replay(self, delta: MetadataDelta) -> None:
+        """Add them. The topics are new, so that nothing is there in their places."""
+        topics = delta.topics
+        number = topics.topic(self.rows.topic_ids[0]).number
+        topics.put_rows(with_number(self.rows, number), _NONE)
+
+
+class NewRows:
+    """Makes the partitions of new topics, with the brokers of one moment."""
+
+    def __init__(self, brokers: Brokers, level: int) -> None:
+        self._brokers = brokers
+        self._level = level
+        self._is_active = is_among(brokers.active)
+
+    def created(self, topic_id: TopicId, first: int, replicas: Rows) -> Created:
+        """The partitions from `first` on; `replicas` has a row for each of them."""
+        return self._of_keys(np.arange(first, first + len(replicas)), (topic_id,), replicas)
+
+    def created_small(self, topics: Sequence[tuple[TopicId, int]], replicas: Rows) -> Created:
+        """All partitions of topics that follow on each other, each with how many it has."""
+        counts = np.array([count for _, count in topics])
+        firsts = np.cumsum(counts) - counts
+        keys = np.arange(len(replicas)) - np.repeat(firsts, counts)
+        keys |= np.repeat(np.arange(len(topics)) << PARTITION_ID_BITS, counts)
+        return self._of_keys(keys, tuple([topic_id for topic_id, _ in topics]), replicas)
+
+    def _of_keys(self, keys: Keys, topic_ids: tuple[TopicId, ...], replicas: Rows) -> Created:
+        count, width = replicas.shape
+        stays = self._is_active(replicas)
+        isr = replicas if stays.all() else closed_up(replicas, stays)
+        fixed = np.zeros((count, FIXED), np.int32)
+        fixed[:, LEADER] = isr[:, 0]
+        fixed[:, REPLICAS] = width
+        fixed[:, ISR] = np.count_nonzero(stays, axis=1)
+        columns = Columns(fixed, replicas, isr)
+        directories = self._directories(replicas)
+        rows = PartitionRows.of_columns(keys, topic_ids, columns, directories, {})
+        return Created(rows, partition_values(rows, self._level))
+
+    def _directories(self, replicas: Rows) -> tuple[Places, tuple[DirectoryId, ...]]:
+        """The place of each replica among the directories of its brokers."""
+        broker_ids, at = np.unique(replicas, return_inverse=True)
+        known: dict[DirectoryId, int] = {}
+        by_id = self._brokers.by_id
+        places = [
+            known.setdefault(by_id[broker_id].directory_of_new_replicas, len(known))
+            for broker_id in broker_ids.tolist()
+        ]
+        kind = place_type(len(known))
+        return np.array(places, kind)[at].reshape(replicas.shape), tuple(known)

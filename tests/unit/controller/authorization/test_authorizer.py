@@ -1,0 +1,85 @@
+"""What is granted: names of things, and operations on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.controller.authorization.authorizer import (
+    ALL,
+    CLUSTER,
+    TOPICS,
+    UNLIMITED,
+    Allowance,
+    Grant,
+    Names,
+    Operation,
+    Permission,
+    ResourceKind,
+    Rights,
+    topic_resource,
+)
+
+SOME = Names.of(["a", "bc"], ["x", "ab-"])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [("a", True), ("bc", True), ("b", False), ("ab", False), ("ab-", True), ("ab-1", True)],
+)
+def test_names_are_literal_or_begin_in_some_way(name: str, is_one: bool) -> None:  # noqa: FBT001
+    assert SOME.have(name) is is_one
+
+
+def test_a_star_is_every_name() -> None:
+    assert Names.of("*") == Names(are_all=True)
+    assert Names.of(["*", "a"]).have("b")
+    assert Names.of().are_none
+    assert not SOME.are_none
+    # A prefix of no length is the beginning of all names; a star in one is a letter.
+    assert Names.of(prefixes=[""]).have("a")
+    assert not Names.of(prefixes=["*"]).have("a")
+
+
+def test_a_denial_goes_before_what_is_allowed_beside_it_and_no_further() -> None:
+    but_for_x1 = Allowance(Names(are_all=True), Names.of(["x1"]))
+    assert not Grant(but_for_x1).covers("x1")
+    assert Grant(but_for_x1).covers("x2")
+    assert Grant(but_for_x1, Allowance(SOME)).covers("x1")
+
+
+def test_a_grant_knows_whether_it_is_worth_asking() -> None:
+    nothing = Grant(Allowance(Names.of()), Allowance(SOME, Names.of("*")))
+    assert (ALL.is_all, ALL.is_none) == (True, False)
+    assert (nothing.is_all, nothing.is_none) == (False, True)
+    assert not nothing.covers("a")
+    some = Grant(Allowance(Names.of("*"), SOME))
+    assert (some.is_all, some.is_none) == (False, False)
+
+
+def test_rights_are_granted_once_for_each_operation_on_each_kind() -> None:
+    asked: list[tuple[Operation, ResourceKind]] = []
+
+    def grant(operation: Operation, kind: ResourceKind) -> Grant:
+        asked.append((operation, kind))
+        return Grant(Allowance(SOME)) if kind is ResourceKind.TOPIC else Grant()
+
+    rights = Rights("User:a", grant)
+    assert rights.may(Operation.CREATE, topic_resource("a"))
+    assert not rights.may(Operation.CREATE, topic_resource("b"))
+    # Whichever topic: one of them.
+    assert rights.may(Operation.CREATE, TOPICS)
+    assert not rights.may(Operation.CREATE, CLUSTER)
+    assert asked == [
+        (Operation.CREATE, ResourceKind.TOPIC),
+        (Operation.CREATE, ResourceKind.CLUSTER),
+    ]
+    assert UNLIMITED.may(Operation.ALTER, CLUSTER)
+
+
+def test_what_is_about_whichever_topic_is_not_judged_as_a_whole() -> None:
+    assert Permission(Operation.ALTER).is_whole
+    assert not Permission(Operation.CREATE, (CLUSTER, TOPICS)).is_whole
+
+
+def test_resources_are_written_as_kafka_writes_them() -> None:
+    assert (str(CLUSTER), str(TOPICS)) == ("Cluster:kafka-cluster", "Topic:*")
