@@ -13,7 +13,7 @@ from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
 from quorate.raft.messages import ProposalResponse
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
 from tests.bench.raw_server import RawLogError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from quorate.raft.gauges import STATES
+from quorate.raft.metrics import STATES
 from tests.chart.monitoring import dashboard_of, filled_in, queries_of, rules_of
 from tests.chart.quorum_series import (
     END_S,

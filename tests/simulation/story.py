@@ -26,7 +26,7 @@ from quorate.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.notes import Note
+    from quorate.raft.trace_events import Note
     from quorate.sim.node import SimulatedNode
     from quorate.sim.transcript import Line
 

@@ -113,7 +113,9 @@ def test_a_leader_that_lies_to_all_is_replaced(what: str) -> None:
 
 
 def test_these_worlds_see_a_follower_that_believes_everything() -> None:
-    with patch("quorate.raft.trusting.Trusting.contradiction", lambda *_: None):
+    with patch(
+        "quorate.raft.replication.response_validation.Trusting.contradiction", lambda *_: None
+    ):
         world, _, (victim, _) = make("high watermark falls")
         world.believers = (victim.node_id,)
         world.run(world.now_ms + 5000)

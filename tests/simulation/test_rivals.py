@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft.api import StateMachineProgress
-from quorate.raft.promises import ASK_SHARE, Promises
+from quorate.raft.election.pre_vote_leases import ASK_SHARE, Promises
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
 from quorate.sim.options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions

@@ -15,13 +15,13 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft import api
+from quorate.raft.identity.single_voter_guard import Rivalry
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
     LeaderInfo,
     RemoveRaftVoterRequest,
 )
-from quorate.raft.rivalry import Rivalry
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.sim.configuring import CLUSTER_ID

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from quorate.raft import api
-from quorate.raft.notes import NoteKind
+from quorate.raft.trace_events import NoteKind
 from quorate.records.ids import CallId, Millis
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import appended_voters, expect, log_end, now_ms, saved, told

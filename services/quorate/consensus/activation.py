@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from quorate.raft import api
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 
 if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.span_making import SpanMaker
     from quorate.raft.messages import MembershipResponse
-    from quorate.raft.notes import Value
+    from quorate.raft.trace_events import Value
     from quorate.records.ids import Offset, ReplyToken
 
     Values = Mapping[str, Value]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.span_making import end_in_vain, record_flush
 from quorate.raft.api import CallFailure
 from quorate.raft.messages import VoteResponse
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.span_making import SpanMaker
     from quorate.raft.messages import PeerResponse
-    from quorate.raft.notes import Value
+    from quorate.raft.trace_events import Value
     from quorate.records.ids import CallId, NodeId, Offset
     from quorate.telemetry.tracer import Attributes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.controller.features.levels import METADATA_VERSION
-from quorate.raft.gauges import raft_numbers
+from quorate.raft.metrics import raft_numbers
 
 if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver

@@ -27,10 +27,10 @@ from quorate.consensus.resources import DiskSpace
 from quorate.consensus.room import Room
 from quorate.consensus.second_quorum_alarm import SecondQuorumAlarm
 from quorate.raft import api
-from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
-from quorate.raft.describe import api_versions
-from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.raft.describe_quorum import api_versions
+from quorate.raft.identity.peer_identity import ReplicaIdentity
+from quorate.raft.replication.batch_info import batch_infos
 from quorate.records.ids import DirectoryId
 from quorate.records.value_types import value
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.observing import Observer
 from quorate.raft.api import AppendToLog, PublishProgress
 from quorate.raft.messages import FetchedBatches
-from quorate.raft.notes import NoteKind
+from quorate.raft.trace_events import NoteKind
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from quorate.raft.api import Event, Update
-    from quorate.raft.notes import Value
+    from quorate.raft.trace_events import Value
     from quorate.records.ids import Epoch, NodeId, Offset
 
 # Around what docs/performance.md has: a commit of a millisecond, and what a busy disk makes of it.

@@ -18,7 +18,7 @@ from quorate.consensus.observing import Observer, complain
 from quorate.consensus.span_making import SpanMaker, context_of, end_in_vain, flush_told_by
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.notes import Cause, NoteKind
+from quorate.raft.trace_events import Cause, NoteKind
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
 
     from quorate.consensus.sides import PeerSide
-    from quorate.raft.notes import Note
     from quorate.raft.replica import Replica
+    from quorate.raft.trace_events import Note
     from quorate.records.ids import ReplyToken
     from quorate.telemetry.tracer import Tracing
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 
 if TYPE_CHECKING:
     import asyncio

@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 from quorate.records.ids import (
     CallId,
     ClusterId,
@@ -27,6 +27,7 @@ from quorate.records.ids import (
 from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
+    from quorate.raft.identity.rival_leader import Rival
     from quorate.raft.messages import (
         ElectionState,
         EpochStart,
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         VotersAt,
     )
-    from quorate.raft.notes import Note
-    from quorate.raft.rival import Rival
+    from quorate.raft.trace_events import Note
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from quorate.raft.announcements import Announcements
 from quorate.raft.api import (
     BrokersSupport,
     CallerGone,
@@ -34,18 +33,21 @@ from quorate.raft.api import (
     TruncationRefused,
     Update,
 )
-from quorate.raft.becoming import Becoming
-from quorate.raft.believing import Believing
-from quorate.raft.calls import CallKind
-from quorate.raft.contact import Contact
-from quorate.raft.describe import api_versions, describe, remarks
-from quorate.raft.elections import Elections
-from quorate.raft.finding import Finding
-from quorate.raft.following import Following
-from quorate.raft.hearing import Hearing
-from quorate.raft.leading import Leading
-from quorate.raft.learning import Learning
-from quorate.raft.membership import Membership
+from quorate.raft.describe_quorum import api_versions, describe, remarks
+from quorate.raft.election.campaign import Elections
+from quorate.raft.election.epoch_announcements import Announcements
+from quorate.raft.election.epoch_guard import Believing
+from quorate.raft.election.failure_detector import Suspecting
+from quorate.raft.election.leader_discovery import Finding
+from quorate.raft.election.leader_updates import Learning
+from quorate.raft.election.pre_vote_leases import Promises
+from quorate.raft.election.transitions import Becoming
+from quorate.raft.election.vote_handler import Voting
+from quorate.raft.graceful_shutdown import Stopping
+from quorate.raft.identity.single_voter_guard import Rivalry
+from quorate.raft.initialization import start
+from quorate.raft.last_contact import Hearing
+from quorate.raft.membership.requests import Membership
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -68,21 +70,19 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.notes import NoteKind
-from quorate.raft.promises import Promises
-from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
-from quorate.raft.rivalry import Rivalry
+from quorate.raft.replication.follower import Following
+from quorate.raft.replication.leader import Leading
+from quorate.raft.replication.leader_contact import Contact
+from quorate.raft.replication.read_index import Reads
+from quorate.raft.request_manager import CallKind
 from quorate.raft.roles import Leader
-from quorate.raft.starting import start
-from quorate.raft.stopping import Stopping
-from quorate.raft.suspecting import Suspecting
-from quorate.raft.voting import Voting
+from quorate.raft.trace_events import NoteKind
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer, RaftConfig, Random, RecoveredState
-    from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse
+    from quorate.raft.request_manager import Call
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch
 
 # After these the disk is as it is, whatever was planned.

@@ -22,8 +22,8 @@ from quorate.records.ids import (
 from quorate.records.value_types import named_value, value
 
 if TYPE_CHECKING:
-    from quorate.raft.heard import Heard
-    from quorate.raft.voters_mark import VotersMark
+    from quorate.raft.identity.voter_set_mark import VotersMark
+    from quorate.raft.last_message import Heard
     from quorate.records.control import ControlRecord
     from quorate.records.errors import ErrorCode
     from quorate.records.voters import Endpoint, Voter, VoterSet

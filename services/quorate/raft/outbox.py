@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import PublishProgress, SaveElection, SendReply
-from quorate.raft.notes import Notebook
 from quorate.raft.roles import Leader, role_name
+from quorate.raft.trace_events import Notebook
 
 if TYPE_CHECKING:
     from quorate.raft.api import Effect
     from quorate.raft.messages import ElectionState, Response
-    from quorate.raft.notes import Note
     from quorate.raft.roles import Role
+    from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
 
 

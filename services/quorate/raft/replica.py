@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.abstention import Abstention
-from quorate.raft.addresses import Addresses
 from quorate.raft.api import AppendToLog, ControlBatch, Peer, SaveElection, SendRequest
 from quorate.raft.backoff import backoff_ms
-from quorate.raft.calls import TAKES_TURNS, Call, CallKind, Calls
-from quorate.raft.contradictions import Contradictions
-from quorate.raft.ends import Ends
-from quorate.raft.log_state import LogState
+from quorate.raft.election.abstention import Abstention
+from quorate.raft.leader_eligibility import Readiness
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, EpochStart, LeaderInfo
 from quorate.raft.outbox import Outbox
-from quorate.raft.readiness import Readiness
+from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.leader_contradictions import Contradictions
+from quorate.raft.replication.log_state import LogState
+from quorate.raft.request_manager import TAKES_TURNS, Call, CallKind, Calls
 from quorate.raft.roles import TRANSITIONS, Starting
 from quorate.raft.timers import Timers
+from quorate.raft.voter_addresses import Addresses
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
+    from quorate.raft.identity.rival_leader import Rival
+    from quorate.raft.identity.second_quorum import SecondQuorum
     from quorate.raft.messages import PeerRequest
-    from quorate.raft.rival import Rival
     from quorate.raft.roles import Role, Suspicion
-    from quorate.raft.second_quorum import SecondQuorum
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, Voter, VoterSet
 

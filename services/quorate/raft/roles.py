@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.raft.parking import Parking
+from quorate.raft.replication.fetch_purgatory import Parking
 from quorate.records.ids import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
     from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
-    from quorate.raft.notes import Value
+    from quorate.raft.trace_events import Value
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
         CallId,

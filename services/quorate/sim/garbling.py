@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import CallFailure
-from quorate.raft.batches import batch_infos
 from quorate.raft.messages import FetchedBatches, FetchResponse
+from quorate.raft.replication.batch_info import batch_infos
 from quorate.sim.draws import SALTS, Draws
 from quorate.sim.nonsense import spoilt
 

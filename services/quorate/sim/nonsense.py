@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.batches import batch_infos
-from quorate.raft.believing import EPOCH_MAX
-from quorate.raft.fitting import begins_epoch
+from quorate.raft.election.epoch_guard import EPOCH_MAX
 from quorate.raft.messages import (
     ApiVersionsResponse,
     FetchedBatches,
@@ -23,6 +21,8 @@ from quorate.raft.messages import (
     MembershipResponse,
     VoteResponse,
 )
+from quorate.raft.replication.batch_info import batch_infos
+from quorate.raft.replication.batch_validation import begins_epoch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.refusable import NOBODY, OTHER_CLUSTER

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.joining import has_left
+from quorate.raft.membership.auto_join import has_left
 from quorate.sim.node import Status
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from quorate.controller.configs.messages import (
 )
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
-from quorate.raft.believing import EPOCH_MAX
+from quorate.raft.election.epoch_guard import EPOCH_MAX
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,

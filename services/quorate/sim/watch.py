@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Response,
         SnapshotRange,
     )
-    from quorate.raft.notes import Note
+    from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld

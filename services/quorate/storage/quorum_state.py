@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from quorate.raft.believing import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import (
     ZERO_UUID,

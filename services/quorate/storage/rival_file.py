@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.rival import Rival
+from quorate.raft.identity.rival_leader import Rival
 from quorate.records.ids import (
     ClusterId,
     Epoch,

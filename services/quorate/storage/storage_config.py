@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.log_state import NO_VOTERS
+from quorate.raft.replication.log_state import NO_VOTERS
 from quorate.records.value_types import named_value
 
 if TYPE_CHECKING:

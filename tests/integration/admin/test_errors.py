@@ -11,7 +11,7 @@ import pytest
 from quorate.api import admin_api as admin
 from quorate.api import permissions as rights
 from quorate.raft import messages as m
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId

@@ -22,7 +22,7 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from quorate.raft.heard import Heard
+    from quorate.raft.last_message import Heard
     from quorate.records.ids import ReplicaKey
 
     Answer: TypeAlias = (

@@ -15,7 +15,7 @@ from quorate.api.admin_api import (
     AdminError,
 )
 from quorate.raft import messages as m
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import INT32_MAX

@@ -25,7 +25,7 @@ from tests.integration.rpc.conftest import WHO
 from tests.integration.transports import chosen
 from tests.ports import HOST
 from tests.unit.raft import cores
-from tests.unit.raft.test_upgrading import static_leader
+from tests.unit.raft.membership.test_kraft_version_upgrade import static_leader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

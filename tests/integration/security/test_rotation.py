@@ -14,7 +14,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
-from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.rpc.channels import ChannelPool, open_channel

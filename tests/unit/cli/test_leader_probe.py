@@ -22,7 +22,7 @@ from quorate.cli.leader_probe import (
 from quorate.cli.output import CommandError
 from quorate.consensus.config import read_config
 from quorate.h2.name_resolver import NameResolver
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset

@@ -12,7 +12,7 @@ from quorate.client import leader_finder as finding
 from quorate.client.controller_calls import address_of
 from quorate.client.leader_finder import LeaderFinder, no_leader
 from quorate.raft import messages as m
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores

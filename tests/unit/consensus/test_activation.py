@@ -16,10 +16,10 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.raft import api
+from quorate.raft.identity.second_quorum import PROOFS
 from quorate.raft.messages import (
     ProposalResponse,
 )
-from quorate.raft.second_quorum import PROOFS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset
 from tests.unit.consensus.conftest import CALLER, REGISTRATION, eventually

@@ -12,8 +12,8 @@ from opentelemetry.trace import StatusCode
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.notes import Cause
 from quorate.raft.roles import Prospective, Resigned, Unattached
+from quorate.raft.trace_events import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of

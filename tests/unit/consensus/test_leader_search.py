@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from quorate.consensus.leader_search import EVERY_S, FIRST_AFTER_S, SERVERS_MAX, LeaderSearch
 from quorate.raft import messages as m
-from quorate.raft.rival import Rival
-from quorate.raft.second_quorum import PROOFS
+from quorate.raft.identity.rival_leader import Rival
+from quorate.raft.identity.second_quorum import PROOFS
 from quorate.records.ids import Epoch, Millis, NodeId
 from quorate.records.voters import VoterSet
 from tests.unit.raft import cores

@@ -13,7 +13,7 @@ from quorate.consensus.driver import Ending
 from quorate.consensus.observing import NoteLog, Observer, Observers
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest
-from quorate.raft.notes import Note, NoteKind
+from quorate.raft.trace_events import Note, NoteKind
 from quorate.records.ids import Epoch
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.raft import api
 from quorate.raft.messages import FetchedBatches
-from quorate.raft.notes import Cause, Note, NoteKind
+from quorate.raft.trace_events import Cause, Note, NoteKind
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 
 

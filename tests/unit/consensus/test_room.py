@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.room import Room
 from quorate.raft import api
-from quorate.raft.notes import Cause
+from quorate.raft.trace_events import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable

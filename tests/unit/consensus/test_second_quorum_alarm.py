@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.consensus.second_quorum_alarm import EVERY_S, SecondQuorumAlarm
-from quorate.raft.second_quorum import PROOFS
+from quorate.raft.identity.second_quorum import PROOFS
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import CallKind
+from quorate.raft.request_manager import CallKind
 from quorate.raft.roles import Leader
 from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
@@ -36,7 +36,7 @@ from tests.unit.raft.expecting import (
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
-    from quorate.raft.rival import Rival
+    from quorate.raft.identity.rival_leader import Rival
 
 CLUSTER = ClusterId("cluster")
 

@@ -20,7 +20,7 @@ from quorate.records.ids import Epoch, Millis, Offset
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:
-    from quorate.raft.notes import NoteKind
+    from quorate.raft.trace_events import NoteKind
     from quorate.records.control import ControlRecord
     from quorate.records.ids import CallId, OffsetAndEpoch, ReplicaKey
 

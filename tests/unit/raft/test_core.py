@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.announcements import REPEAT_SHARE
-from quorate.raft.log_identity import mark_of
-from quorate.raft.notes import NoteKind
+from quorate.raft.election.epoch_announcements import REPEAT_SHARE
+from quorate.raft.identity.log_identity import mark_of
+from quorate.raft.trace_events import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores, traffic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.notes import Note, NoteKind
 from quorate.raft.outbox import Outbox
 from quorate.raft.roles import Leader, Unattached
+from quorate.raft.trace_events import Note, NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import CallKind, Calls
 from quorate.raft.replica import BACKOFF_SHARE
+from quorate.raft.request_manager import CallKind, Calls
 from quorate.records.ids import Millis, NodeId, Offset
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told

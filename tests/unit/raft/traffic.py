@@ -12,7 +12,7 @@ from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToke
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.raft.voters_mark import VotersMark
+    from quorate.raft.identity.voter_set_mark import VotersMark
 
 
 def fetch_sent(

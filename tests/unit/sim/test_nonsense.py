@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from quorate.raft import messages as m
-from quorate.raft.batches import batch_infos
-from quorate.raft.fitting import misfit
-from quorate.raft.log_state import LogState
+from quorate.raft.replication.batch_info import batch_infos
+from quorate.raft.replication.batch_validation import misfit
+from quorate.raft.replication.log_state import LogState
 from quorate.records.batch import encode_batch, stamp
 from quorate.records.control import LeaderChange, encode_control_batch
 from quorate.records.errors import ErrorCode

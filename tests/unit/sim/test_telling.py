@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import api, messages
-from quorate.raft.notes import Note, NoteKind
+from quorate.raft.trace_events import Note, NoteKind
 from quorate.records.ids import (
     ClusterId,
     Epoch,

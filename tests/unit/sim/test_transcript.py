@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from quorate.raft import api, messages
-from quorate.raft.notes import Note, NoteKind
+from quorate.raft.trace_events import Note, NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     CallId,

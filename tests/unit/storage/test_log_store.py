@@ -17,8 +17,8 @@ from quorate.raft.api import (
     SnapshotRefused,
     WriteSnapshotChunk,
 )
-from quorate.raft.batches import batch_infos
 from quorate.raft.messages import LogRange, SnapshotInfo, SnapshotRange
+from quorate.raft.replication.batch_info import batch_infos
 from quorate.records.batch import iter_batches
 from quorate.records.control import (
     KRaftVersion,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.raft.api import SaveRival
-from quorate.raft.rival import Rival
+from quorate.raft.identity.rival_leader import Rival
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import remove_durably, write_atomically

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.options import OptionError
 from quorate.pipeline.source.record_epochs import RecordEpochs
-from quorate.raft.fitting import begins_epoch
+from quorate.raft.replication.batch_validation import begins_epoch
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.records.ids import Millis, NodeId, Offset
 from quorate.records.voters import KRAFT_VERSION, Voter
 from quorate.rpc.convert.membership import FEATURES_MAX, key_in, pb_key, reason_of

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
-from quorate.raft.voters_mark import MARKS_MAX, VotersMark
+from quorate.raft.identity.voter_set_mark import MARKS_MAX, VotersMark
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import INT16_MAX
 from quorate.records.ids import (

@@ -16,10 +16,10 @@ import grpc
 import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER
-from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.backoff import backoff_ms
+from quorate.raft.identity.peer_identity import addressed, identity_problem, needs_check, outcome
 from quorate.raft.messages import ApiVersionsResponse, EndQuorumEpochRequest
-from quorate.raft.peer_identity import addressed, identity_problem, needs_check, outcome
+from quorate.raft.voter_addresses import NOT_THE_ONE
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplicaKey
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from quorate.raft.api import Peer, Random
+    from quorate.raft.identity.peer_identity import ReplicaIdentity
     from quorate.raft.messages import FetchResponse, PeerRequest, PeerResponse
-    from quorate.raft.peer_identity import ReplicaIdentity
     from quorate.rpc.raft.peer_outcomes import PeerOutcomes
 
 # A replica that proved to be the right one is trusted for this long: its errors are its own.

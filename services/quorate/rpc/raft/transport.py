@@ -20,7 +20,7 @@ import grpc.aio
 from quorate.h2.name_resolver import NameLookupError
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
-from quorate.raft.peer_identity import addressed
+from quorate.raft.identity.peer_identity import addressed
 from quorate.records.escaping import shown
 from quorate.records.ids import ReplicaKey
 from quorate.rpc.callback_adapter import answers_to
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from quorate.h2.callback_stream import Door
-    from quorate.raft.peer_identity import ReplicaIdentity
+    from quorate.raft.identity.peer_identity import ReplicaIdentity
     from quorate.records.ids import CallId
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
     from quorate.rpc.security.tls import TlsFiles

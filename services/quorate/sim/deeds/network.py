@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import RequestReceived
-from quorate.raft.believing import EPOCH_MAX, JUMP_MAX
+from quorate.raft.election.epoch_guard import EPOCH_MAX, JUMP_MAX
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,

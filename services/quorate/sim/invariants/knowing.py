@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import LogCleaned, RecoveredState
-    from quorate.raft.log_state import LogState
+    from quorate.raft.replication.log_state import LogState
     from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
     from quorate.sim.logview import Entry, LogView
     from quorate.sim.seen import SeenNode, SeenWorld

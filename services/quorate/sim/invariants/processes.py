@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.clones import SILENCE_SHARE
+from quorate.raft.identity.cloned_voters import SILENCE_SHARE
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest, FetchSnapshotRequest

@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
-from quorate.raft.notes import Cause, NoteKind
+from quorate.raft.trace_events import Cause, NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import ids
@@ -22,7 +22,7 @@ from quorate.sim.patience import slowest_call_us
 if TYPE_CHECKING:
     from quorate.raft.api import RequestReceived, Update
     from quorate.raft.messages import Response
-    from quorate.raft.notes import Note
+    from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry

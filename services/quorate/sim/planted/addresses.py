@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.addresses import Addresses
-from quorate.raft.finding import Finding
+from quorate.raft.election.leader_discovery import Finding
 from quorate.raft.roles import Unattached
+from quorate.raft.voter_addresses import Addresses
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.snapshotting import Snapshotter
-from quorate.raft.ends import Ends
-from quorate.raft.offering import Offering
-from quorate.raft.readiness import Readiness
+from quorate.raft.leader_eligibility import Readiness
+from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.snapshots.server import Offering
 from quorate.records.ids import Offset
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataImage
     from quorate.raft.api import RecoveredState
-    from quorate.raft.log_state import LogState
+    from quorate.raft.replication.log_state import LogState
     from quorate.records.ids import OffsetAndEpoch, ReplicaKey
     from quorate.storage.log.metadata_log import MetadataLog
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.alarm import Alarm
 from quorate.consensus.barriers import Barriers
-from quorate.raft.calls import Calls
-from quorate.raft.contact import Contact
-from quorate.raft.elections import Elections
-from quorate.raft.leading import Leading
-from quorate.raft.readiness import Readiness
+from quorate.raft.election.campaign import Elections
+from quorate.raft.leader_eligibility import Readiness
+from quorate.raft.replication.leader import Leading
+from quorate.raft.replication.leader_contact import Contact
+from quorate.raft.request_manager import Calls
 from quorate.raft.roles import Leader, Resigned
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.adding import Adding
-from quorate.raft.changes import Changes
-from quorate.raft.clones import Clones
-from quorate.raft.ends import Ends
-from quorate.raft.handing_over import HandingOver
-from quorate.raft.joining import Joining
-from quorate.raft.leading import Leading
-from quorate.raft.leaving import Leaving
+from quorate.raft.identity.cloned_voters import Clones
+from quorate.raft.identity.single_voter_guard import Rivalry
+from quorate.raft.membership.add_voter import Adding
+from quorate.raft.membership.auto_join import Joining
+from quorate.raft.membership.leadership_transfer import HandingOver
+from quorate.raft.membership.remove_voter import Removing
+from quorate.raft.membership.shutdown_permits import Leaving
+from quorate.raft.membership.update_voter import Updating
+from quorate.raft.membership.voter_changes import Changes
 from quorate.raft.messages import MembershipResponse
-from quorate.raft.removing import Removing
-from quorate.raft.rivalry import Rivalry
+from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.leader import Leading
 from quorate.raft.roles import Leader
-from quorate.raft.updating import Updating
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import VoterSet
 from quorate.sim.node import SimulatedNode
@@ -25,8 +25,8 @@ from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.log.metadata_log import MetadataLog
 
 if TYPE_CHECKING:
+    from quorate.raft.membership.rejection import Obstacle
     from quorate.raft.messages import RemoveRaftVoterRequest, UpdateRaftVoterRequest
-    from quorate.raft.obstacles import Obstacle
     from quorate.raft.roles import PendingChange, Process
     from quorate.records.control import ControlRecord
     from quorate.records.ids import DirectoryId, Offset, ReplicaKey, ReplyToken

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.announcements import Announcements
-from quorate.raft.changes import Changes
-from quorate.raft.leading import Leading
-from quorate.raft.voting import Voting
+from quorate.raft.election.epoch_announcements import Announcements
+from quorate.raft.election.vote_handler import Voting
+from quorate.raft.membership.voter_changes import Changes
+from quorate.raft.replication.leader import Leading
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
+    from quorate.raft.membership.rejection import Obstacle
     from quorate.raft.messages import (
         BeginQuorumEpochRequest,
         EndQuorumEpochRequest,
         FetchRequest,
         FetchSnapshotRequest,
     )
-    from quorate.raft.obstacles import Obstacle
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import ClusterId
 

@@ -6,21 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.core import RaftCore
-from quorate.raft.ends import Ends
-from quorate.raft.following import Following
-from quorate.raft.log_state import Diverging, LogState, NeedsSnapshot, Valid
 from quorate.raft.messages import FetchRequest, ReadResponse
-from quorate.raft.reads import Reads
+from quorate.raft.replication.fetch_responder import Serving
+from quorate.raft.replication.follower import Following
+from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.log_state import Diverging, LogState, NeedsSnapshot, Valid
+from quorate.raft.replication.read_index import Reads
+from quorate.raft.replication.response_validation import Trusting
 from quorate.raft.roles import Leader
-from quorate.raft.serving import Serving
-from quorate.raft.trusting import Trusting
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchedBatches, SnapshotInfo
-    from quorate.raft.parking import ParkedFetch
+    from quorate.raft.replication.fetch_purgatory import ParkedFetch
     from quorate.records.ids import Epoch, Millis, ReplyToken
     from quorate.records.voters import VoterSet
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.snapshotting import Snapshotter
-from quorate.raft.log_state import VALID, LogState, NeedsSnapshot
+from quorate.raft.replication.log_state import VALID, LogState, NeedsSnapshot
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.planted.bug import Bug, Patch
 from quorate.storage.log.metadata_log import MetadataLog
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from quorate.raft.api import Event
-    from quorate.raft.log_state import Diverging, Valid
     from quorate.raft.messages import SnapshotInfo
+    from quorate.raft.replication.log_state import Diverging, Valid
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
     from quorate.records.voters import VoterSet
     from quorate.storage.file_system import FileSystem

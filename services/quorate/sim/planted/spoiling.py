@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus import driver
-from quorate.raft.believing import Believing
-from quorate.raft.calls import Calls
-from quorate.raft.elections import Elections
+from quorate.raft.election.campaign import Elections
+from quorate.raft.election.epoch_guard import Believing
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
+from quorate.raft.request_manager import Calls
 from quorate.records.ids import Epoch
 from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.errors import DamagedLogError, StorageError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.raft.api import CallFailure
-    from quorate.raft.calls import Call
     from quorate.raft.messages import EpochStart, LogRange, PeerResponse
+    from quorate.raft.request_manager import Call
     from quorate.storage.flushed_end import FlushedEnd
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.announcements import Announcements
-from quorate.raft.believing import Believing
-from quorate.raft.elections import Elections
-from quorate.raft.learning import Learning
+from quorate.raft.election.campaign import Elections
+from quorate.raft.election.epoch_announcements import Announcements
+from quorate.raft.election.epoch_guard import Believing
+from quorate.raft.election.leader_updates import Learning
+from quorate.raft.election.vote_handler import Voting
 from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
-from quorate.raft.voting import Voting
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection
+    from quorate.raft.election.vote_handler import WhyNot
     from quorate.raft.messages import LeaderInfo, VoteRequest
-    from quorate.raft.voting import WhyNot
     from quorate.records.ids import OffsetAndEpoch
 
 

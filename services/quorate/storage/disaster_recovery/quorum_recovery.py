@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
-from quorate.raft.believing import EPOCH_BELIEVED_MAX
-from quorate.raft.fitting import EPOCHS_SKIPPED
-from quorate.raft.log_state import NO_VOTERS
+from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
 from quorate.raft.messages import ElectionState
+from quorate.raft.replication.batch_validation import EPOCHS_SKIPPED
+from quorate.raft.replication.log_state import NO_VOTERS
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.value_types import value

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
-from quorate.raft.log_state import NO_VOTERS
 from quorate.raft.messages import ElectionState
+from quorate.raft.replication.log_state import NO_VOTERS
 from quorate.records.ids import OffsetAndEpoch, ReplicaKey
 from quorate.storage import layout
 from quorate.storage.disaster_recovery.backup_file import extract

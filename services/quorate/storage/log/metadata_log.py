@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.log_state import LogState
 from quorate.raft.messages import EpochStart
+from quorate.raft.replication.log_state import LogState
 from quorate.records.batch import iter_batches, read_header
 from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch

@@ -16,7 +16,7 @@ from quorate.storage.log.segment import Segment, remove_indexes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.raft.log_state import LogState
+    from quorate.raft.replication.log_state import LogState
     from quorate.storage.file_system import FileSystem
     from quorate.storage.log.batch_scanner import FileBatch
 

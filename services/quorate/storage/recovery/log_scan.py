@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quorate.raft.fitting import begins_epoch, epoch_misfit
 from quorate.raft.messages import EpochStart
+from quorate.raft.replication.batch_validation import begins_epoch, epoch_misfit
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records

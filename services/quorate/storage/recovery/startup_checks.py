@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.believing import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
 from quorate.records.ids import format_uuid
 from quorate.storage import layout
 from quorate.storage.errors import START_ANEW, StorageError

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
-from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.batch import CorruptBatchError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset

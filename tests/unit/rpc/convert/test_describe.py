@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import messages as m
-from quorate.raft.heard import Heard
+from quorate.raft.last_message import Heard
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from quorate.records.voters import Voter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quorate.raft import messages as m
-from quorate.raft.voters_mark import VotersMark
+from quorate.raft.identity.voter_set_mark import VotersMark
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Endpoint

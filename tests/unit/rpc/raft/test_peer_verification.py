@@ -13,13 +13,21 @@ import pytest
 from quorate.h2.name_resolver import RESOLVER
 from quorate.raft import messages as m
 from quorate.raft.api import Peer
-from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, ReplicaKey
 from quorate.rpc.raft.peer_outcomes import PeerOutcomes
 from quorate.rpc.raft.peer_verification import ADDRESSES_MAX, RETRY_LONGEST_MS, TRUST_S, PeerCheck
 from tests.unit.raft import cores
-from tests.unit.raft.test_peer_identity import BEGIN, END, FETCH, SNAPSHOT, UPDATE, VOTE, found
+from tests.unit.raft.identity.test_peer_identity import (
+    BEGIN,
+    END,
+    FETCH,
+    SNAPSHOT,
+    UPDATE,
+    VOTE,
+    found,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
+from quorate.raft.identity.rival_leader import Rival
 from quorate.raft.messages import ElectionState, KRaftVersionAt, VotersAt
-from quorate.raft.rival import Rival
 from quorate.records.batch import iter_batches
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, control_records
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey

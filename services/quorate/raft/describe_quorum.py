@@ -1,0 +1,195 @@
+"""DescribeQuorum: what the leader knows of every replica, and what any replica says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.raft.election.abstention_exit import unheard
+from quorate.raft.identity.cloned_voters import refused
+from quorate.raft.identity.cloned_voters import remarks as clone_remarks
+from quorate.raft.identity.single_voter_guard import remark
+from quorate.raft.membership.auto_join import has_left
+from quorate.raft.membership.shutdown_permit_state import has_leave
+from quorate.raft.messages import (
+    ApiVersionsResponse,
+    ChangeKind,
+    DescribeQuorumResponse,
+    ReplicaState,
+    VoterChange,
+)
+from quorate.raft.roles import Leader
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ReplicaKey
+from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
+
+if TYPE_CHECKING:
+    from quorate.raft.election.vote_rejections import Refusals
+    from quorate.raft.last_contact import Hearing
+    from quorate.raft.membership.add_voter import Adding
+    from quorate.raft.membership.rejection import Obstacle
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Progress
+    from quorate.records.voters import Endpoint
+
+
+def describe(
+    replica: Replica, adding: Adding, hearing: Hearing, refusals: Refusals
+) -> DescribeQuorumResponse:
+    """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836).
+
+    Observers come with what keeps them from being added, which Kafka does not tell.
+    """
+    r = replica
+    role, now = r.role, r.timers.now
+    common = DescribeQuorumResponse(
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=r.leader_info,
+        now_ms=now,
+        remarks=(*second_quorum_remarks(r), *remarks(r, refusals)),
+        kraft_version=r.log.kraft_version,
+        uncommitted_voter_change=uncommitted_change(r),
+        decommissioned=r.voters.decommissioned,
+        last_leader=r.last_leader,
+        heard=tuple(hearing.heard()),
+    )
+    if not isinstance(role, Leader):
+        return common
+    voters = []
+    for voter in r.voters:
+        if voter.key == r.key or voter.key == ReplicaKey(r.node_id):
+            end = r.log.end.offset
+            voters.append(
+                ReplicaState(
+                    key=voter.key,
+                    log_end_offset=end,
+                    last_fetch_ms=now,
+                    last_caught_up_ms=now,
+                    endpoints=voter.endpoints,
+                )
+            )
+        else:
+            voters.append(_state(voter.key, role.progress.get(voter.key), voter.endpoints))
+    observers = [
+        _with_obstacle(_state(key, progress, progress.endpoints), adding.why_not(role, key))
+        for key, progress in sorted(role.progress.items(), key=lambda item: item[0].node_id)
+        if key not in r.voters
+    ]
+    if not r.is_voter:
+        # Its own removal is in the log: until that is committed it leads, and is an observer.
+        own = ReplicaState(
+            key=r.key,
+            log_end_offset=r.log.end.offset,
+            last_fetch_ms=now,
+            last_caught_up_ms=now,
+            endpoints=r.config.endpoints,
+        )
+        observers.insert(0, own)
+    return replace(
+        common,
+        error=ErrorCode.NONE,
+        high_watermark=r.ends.known(role),
+        voters=tuple(voters),
+        observers=tuple(observers),
+        refused=tuple(state for state, _ in refused(r)),
+    )
+
+
+def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaState:
+    if obstacle is None:
+        return state
+    return replace(state, obstacle=obstacle.reason, obstacle_text=obstacle.text)
+
+
+def uncommitted_change(replica: Replica) -> VoterChange | None:
+    """What the latest set differs in from the newest that is known committed."""
+    latest, committed = replica.voters, replica.log.committed_voter_set(replica.high_watermark)
+    if latest is committed or not committed.voters:
+        return None
+    known = {voter.key: voter for voter in committed}
+    current = {voter.key: voter for voter in latest}
+    for key, voter in current.items():
+        if key not in known:
+            return VoterChange(ChangeKind.ADD, voter)
+        if known[key] != voter:
+            return VoterChange(ChangeKind.UPDATE, voter)
+    gone = [voter for key, voter in known.items() if key not in current]
+    return VoterChange(ChangeKind.REMOVE, gone[0]) if gone else None
+
+
+def api_versions(replica: Replica) -> ApiVersionsResponse:
+    """Who this replica is, and the kraft.versions that this release supports."""
+    config = replica.config
+    return ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=config.cluster_id,
+        key=config.key,
+        kraft_version_min=KRAFT_VERSION_MIN,
+        kraft_version_max=KRAFT_VERSION_MAX,
+    )
+
+
+def _state(
+    key: ReplicaKey, progress: Progress | None, endpoints: tuple[Endpoint, ...]
+) -> ReplicaState:
+    if progress is None:
+        return ReplicaState(
+            key=key,
+            log_end_offset=None,
+            last_fetch_ms=None,
+            last_caught_up_ms=None,
+            endpoints=endpoints,
+        )
+    return ReplicaState(
+        key=key,
+        log_end_offset=progress.fetch_offset,
+        last_fetch_ms=progress.last_fetch_ms,
+        last_caught_up_ms=progress.last_caught_up_ms,
+        endpoints=endpoints,
+    )
+
+
+def _abstention(replica: Replica) -> str:
+    """Why this replica abstains, and what it waits for (rule 8)."""
+    why = "abstains from votes: it came up empty at kraft.version 0"
+    if missing := unheard(replica):
+        return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"
+    return f"{why}, and has yet to catch up"
+
+
+def second_quorum_remarks(replica: Replica) -> list[str]:
+    """The line about another quorum, which the log has as an error of its own."""
+    line = replica.second_quorum.remark()
+    return [] if line is None else [line]
+
+
+def remarks(replica: Replica, refusals: Refusals) -> list[str]:
+    """What a human must know of this replica: healing, refused votes, a removal, and the like."""
+    lines = []
+    readiness = replica.readiness
+    if replica.log.remembered_end is not None:
+        end, goal = replica.log.flushed_end, replica.log.remembered_end
+        lines.append(f"healing: the log ends at {end} and once ended at {goal}; fetches it again")
+    if replica.abstains:
+        lines.append(_abstention(replica))
+    rival = remark(replica)
+    if rival is not None:
+        lines.append(rival)
+    lines += clone_remarks(replica)
+    if not readiness.is_loaded:
+        lines.append("the state machine is still loading")
+    if readiness.is_disk_hanging:
+        assert readiness.unflushed_since is not None
+        age_s = (replica.timers.now - readiness.unflushed_since) / 1000
+        lines.append(
+            f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
+        )
+    if has_left(replica) and replica.key not in replica.voters.decommissioned:
+        lines.append("removed while it ran, for its pod is scaled away: joins after a restart")
+    if isinstance(replica.role, Leader):
+        lines += [
+            f"voter {key} has leave to stop and is not back"
+            for key in replica.role.leaves
+            if has_leave(replica, replica.role, key)
+        ]
+    return lines + replica.contradictions.remarks(replica.epoch) + refusals.remarks()

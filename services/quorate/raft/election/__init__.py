@@ -1,0 +1,1 @@
+"""Elections: campaigns, votes, failure detection, leader discovery, epoch announcements."""

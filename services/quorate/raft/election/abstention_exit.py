@@ -1,0 +1,88 @@
+"""A voter of kraft.version 0 that came up empty: when it takes part in elections again (rule 8).
+
+It may have lost its disk, and with it what it had promised: a vote, not to follow older epochs, the
+records that it acknowledged. Nobody can tell, since there are no directory ids. So it neither votes
+nor campaigns until it knows as much as it may have known.
+
+First it hears from every other voter in which epoch that one is. A replica that holds a vote of its
+former life is in the epoch of that vote, or has lost its own disk and stands no more; so from then
+on its own epoch is none that it had left already. Before that it fetches without its name, as one
+that reads what is committed: under its name a leader that it may have helped to depose would count
+it. Then it fetches as the voter that it is, which ends what its leader counted of its former life,
+and what that leader says to be committed is all that may rest on it. Once that is on this disk, an
+election cannot lose more by its vote than by any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import VoteAgain
+from quorate.raft.election.epoch_guard import REFUSED_OUTRIGHT
+from quorate.raft.messages import FetchResponse
+from quorate.raft.request_manager import CallKind
+from quorate.raft.trace_events import NoteKind
+from quorate.records.ids import UNKNOWN_OFFSET
+
+if TYPE_CHECKING:
+    from quorate.raft.api import CallFailure
+    from quorate.raft.messages import PeerResponse
+    from quorate.raft.replica import Replica
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import NodeId, Offset, ReplicaKey
+
+
+def unheard(replica: Replica) -> list[NodeId]:
+    """The voters whose epoch this one still has to hear before it may be counted again."""
+    abstention = replica.abstention
+    return abstention.unheard(replica.key, replica.voters) if abstention.is_on else []
+
+
+def name(replica: Replica) -> ReplicaKey | None:
+    """As whom this replica fetches; None as long as nobody may count it."""
+    return None if unheard(replica) else replica.key
+
+
+class Abstaining:
+    """The way back of one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def hear(self, call: Call, response: PeerResponse | CallFailure) -> None:
+        """A question of this life has its answer, which was handled: that epoch is known here now.
+
+        One whose epoch was not believed does not count.
+        """
+        r = self.r
+        if not isinstance(response, FetchResponse) or response.error in REFUSED_OUTRIGHT:
+            return
+        if response.leader.epoch > r.epoch:
+            return
+        if call.to not in unheard(r):
+            return
+        r.abstention.heard.add(call.to)
+        if not unheard(r):
+            # What is answered to a fetch without a name says nothing of what counts under the name.
+            r.calls.abandon(CallKind.FETCH)
+
+    def told(self, high_watermark: Offset) -> None:
+        """The leader of this epoch says what is committed, in answer to a fetch of this voter."""
+        r = self.r
+        if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
+            return
+        goal = r.abstention.goal
+        if goal is None or goal[0] != r.epoch:
+            r.abstention.goal = (r.epoch, high_watermark)
+        self.check()
+
+    def check(self) -> None:
+        """More may be on this disk now: this voter votes again as soon as that is enough."""
+        r = self.r
+        goal = r.abstention.goal
+        if not r.abstains or goal is None or goal[0] != r.epoch or r.log.flushed < goal[1]:
+            return
+        r.abstention.is_on = False
+        text = f"votes again: its log has all that was committed up to {goal[1]} in epoch {goal[0]}"
+        r.out.note(NoteKind.VOTES_AGAIN, text, offset=goal[1])
+        r.out.emit(VoteAgain())

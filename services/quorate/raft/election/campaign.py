@@ -1,0 +1,253 @@
+"""Elections as a nominee holds them: asked for, counted, won and lost; and the timers before them.
+
+KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. How votes are given is in `voting`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.election.pre_vote_leases import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
+from quorate.raft.messages import VoteRequest, VoteResponse
+from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.voter_addresses import NOT_THE_ONE
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.election.failure_detector import Suspecting
+    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.election.pre_vote_leases import Promises
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.replica import Replica
+
+# Part of the election timeout after which a lost round is repeated, at the soonest.
+RETRY_SHARE: Final = 6
+RETRY_DOUBLINGS_MAX: Final = 8
+# Part of the election timeout after which a voter that has not answered is asked once more: one
+# request that is lost must not cost the round, and the first may still be answered.
+REPEAT_SHARE: Final = 4
+_NOMINEES: Final = (Prospective, Candidate)
+
+
+class Elections:
+    """The rounds of votes that one replica asks for."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        becoming: Becoming,
+        learning: Learning,
+        suspecting: Suspecting,
+        promises: Promises,
+    ) -> None:
+        self.r = replica
+        self.becoming = becoming
+        self.learning = learning
+        self.suspecting = suspecting
+        self.promises = promises
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask every voter that has not answered and may be asked now.
+
+        About pre-votes all are asked again while the round lasts: what was refused may be free by
+        now, and what was given is a promise that ends by itself. Nobody is asked before the whole
+        log is on the disk: a crash could make it shorter than what the votes were given for.
+        """
+        r = self.r
+        role = r.role
+        if not isinstance(role, _NOMINEES) or r.log.flushed < r.log.end.offset:
+            return
+        if isinstance(role, Prospective):
+            if self.promises.silent_until is not None:
+                return
+            self._let_lapse(role)
+        now, asked_by = r.timers.now, r.timers.after(-self.promises.part(REPEAT_SHARE))
+        for voter in r.voters:
+            node_id = voter.key.node_id
+            is_final = isinstance(role, Candidate) and role.tally.votes.get(node_id) is not None
+            if is_final or node_id == r.node_id:
+                continue
+            peer = r.peer(voter)
+            if peer is None or not r.calls.may_repeat(CallKind.VOTE, node_id, now, asked_by):
+                continue
+            request = VoteRequest(
+                cluster_id=r.config.cluster_id,
+                voter=voter.key,
+                replica=r.key,
+                replica_epoch=r.epoch,
+                last=r.log.end,
+                pre_vote=isinstance(role, Prospective),
+                replica_endpoints=r.config.endpoints,
+            )
+            r.send(CallKind.VOTE, peer, request)
+
+    def _let_lapse(self, role: Prospective) -> None:
+        """A promise that was not renewed in time counts no more: a rival may have it by now."""
+        now = self.r.timers.now
+        for node_id, until in list(role.promised_until.items()):
+            if until <= now:
+                del role.promised_until[node_id]
+                role.tally.votes[node_id] = None
+
+    # --- counting ---------------------------------------------------------------------------------
+
+    def handle_response(self, call: Call, response: VoteResponse | CallFailure) -> None:
+        """Count a vote, or learn that the epoch has moved on."""
+        r = self.r
+        if call.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
+            return
+        if isinstance(response, CallFailure):
+            r.back_off(CallKind.VOTE, call.to)
+            return
+        r.calls.succeeded(CallKind.VOTE, call.to)
+        role = r.role
+        # That a voter still names the leader which this nominee has lost is no news, and must not
+        # drown its vote.
+        if response.leader.epoch > r.epoch or r.election.leader_id is None:
+            self.learning.learn(response.leader, f"answer of {call.to}")
+        if r.role is not role or call.epoch != r.epoch:
+            return
+        if response.error is not ErrorCode.NONE:
+            text = f"{call.to} answers Vote with {response.error.name}"
+            r.out.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
+            if response.error in NOT_THE_ONE and self._is_elsewhere(call):
+                r.back_off(CallKind.VOTE, call.to)
+            else:
+                later = r.timers.after(r.config.request_timeout_ms)
+                r.calls.back_off(CallKind.VOTE, call.to, later)
+            return
+        if call.to in role.tally.votes:
+            role.tally.votes[call.to] = response.vote_granted
+        if isinstance(role, Prospective):
+            role.promised_until.pop(call.to, None)
+            if response.vote_granted:
+                role.promised_until[call.to] = r.timers.after(self.promises.part(PROMISE_SHARE))
+            # Counted from the request: else a promise would end before it is renewed where the way
+            # there and back takes as long as the wait.
+            again = Millis(call.sent_ms + self.promises.part(ASK_SHARE))
+            r.calls.back_off(CallKind.VOTE, call.to, again)
+            self._let_lapse(role)
+        self._count(role)
+
+    def _is_elsewhere(self, call: Call) -> bool:
+        """Whether the voter that was meant may be found another way."""
+        voter = self.r.voters.by_id(call.to)
+        peer = None if voter is None else self.r.peer(voter)
+        return peer is not None and peer != call.at
+
+    def _count(self, role: Prospective | Candidate) -> None:
+        r = self.r
+        match role:
+            case Prospective(tally=tally) if tally.is_won:
+                why = f"{tally.granted} of {len(r.voters)} pre-votes"
+                self.becoming.candidate(Cause.PRE_VOTES_GRANTED, why)
+            case Prospective(tally=tally) if tally.is_lost and not self._has_rivals(role):
+                self._lose_pre_vote(role, Cause.PRE_VOTE_REJECTED, "pre-vote lost")
+            case Candidate(tally=tally) if tally.is_won:
+                self.becoming.leader()
+            case Candidate(tally=tally, has_lost=False) if tally.is_lost:
+                role.has_lost = True
+                text = "election lost: waits for the rest of its timeout"
+                r.out.note(NoteKind.ELECTION_LOST, text)
+                self.suspecting.look_again()
+
+    def _has_rivals(self, role: Prospective) -> bool:
+        """Whether others just missed the leader, too: their promises end soon, so the round lasts.
+
+        Going back to the leader would only have all of them begin anew, at one moment again.
+        """
+        since = role.rival_ms
+        return since is not None and self.r.timers.now < since + self.promises.part(TURN_SHARE)
+
+    def _lose_pre_vote(self, role: Prospective, cause: Cause, why: str) -> None:
+        """Back to the leader if one is known, otherwise wait for another turn (KIP-996).
+
+        Another turn comes soon, since those who refused may miss the leader a moment later, or have
+        been rivals; and later with every round that is lost without a word of the leader.
+        """
+        r = self.r
+        r.lost_rounds += 1
+        retry = self._draw_retry()
+        leader_id = r.election.leader_id
+        if self.suspecting.put_off() and role.resume_deadline is not None:
+            retry = role.resume_deadline
+        if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
+            self.becoming.follower(r.epoch, leader_id, (), cause, why, resume_deadline=retry)
+        else:
+            self.becoming.unattached(r.epoch, cause, why, deadline=retry)
+
+    def _draw_retry(self) -> Millis:
+        r, timers = self.r, self.r.timers
+        share = r.config.election_timeout_ms // RETRY_SHARE
+        delay = (share + timers.draw(share)) << min(r.lost_rounds - 1, RETRY_DOUBLINGS_MAX)
+        return timers.after(min(delay, timers.draw_election_timeout()))
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Begin, give up or repeat an election whose time has come."""
+        r, timers = self.r, self.r.timers
+        match r.role:
+            case Leader():
+                pass
+            case Follower(fetch_deadline=deadline) as role:
+                if deadline <= timers.now:
+                    self._leader_is_lost(role)
+            case Unattached(election_deadline=deadline) as role if deadline <= timers.now:
+                if not r.may_campaign or r.waits_until_ready():
+                    role.election_deadline = timers.after(timers.draw_election_timeout())
+                else:
+                    self.becoming.prospective(Cause.ELECTION_TIMEOUT, "no leader was found")
+            case Prospective(election_deadline=deadline) as role if deadline <= timers.now:
+                self._lose_pre_vote(role, Cause.PRE_VOTE_TIMED_OUT, "pre-vote timed out")
+            case Candidate(election_deadline=deadline) if deadline <= timers.now:
+                self.becoming.prospective(Cause.ELECTION_TIMEOUT, "election timed out")
+            case Resigned(election_deadline=deadline) as role if deadline <= timers.now:
+                if r.rival is not None:
+                    role.election_deadline = timers.after(timers.draw_election_timeout())
+                    return
+                epoch = Epoch(r.epoch + 1)
+                self.becoming.unattached(epoch, Cause.NO_SUCCESSOR, "no successor was heard of")
+
+    def _leader_is_lost(self, role: Follower) -> None:
+        r, becoming = self.r, self.becoming
+        leader = role.leader_id
+        if r.lost_rounds:
+            why = f"still no fetch from leader {leader}"
+        else:
+            why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
+        if not r.may_campaign:
+            becoming.unattached(r.epoch, Cause.FETCH_TIMEOUT, why)
+        elif r.waits_until_ready():
+            # It leaves the election to others, so it must not claim to hear the leader.
+            becoming.leave_to_others(role)
+        elif role.has_ended:
+            is_voter = r.voters.by_id(leader) is not None
+            cause = Cause.END_QUORUM_EPOCH if is_voter else Cause.LEADER_REMOVED
+            becoming.prospective(cause, f"leader {leader} resigned")
+        else:
+            becoming.prospective(Cause.FETCH_TIMEOUT, why)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When an election timer is due, or voters are asked again."""
+        role = self.r.role
+        match role:
+            case Leader():
+                pass
+            case Follower():
+                due.append(role.fetch_deadline)
+            case Unattached() | Prospective() | Candidate() | Resigned():
+                due.append(role.election_deadline)
+        if isinstance(role, Prospective):
+            silent_until = self.promises.silent_until
+            if silent_until is not None:
+                due.append(silent_until)
+        if isinstance(role, _NOMINEES):
+            repeat_ms = self.promises.part(REPEAT_SHARE)
+            due += self.r.calls.repeats(CallKind.VOTE, repeat_ms, self.r.timers.now)

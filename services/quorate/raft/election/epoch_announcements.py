@@ -1,0 +1,327 @@
+"""BeginQuorumEpoch and EndQuorumEpoch: how voters learn who leads, and that nobody does any more.
+
+The leader announces itself to the voters that do not fetch; a resigned one tells all voters, with
+the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState). It also
+announces itself to those that may not be where it calls them, and to the one that it hands over to:
+an answer says that EndQuorumEpoch will find its way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    LeaderInfo,
+)
+from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.roles import Follower, Leader, Prospective, Resigned
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, ReplicaKey
+
+if TYPE_CHECKING:
+    from quorate.raft.election.epoch_guard import Believing
+    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.leader import Leading
+    from quorate.records.ids import Epoch, NodeId
+    from quorate.records.voters import Voter
+
+BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
+UNORDERED_JITTER_MS: Final = 50
+# Part of the election timeout after which a voter that has not answered is told once more: it may
+# have another address, and the first request may still be answered.
+REPEAT_SHARE: Final = 4
+
+
+class Announcements:
+    """Begin and end of epochs, for one replica."""
+
+    def __init__(
+        self, replica: Replica, learning: Learning, believing: Believing, leading: Leading
+    ) -> None:
+        self.r = replica
+        self.learning = learning
+        self.believing = believing
+        self.leading = leading
+        # The epoch whose leader said last that it resigned.
+        self._ended: Epoch | None = None
+
+    # --- the leader's side ------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Send what is due to the voters that need it."""
+        match self.r.role:
+            case Leader() as role:
+                self._announce(role)
+            case Resigned() as role:
+                self._announce_end(role)
+
+    def _announce(self, role: Leader) -> None:
+        """To voters that do not fetch: at the election, then every half fetch timeout."""
+        r = self.r
+        if role.begin_epoch_deadline > r.timers.now:
+            return
+        hand_over = role.hand_over
+        successor = None if hand_over is None or hand_over.is_answered else hand_over.to
+        interval_ms = r.config.fetch_timeout_ms // 2 if successor is None else self._retry_ms
+        role.begin_epoch_deadline = r.timers.after(interval_ms)
+        self.leading.tracking.forget_observers(role)
+        role.unanswered.intersection_update(voter.key for voter in r.voters)
+        for voter in r.voters:
+            is_reached = self._fetches(role, voter) and voter.key not in role.unanswered
+            if voter.key.node_id != r.node_id and (not is_reached or voter.key == successor):
+                self._begin(voter)
+
+    @property
+    def _retry_ms(self) -> int:
+        return self.r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
+
+    def _may_tell(self, kind: CallKind, to: NodeId) -> bool:
+        r = self.r
+        told_by = r.timers.after(-(r.config.election_timeout_ms // REPEAT_SHARE))
+        return r.calls.may_repeat(kind, to, r.timers.now, told_by)
+
+    def _fetches(self, role: Leader, voter: Voter) -> bool:
+        progress = role.progress.get(voter.key)
+        if progress is None or progress.last_fetch_ms is None:
+            return False
+        return self.r.timers.now - progress.last_fetch_ms < self.r.config.fetch_timeout_ms // 2
+
+    def _begin(self, voter: Voter) -> None:
+        r = self.r
+        peer = r.peer(voter)
+        if peer is None or not self._may_tell(CallKind.BEGIN_QUORUM_EPOCH, peer.node_id):
+            return
+        request = BeginQuorumEpochRequest(
+            r.config.cluster_id, voter.key, r.node_id, r.epoch, r.config.endpoints
+        )
+        r.send(CallKind.BEGIN_QUORUM_EPOCH, peer, request)
+
+    def handle_begin_response(
+        self, call: Call, response: BeginQuorumEpochResponse | CallFailure
+    ) -> None:
+        """An acknowledgement says that this is the way; a higher epoch ends leadership.
+
+        A voter that could not be told is told again soon: it may just be starting.
+        """
+        r = self.r
+        role = r.role
+        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        if isinstance(role, Leader) and call.epoch == r.epoch:
+            self._is_told(role, call.to, is_told=is_told)
+        if isinstance(response, CallFailure):
+            if isinstance(role, Leader) and call.epoch == r.epoch:
+                retry = r.timers.after(self._retry_ms)
+                role.begin_epoch_deadline = min(role.begin_epoch_deadline, retry)
+            return
+        self._hear_answer(call, response)
+
+    def _hear_answer(
+        self, call: Call, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
+    ) -> None:
+        """Tell of a refusal, and follow whom the answer names.
+
+        Of a later epoch it is news, and the change of role tells it.
+        """
+        r = self.r
+        topic = f"{call.to} answers {call.kind.value}"
+        if response.error is ErrorCode.NONE:
+            r.out.forget(topic)
+        elif response.leader.epoch <= r.epoch:
+            error = response.error.name
+            text = f"{topic} with {error}"
+            r.out.tell(NoteKind.REFUSED_BY_PEER, topic, text, peer=call.to, error=error)
+        self.learning.learn(response.leader, f"answer of {call.to}")
+
+    def _is_told(self, role: Leader, node_id: NodeId, *, is_told: bool) -> None:
+        voter = self.r.voters.by_id(node_id)
+        if voter is None:
+            return
+        if not is_told:
+            role.unanswered.add(voter.key)
+            return
+        role.unanswered.discard(voter.key)
+        if role.hand_over is not None and role.hand_over.to == voter.key:
+            role.hand_over.is_answered = True
+
+    def _announce_end(self, role: Resigned) -> None:
+        r = self.r
+        if role.turn_until is None:
+            role.turn_until = self._turn_end()
+        elif role.turn_until <= r.timers.now:
+            self._pass_turn(role)
+        for node_id in list(role.unacknowledged):
+            voter = r.voters.by_id(node_id)
+            peer = r.peer(voter) if voter else None
+            if peer is None or not self._may_tell(CallKind.END_QUORUM_EPOCH, node_id):
+                continue
+            request = EndQuorumEpochRequest(
+                r.config.cluster_id, r.node_id, r.epoch, role.preferred, r.config.endpoints
+            )
+            r.send(CallKind.END_QUORUM_EPOCH, peer, request)
+
+    def _turn_end(self) -> Millis:
+        return self.r.timers.after(self.r.config.election_timeout_ms // REPEAT_SHARE)
+
+    def _pass_turn(self, role: Resigned) -> None:
+        """The first one has not heard that it is its turn: it is that of the next one that has.
+
+        That one is told again. Left alone it would wait for the first one, which need not know.
+        """
+        successor = self._next_in_turn(role)
+        if successor is None:
+            return
+        first, *others = role.preferred
+        others.remove(successor)
+        role.preferred = (successor, *others, first)
+        role.heard.discard(successor.node_id)
+        role.unacknowledged[successor.node_id] = None
+        role.turn_until = self._turn_end()
+        to, late = successor.node_id, first.node_id
+        text = f"{late} has not heard that it is its turn: names {to}"
+        self.r.out.note(NoteKind.TURN_PASSED, text, to=to, late=late)
+
+    @staticmethod
+    def _next_in_turn(role: Resigned) -> ReplicaKey | None:
+        """The voter to campaign in the place of the first one; None where that one has heard."""
+        if not role.preferred or role.preferred[0].node_id in role.heard:
+            return None
+        return next((key for key in role.preferred if key.node_id in role.heard), None)
+
+    def handle_end_response(
+        self, call: Call, response: EndQuorumEpochResponse | CallFailure
+    ) -> None:
+        """A voter knows now, or is tried again until the next election timeout."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Resigned) or call.epoch != r.epoch:
+            return
+        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        if is_told:
+            role.heard.add(call.to)
+        elif role.preferred and role.preferred[0].node_id == call.to:
+            role.turn_until = r.timers.now
+        if is_told and not r.is_stopping:
+            role.unacknowledged.pop(call.to, None)
+        else:
+            # A leader that waits for a successor to stop asks on: all others may be stopping, too.
+            backoff = r.config.retry_backoff_ms * 5
+            r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.timers.after(backoff))
+        if not isinstance(response, CallFailure):
+            self._hear_answer(call, response)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When a voter that has not answered is told once more that nobody leads."""
+        r = self.r
+        if isinstance(r.role, Resigned):
+            repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
+            due += r.calls.repeats(CallKind.END_QUORUM_EPOCH, repeat_ms, r.timers.now)
+            if r.role.turn_until is not None and self._next_in_turn(r.role) is not None:
+                due.append(r.role.turn_until)
+
+    # --- the voters' side -------------------------------------------------------------------------
+
+    def handle_begin(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
+        """Follow the leader that announces itself; no voter set is consulted (KIP-853)."""
+        r = self.r
+        error = self._reason_to_refuse(request) or ErrorCode.NONE
+        voter = request.voter
+        if error is ErrorCode.NONE:
+            info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+            self.learning.learn(info, "BeginQuorumEpoch")
+            self._leader_lives(request.leader_id)
+            # Rule 27: it says who leads, even where it was meant for another replica.
+            if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
+                error = ErrorCode.INVALID_VOTER_KEY
+        return BeginQuorumEpochResponse(error, self.believing.told_with(error))
+
+    def _leader_lives(self, leader_id: int) -> None:
+        r = self.r
+        if isinstance(r.role, Follower) and r.role.leader_id == leader_id:
+            r.suspicion = None
+
+    def handle_end(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
+        """The leader resigned: campaign when this voter's turn in its list comes."""
+        r = self.r
+        error = self._reason_to_refuse(request) or ErrorCode.NONE
+        if error is ErrorCode.NONE:
+            info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+            # Told again, a nominee goes on: its round may take longer than the time between two.
+            if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
+                self.learning.learn(info, "EndQuorumEpoch")
+            role = r.role
+            if isinstance(role, Follower) and role.leader_id == request.leader_id:
+                turn = r.timers.after(self.turn_ms(request.preferred_candidates))
+                # Told again, its turn may come sooner, and never later.
+                if role.has_ended and role.fetch_deadline <= turn:
+                    return EndQuorumEpochResponse(error, self.believing.told_with(error))
+                role.has_ended = True
+                self._ended = r.epoch
+                r.suspicion = None
+                role.fetch_deadline = min(role.fetch_deadline, turn)
+                wait = turn - r.timers.now
+                text = f"leader {request.leader_id} resigned: may campaign after {wait} ms"
+                r.out.note(
+                    NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait
+                )
+        return EndQuorumEpochResponse(error, self.believing.told_with(error))
+
+    def _reason_to_refuse(
+        self, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+    ) -> ErrorCode | None:
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return ErrorCode.INCONSISTENT_CLUSTER_ID
+        if request.leader_epoch < r.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        known = r.election.leader_id
+        if request.leader_id < 0:
+            return ErrorCode.INVALID_REQUEST
+        leads = isinstance(r.role, Leader) and request.leader_epoch == r.epoch
+        if request.leader_id == r.node_id and not leads:
+            # A request of its own that went astray, or another process with its node id.
+            epoch = request.leader_epoch
+            said = f"this replica is said to lead epoch {epoch}: not believed"
+            r.out.note(NoteKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
+            return ErrorCode.INVALID_REQUEST
+        leader = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+        if self.learning.rivalry.doubts(leader):
+            return ErrorCode.INCONSISTENT_VOTER_SET
+        if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
+            text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)
+            r.out.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)
+            return ErrorCode.INVALID_REQUEST
+        if not self.believing.admit(request.leader_epoch):
+            text = f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed"
+            r.out.note(
+                NoteKind.NOT_BELIEVED,
+                text,
+                peer=request.leader_id,
+                claimed_epoch=request.leader_epoch,
+            )
+            return ErrorCode.INVALID_REQUEST
+        return None
+
+    def turn_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
+        """How long to leave the election to those before us (Kafka's strict exponential backoff).
+
+        With no order given, a small draw keeps two voters from campaigning at once.
+        """
+        r = self.r
+        longest = r.config.election_backoff_max_ms
+        if not preferred:
+            return r.timers.draw(UNORDERED_JITTER_MS)
+        # At kraft.version 0 the leader knows its voters by their node ids alone.
+        own = (r.key, ReplicaKey(r.node_id))
+        index = next((i for i, key in enumerate(preferred) if key in own), None)
+        if index is None:
+            return longest
+        if index == 0:
+            return Millis(0)
+        return Millis(min(longest, (longest >> (len(preferred) - 1)) << (index - 1)))

@@ -1,0 +1,165 @@
+"""Early suspicion: a leader whose process is gone is missed before the fetch timeout (rule 10).
+
+The Fetch stream broke and a plain connect was refused: such a leader is heard no longer, and a
+voter asks for pre-votes after a small draw. It asks once more when a rival asks that cannot win.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import Peer, ProbeAnswered, ProbeLeader
+from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.roles import Candidate, Follower, Prospective, Suspicion, Unattached
+from quorate.raft.trace_events import Cause, NoteKind
+
+if TYPE_CHECKING:
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import Millis
+
+SUSPICION_DELAY_MS: Final = 50
+SUSPICION_RETRY_MS: Final = 200
+
+
+class Suspecting:
+    """What is known of a leader whose stream broke, for one replica."""
+
+    def __init__(self, replica: Replica, becoming: Becoming) -> None:
+        self.r = replica
+        self.becoming = becoming
+
+    def hears_leader(self) -> bool:
+        """Whether this follower has a living leader, as far as it can tell."""
+        role = self.r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        suspicion = self.r.suspicion
+        return suspicion is None or not suspicion.is_refused
+
+    def stream_broke(self, call: Call) -> None:
+        """The Fetch stream broke: ask by a plain connect whether the leader lives."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
+            return
+        if r.suspicion is None:
+            r.suspicion = Suspicion(role.leader_id)
+        self._probe(r.suspicion)
+
+    def _probe(self, suspicion: Suspicion) -> None:
+        r = self.r
+        suspicion.probe_ms = None
+        peer = self._suspect(suspicion)
+        if peer is None or r.calls.in_flight(CallKind.PROBE):
+            return
+        deadline = r.timers.after(r.config.request_timeout_ms)
+        call = r.calls.open(CallKind.PROBE, suspicion.leader_id, r.epoch, deadline)
+        suspicion.probe = call.call
+        r.out.emit(ProbeLeader(call.call, peer))
+
+    def _suspect(self, suspicion: Suspicion) -> Peer | None:
+        voter = self.r.voters.by_id(suspicion.leader_id)
+        if self.r.election.leader_id == suspicion.leader_id:
+            return self.r.leader_peer()
+        return self.r.peer(voter) if voter else None
+
+    def handle_probe(self, event: ProbeAnswered) -> None:
+        """Refused means that the process is gone: no need to wait for the fetch timeout."""
+        r = self.r
+        call = r.calls.close(event.call)
+        suspicion = r.suspicion
+        if call is None or suspicion is None or suspicion.probe != event.call:
+            return
+        suspicion.probe = None
+        if not event.refused:
+            suspicion.is_refused = False
+            return
+        again = suspicion.is_refused
+        suspicion.is_refused = True
+        if not r.may_campaign or suspicion.act_ms is not None:
+            return
+        if isinstance(r.role, Prospective) or (
+            isinstance(r.role, Candidate) and not r.role.has_lost
+        ):
+            return
+        suspicion.act_ms = (
+            r.timers.now if again else r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
+        )
+        text = f"leader {suspicion.leader_id} refuses connections"
+        r.out.note(NoteKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
+        self.act()
+
+    def rival_is_behind(self) -> None:
+        """A rival misses the leader, too, and cannot win: this voter has what the rival lacks.
+
+        A voter that lost a round looks again whether the leader is back, and a connect to an
+        address that is gone may never be refused. Meanwhile others miss the leader, who would not
+        have said so yet: without this they would wait for each other until the fetch timeout.
+        """
+        r = self.r
+        suspicion = r.suspicion
+        if suspicion is None or not suspicion.is_refused or suspicion.act_ms is not None:
+            return
+        if r.may_campaign and isinstance(r.role, Follower):
+            suspicion.act_ms = r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
+
+    def probe_expired(self, call: Call) -> None:
+        """Nobody has told what became of a probe: the next one may go."""
+        suspicion = self.r.suspicion
+        if suspicion is not None and suspicion.probe == call.call:
+            suspicion.probe = None
+
+    def look_again(self) -> None:
+        """An election is lost: see in a moment whether the leader is back."""
+        timers, suspicion = self.r.timers, self.r.suspicion
+        if suspicion is not None:
+            suspicion.probe_ms = timers.after(timers.draw(SUSPICION_RETRY_MS))
+
+    def put_off(self) -> bool:
+        """A round of pre-votes is lost: look again before the next one. Whether one was due."""
+        suspicion = self.r.suspicion
+        if suspicion is None:
+            return False
+        suspicion.act_ms = None
+        self.look_again()
+        return True
+
+    def act(self) -> None:
+        """Look again whether the leader is back, or begin the election whose time has come."""
+        r = self.r
+        suspicion = r.suspicion
+        if suspicion is None:
+            return
+        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.timers.now:
+            self._probe(suspicion)
+        if suspicion.act_ms is None or suspicion.act_ms > r.timers.now:
+            return
+        if not r.may_campaign:
+            suspicion.act_ms = None
+            return
+        if r.waits_until_ready():
+            suspicion.act_ms = r.timers.after(r.timers.draw_election_timeout())
+            return
+        suspicion.act_ms = None
+        match r.role:
+            case Follower(fetch_deadline=deadline, has_ended=False):
+                self.becoming.prospective(
+                    Cause.LEADER_PROCESS_GONE,
+                    "the leader's process is gone",
+                    resume_deadline=deadline,
+                )
+            case Unattached() | Candidate(has_lost=True):
+                self.becoming.prospective(
+                    Cause.LEADER_PROCESS_GONE, "the old leader's process is still gone"
+                )
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to look once more, and when to ask for pre-votes."""
+        suspicion = self.r.suspicion
+        if suspicion is None:
+            return
+        if suspicion.act_ms is not None:
+            due.append(suspicion.act_ms)
+        if suspicion.probe_ms is not None:
+            due.append(suspicion.probe_ms)

@@ -1,0 +1,169 @@
+"""A replica without a leader that answers asks everywhere who leads (rule 26).
+
+The voters, by every address that is known of them, and the bootstrap servers, one after the other.
+To know the name of a leader is not to have one: it may be dead, gone from the voters, or elsewhere;
+so may all the voters that this replica knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.election.abstention_exit import unheard
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer
+    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.messages import FetchResponse
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.follower import Following
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import Epoch
+
+# Between two questions pass five retry backoffs, twice as long after each round of everybody, at
+# the most this part of the election timeout.
+BACKOFF_FACTOR: Final = 5
+LONGEST_SHARE: Final = 2
+# As many questions may be under way at a time.
+OPEN_MAX: Final = 16
+
+
+class Finding:
+    """Asking who leads, for one replica."""
+
+    def __init__(self, replica: Replica, learning: Learning, following: Following) -> None:
+        self.r = replica
+        self.learning = learning
+        self.following = following
+        self.next_ms = Millis(0)
+        self.turn = 0
+        self._asked = 0
+        self._asked_in: Epoch | None = None
+
+    def drive(self) -> None:
+        """Ask the next one, if it is time."""
+        r = self.r
+        if not self._is_asking() or self.next_ms > r.timers.now or self._is_waiting():
+            return
+        if not self.following.may_fetch():
+            return
+        targets = self._to_ask()
+        if not targets:
+            return
+        peer = targets[self.turn % len(targets)]
+        self.turn += 1
+        self._asked += 1
+        r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+
+    def _is_asking(self) -> bool:
+        """One that abstains asks every voter for its epoch, whoever leads (rule 8)."""
+        return self.is_lost() or bool(unheard(self.r))
+
+    def _to_ask(self) -> list[Peer]:
+        targets = self.targets()
+        if self.is_lost():
+            return targets
+        missing = unheard(self.r)
+        return [peer for peer in targets if peer.node_id in missing]
+
+    def _is_waiting(self) -> bool:
+        """Whether the last one that was asked may still answer before the next one is asked."""
+        asked_by = self.r.timers.after(-self._patience_ms())
+        return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
+
+    def _patience_ms(self) -> int:
+        """How long one question holds up the next.
+
+        An address that swallows requests says nothing for the request timeout, which may be many
+        election timeouts; an answer that comes later than this counts all the same.
+        """
+        config = self.r.config
+        return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
+
+    def is_lost(self) -> bool:
+        """Whether this replica has no leader that answers it.
+
+        An election comes first: a voter that just missed its leader asks for pre-votes, and only
+        when that has led nowhere who leads. No successor announces itself to a
+        leader that left the voters, once it has told them all of its end.
+        """
+        match self.r.role:
+            case Unattached():
+                return True
+            case Follower(has_fetched=False, has_ended=False) as role:
+                return role.is_failing or self.r.lost_rounds > 0
+            case Prospective():
+                return self.r.lost_rounds > 0
+            case Resigned(unacknowledged=untold):
+                return not (self.r.may_campaign or self.r.is_voter or untold)
+        return False
+
+    def targets(self) -> list[Peer]:
+        """Everybody who could know, in turn."""
+        r = self.r
+        own = {(e.host, e.port) for e in r.config.endpoints}
+        targets = [
+            peer
+            for voter in r.voters
+            if voter.key.node_id != r.node_id
+            for peer in r.addresses.known(voter)
+            if (peer.host, peer.port) not in own
+        ]
+        return targets + r.bootstrap_peers()
+
+    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+        """Only the leader that the answer names counts; its records are fetched from the leader."""
+        r = self.r
+        self._wait()
+        if isinstance(response, CallFailure):
+            return
+        if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            where = "" if call.at is None else f" {call.at.host}:{call.at.port}"
+            text = f"server{where} belongs to another cluster than {r.config.cluster_id}"
+            r.out.tell(NoteKind.REFUSED_BY_PEER, f"discovery {call.to}", text)
+            return
+        if self._is_news(response):
+            self.learning.learn(response.leader, "discovery")
+        elif self.is_lost() and response.leader.endpoints and self._is_that_leader(response):
+            # The leader that does not answer; it may be because it is elsewhere.
+            self.learning.move_leader(response.leader.endpoints)
+
+    def _is_that_leader(self, response: FetchResponse) -> bool:
+        named = response.leader
+        if named.leader_id == self.r.node_id:
+            return False
+        return (named.epoch, named.leader_id) == (self.r.epoch, self.r.election.leader_id)
+
+    def _is_news(self, response: FetchResponse) -> bool:
+        """What others say of the leader that this replica has lost must not end its election."""
+        r = self.r
+        is_own_word = response.error is ErrorCode.NONE
+        is_other = r.election.leader_id is None or response.leader.epoch > r.epoch
+        return is_own_word or is_other or isinstance(r.role, Unattached)
+
+    def _wait(self) -> None:
+        """The next question comes soon in the first round of everybody, then ever later."""
+        r, timers = self.r, self.r.timers
+        if self._asked_in != r.epoch:
+            self._asked_in, self._asked = r.epoch, 0
+        rounds = self._asked // max(1, len(self.targets()))
+        longest = r.config.election_timeout_ms // LONGEST_SHARE
+        delay = min(r.config.retry_backoff_ms * BACKOFF_FACTOR << min(rounds, 16), longest)
+        self.next_ms = timers.after(delay - timers.draw(delay // 2) if rounds else delay)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to look for a leader again."""
+        # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
+        if not self._is_asking() or not self.following.may_fetch():
+            return
+        calls, now_ms = self.r.calls, self.r.timers.now
+        if self._is_waiting():
+            due += calls.repeats(CallKind.DISCOVERY, self._patience_ms(), now_ms)
+        elif self._to_ask():
+            due.append(self.next_ms)

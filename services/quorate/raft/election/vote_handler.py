@@ -1,0 +1,234 @@
+"""Votes as a voter gives them: granted or refused, and why.
+
+KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 16 and 27.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from quorate.raft.election.vote_rejections import Refusals
+from quorate.raft.messages import ElectionState, VoteRefusal, VoteRequest, VoteResponse
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached, role_name
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.election.epoch_guard import Believing
+    from quorate.raft.election.failure_detector import Suspecting
+    from quorate.raft.election.pre_vote_leases import Promises
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import NodeId
+
+WhyNot: TypeAlias = tuple[VoteRefusal, str]
+
+
+class Voting:
+    """What one replica answers to those that ask for its vote."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        becoming: Becoming,
+        believing: Believing,
+        suspecting: Suspecting,
+        promises: Promises,
+    ) -> None:
+        self.r = replica
+        self.becoming = becoming
+        self.believing = believing
+        self.suspecting = suspecting
+        self.promises = promises
+        self.refusals = Refusals(replica.timers)
+
+    def handle_vote(self, request: VoteRequest) -> VoteResponse:
+        """Answer a (pre-)vote (seed: handleVoteRequest).
+
+        Rule 2: whether this replica's own set holds itself or the nominee does not matter, since
+        that set may lag; the request must only be meant for this very replica.
+        """
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return self._refuse(VoteRefusal.INCONSISTENT_CLUSTER, ErrorCode.INCONSISTENT_CLUSTER_ID)
+        if not _is_sound(request):
+            return self._refuse(VoteRefusal.INVALID_REQUEST, ErrorCode.INVALID_REQUEST)
+        if request.replica_epoch < r.epoch:
+            return self._refuse(VoteRefusal.STALE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
+        kind = "pre-vote" if request.pre_vote else "vote"
+        nominee = request.replica.node_id
+        if not self.believing.admit(request.replica_epoch):
+            text = f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed"
+            claimed_epoch = request.replica_epoch
+            r.out.note(NoteKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=claimed_epoch)
+            return self._refuse(VoteRefusal.NOT_BELIEVED, ErrorCode.INVALID_REQUEST)
+        if request.replica_epoch > r.epoch:
+            why = f"{kind} of {nominee} in a higher epoch"
+            self.becoming.unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
+        # Rule 27: its epoch is known now, even where it was meant for another replica.
+        if not self._is_meant_for_us(request):
+            return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
+        if request.pre_vote and isinstance(r.role, Prospective):
+            self._hear_rival(r.role, nominee)
+        refusal = self.reason_to_refuse(request)
+        if refusal is not None:
+            self._tell_refusal(request, *refusal)
+            if request.pre_vote and refusal[0] is VoteRefusal.LOG_BEHIND:
+                self.suspecting.rival_is_behind()
+            return self._refuse(refusal[0])
+        if not request.pre_vote:
+            self._vote_for(request)
+        else:
+            self._promise(nominee)
+        text = f"grants {kind} to {nominee} in epoch {r.epoch}"
+        r.out.note(NoteKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote)
+        leader = self.believing.told_with(ErrorCode.NONE)
+        return VoteResponse(ErrorCode.NONE, leader, vote_granted=True)
+
+    def _refuse(self, refusal: VoteRefusal, error: ErrorCode = ErrorCode.NONE) -> VoteResponse:
+        return VoteResponse(error, self.believing.told_with(error), refusal=refusal)
+
+    def _tell_refusal(self, request: VoteRequest, refusal: VoteRefusal, reason: str) -> None:
+        nominee = request.replica.node_id
+        self.refusals.add(nominee, reason)
+        self.r.out.note(
+            NoteKind.VOTE_REFUSED,
+            f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}",
+            nominee=nominee,
+            is_pre_vote=request.pre_vote,
+            reason=refusal.value,
+        )
+
+    # --- what a grant does ------------------------------------------------------------------------
+
+    def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
+        """A rival misses the leader, too: an election is due, and it would answer otherwise now."""
+        r = self.r
+        if role.rival_ms is None:
+            r.calls.end_backoff(CallKind.VOTE, rival)
+        role.rival_ms = r.timers.now
+
+    def _promise(self, nominee: NodeId) -> None:
+        """Give a rival the pre-vote, give up the own round, and begin another later."""
+        self.promises.give(nominee)
+        if isinstance(self.r.role, Prospective):
+            self._begin_anew(self.r.role)
+
+    def _vote_for(self, request: VoteRequest) -> None:
+        """The candidate gets its chance: a nominee's own round, too, begins anew with its timer."""
+        r = self.r
+        if r.election.voted is not None:
+            return
+        if isinstance(r.role, Prospective):
+            r.save_election(ElectionState(r.epoch, None, request.replica))
+            r.role.election_deadline = r.timers.after(r.timers.draw_election_timeout())
+            self._begin_anew(r.role)
+        else:
+            why = f"votes for {request.replica.node_id}"
+            self.becoming.unattached(r.epoch, Cause.VOTE_GIVEN, why, voted=request.replica)
+        self.promises.give(request.replica.node_id)
+
+    def _begin_anew(self, role: Prospective) -> None:
+        self.r.calls.abandon(CallKind.VOTE)
+        role.tally = self.becoming.new_tally()
+        role.promised_until.clear()
+
+    # --- whether it is granted --------------------------------------------------------------------
+
+    def _is_meant_for_us(self, request: VoteRequest) -> bool:
+        """Whether the request names this replica, without its directory at kraft.version 0.
+
+        An upgrade at the end of this log alone does not count: it may have been lost with its
+        leader, and a leader that could cut it off never heard of directories.
+        """
+        r, voter = self.r, request.voter
+        if voter.node_id != r.node_id:
+            return False
+        if voter.directory_id is None:
+            return r.log.committed_kraft_version(r.high_watermark) == 0
+        return voter.directory_id == r.key.directory_id
+
+    def reason_to_refuse(self, request: VoteRequest) -> WhyNot | None:
+        """Why the vote is not granted; None when it is. The epochs are equal here.
+
+        A vote that was given is given again, whatever the log says by now: its candidate claims
+        only what is on its disk, so that no restart makes its log shorter than it claimed.
+        """
+        r = self.r
+        if r.abstains:
+            why = "this replica abstains: it came up empty, and may have forgotten a vote"
+            return VoteRefusal.ABSTAINS, why
+        if r.is_refused:
+            return VoteRefusal.ABSTAINS, "another process is this voter, as the leader says"
+        if not request.pre_vote and self._has_voted_for(request):
+            return self._reason_to_refuse_vote(request)
+        if not self.is_up_to_date(request):
+            why = f"its log ends at {request.last}, this one needs {r.vote_bar}"
+            return VoteRefusal.LOG_BEHIND, why
+        if request.pre_vote:
+            return self._reason_to_refuse_pre_vote(request)
+        return self._reason_to_refuse_vote(request)
+
+    def is_up_to_date(self, request: VoteRequest) -> bool:
+        """Raft's election restriction, against what this replica has or once had (rule 16)."""
+        return request.last >= self.r.vote_bar
+
+    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
+        """KIP-996: refused by a replica that leads, or hears the leader.
+
+        Of two nominees that ask each other the one with the longer log goes first, with equal logs
+        the one with the higher id: two that had each other's pre-vote would split the votes. For
+        the same reason nobody gives its pre-vote to two in one breath.
+        """
+        r = self.r
+        rival = request.replica.node_id
+        match r.role:
+            case Leader():
+                return VoteRefusal.HAS_LEADER, "this replica leads"
+            case Follower(leader_id=leader_id) if self.suspecting.hears_leader():
+                return VoteRefusal.HAS_LEADER, f"it hears leader {leader_id}"
+            case Prospective() if self._goes_first(request):
+                return VoteRefusal.RIVAL_GOES_FIRST, "it asks for pre-votes, too, and goes first"
+        is_rival = isinstance(r.role, Prospective)
+        return self.promises.reason_to_refuse(rival, is_rival=is_rival)
+
+    def _goes_first(self, request: VoteRequest) -> bool:
+        """Whether this nominee is ahead of that one; one that waits for its disk lets it pass."""
+        log = self.r.log
+        is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
+        return is_ahead and log.flushed >= log.end.offset
+
+    def _reason_to_refuse_vote(self, request: VoteRequest) -> WhyNot | None:
+        """One vote an epoch, and none in an epoch whose leader is known."""
+        r = self.r
+        if request.replica.node_id == r.node_id:
+            return VoteRefusal.OWN_NODE_ID, "it carries this replica's own node id"
+        if not isinstance(r.role, Unattached | Prospective):
+            is_taken = isinstance(r.role, Candidate)
+            refusal = VoteRefusal.ALREADY_VOTED if is_taken else VoteRefusal.HAS_LEADER
+            return refusal, f"this replica is {role_name(r.role)}"
+        voted = r.election.voted
+        if voted is not None:
+            is_same = self._has_voted_for(request)
+            why = f"voted for {voted.node_id} in epoch {r.epoch}"
+            return None if is_same else (VoteRefusal.ALREADY_VOTED, why)
+        if r.election.leader_id is not None:
+            why = f"leader {r.election.leader_id} of epoch {r.epoch} is known"
+            return VoteRefusal.HAS_LEADER, why
+        return None
+
+    def _has_voted_for(self, request: VoteRequest) -> bool:
+        voted, nominee = self.r.election.voted, request.replica
+        if voted is None or voted.node_id != nominee.node_id:
+            return False
+        return voted.directory_id in (None, nominee.directory_id)
+
+
+def _is_sound(request: VoteRequest) -> bool:
+    """The shape that a nominee's request must have (seed: step 1 of handleVoteRequest)."""
+    if request.replica.node_id < 0 or request.last.offset < 0 or request.last.epoch < 0:
+        return False
+    if request.pre_vote:
+        return request.last.epoch <= request.replica_epoch
+    return request.last.epoch < request.replica_epoch

@@ -1,0 +1,95 @@
+"""A process that was asked to stop (rule 25): it finishes what it began, and begins nothing.
+
+It neither campaigns nor joins any more. A leader takes no more records, waits until those that it
+has are committed, hands over by EndQuorumEpoch, and ends when somebody else leads; everybody else
+ends at once. One that runs out of time says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import ShutdownComplete
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorate.raft.trace_events import Cause
+
+if TYPE_CHECKING:
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.last_contact import Hearing
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.leader import Leading
+    from quorate.records.ids import Millis
+
+
+class Stopping:
+    """The end of one replica."""
+
+    def __init__(
+        self, replica: Replica, becoming: Becoming, leading: Leading, hearing: Hearing
+    ) -> None:
+        self.r = replica
+        self.becoming = becoming
+        self.leading = leading
+        self.hearing = hearing
+        self.deadline: Millis | None = None
+        self.commit_deadline: Millis | None = None
+        # It led when it was asked, so that somebody else has to lead first.
+        self.owes_successor = False
+
+    def begin(self, timeout_ms: Millis) -> None:
+        """Stop within that time; a second request changes nothing."""
+        r = self.r
+        if r.is_stopping:
+            return
+        r.is_stopping = True
+        self.deadline = r.timers.after(timeout_ms)
+        # Half of the time is left for the election of a successor.
+        self.commit_deadline = r.timers.after(min(timeout_ms // 2, r.config.election_timeout_ms))
+        match r.role:
+            case Prospective() | Candidate():
+                self.becoming.unattached(r.epoch, Cause.SHUTDOWN, "asked to stop")
+            case Leader() | Resigned():
+                self.owes_successor = not r.is_only_voter
+
+    def expire(self) -> None:
+        """Hand over what cannot be committed in time all the same."""
+        if self.commit_deadline is not None and self.commit_deadline <= self.r.timers.now:
+            self.commit_deadline = None
+            self._hand_over("shutting down, with records that are not committed")
+
+    def drive(self) -> None:
+        """Hand over as soon as nothing is left to commit."""
+        r = self.r
+        if self.deadline is not None and r.high_watermark >= r.log.end.offset:
+            self._hand_over("shutting down")
+
+    def complete(self) -> None:
+        """End, after all that this step has to say."""
+        r = self.r
+        if self.deadline is None:
+            return
+        if self._is_over() or self.deadline <= r.timers.now:
+            self.deadline = None
+            r.out.emit(ShutdownComplete(in_time=self._is_over()))
+
+    def _hand_over(self, why: str) -> None:
+        if isinstance(self.r.role, Leader) and not self.r.is_only_voter:
+            self.leading.resign(Cause.SHUTDOWN, why)
+
+    def _is_over(self) -> bool:
+        r = self.r
+        match r.role:
+            case Leader():
+                return r.is_only_voter and r.high_watermark >= r.log.end.offset
+            case Follower(has_ended=False):
+                return True
+        # Where nobody is there to hand over to, no waiting helps.
+        is_owed = self.owes_successor and r.is_voter and not r.is_only_voter
+        return not is_owed or self.hearing.is_alone()
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to hand over, and when to end, at the latest."""
+        if self.deadline is not None:
+            due.append(self.deadline)
+            if self.commit_deadline is not None:
+                due.append(self.commit_deadline)

@@ -1,0 +1,1 @@
+"""Identity of peers, logs and quorums: cloned voters, and other quorums of the same cluster."""

@@ -1,0 +1,291 @@
+"""Two processes on copies of one directory, that fetch as one voter (rule 33).
+
+Each Fetch names its process by a number that was drawn at its start. A new number takes over at
+once, since a voter that restarts must not wait. But as long as a process before it may still run,
+nothing that the new one has counts for commits.
+
+Each Fetch also echoes the read round of the newest answer that its process got, and a new process
+begins a round. So a process that echoes this round ran after the new one was first heard, however
+late its other Fetches come. Where both echo it, both ran at that moment: two processes are there,
+and the one that came second is refused from then on.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import FetchRequest, ReplicaState
+from quorate.raft.roles import Doubles, Leader, Process
+from quorate.raft.trace_events import NoteKind
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.messages import FetchSnapshotRequest
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.fetch_purgatory import ParkedFetch
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import Endpoint
+
+# Of the fetch timeout: a process that has been silent for so long is taken for gone.
+SILENCE_SHARE: Final = 2
+# In fetch timeouts: how long a process that is silent is remembered, and told of if refused.
+TOLD_FACTOR: Final = 5
+# Processes of one voter that a leader tells apart.
+PROCESSES_MAX: Final = 4
+
+
+class Admission(Enum):
+    """The treatment of a voter's Fetch or FetchSnapshot."""
+
+    COUNTED = "counted"
+    # Served, but a process before it may still run, and the disk of that one counts.
+    UNCOUNTED = "uncounted"
+    REFUSED = "refused"
+
+
+class Clones:
+    """The processes of the voters, as one leader hears them."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def admit(
+        self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
+    ) -> Admission:
+        """Judge whether this process is the voter. Releases before drew no number: 0 is anybody."""
+        number = request.incarnation
+        if number == 0:
+            return Admission.COUNTED
+        found = role.doubles.get(key)
+        if found is None:
+            if len(role.doubles) >= len(self.r.voters) + 1:
+                self._forget_others(role)
+            found = role.doubles[key] = Doubles(number)
+        processes = found.processes
+        if len(processes) == 1 and processes[0].number == number:
+            # Nearly always; the rest of this would come to the same.
+            found.is_clone = False
+            self._note(role, processes[0], request)
+            return Admission.COUNTED
+        self._forget_silent(found)
+        process = found.process(number) or self._add(role, found, number)
+        if process is None:
+            return Admission.REFUSED if found.is_clone else Admission.UNCOUNTED
+        current = found.process(found.current)
+        if process is not current and (current is None or self._is_gone(current)):
+            self._take_over(found, process)
+        self._note(role, process, request)
+        if self._has_outrun_current(found, process):
+            found.current = number
+        self._find_clones(found, process, key)
+        return self._judge(found, process)
+
+    def _note(
+        self, role: Leader, process: Process, request: FetchRequest | FetchSnapshotRequest
+    ) -> None:
+        process.heard_ms, process.has_ended = self.r.timers.now, False
+        if isinstance(request, FetchRequest):
+            process.endpoints = request.replica_endpoints
+            process.echoed = max(process.echoed, min(request.read_round, role.read_round))
+
+    def _forget_others(self, role: Leader) -> None:
+        """Those that are voters no more need no memory."""
+        for key in [key for key in role.doubles if key not in self.r.voters]:
+            del role.doubles[key]
+
+    def _forget_silent(self, found: Doubles) -> None:
+        """Forget those that have been silent for long; without them the current one is alone."""
+        found.processes = [
+            process
+            for process in found.processes
+            if process.number == found.current or is_told(self.r, process)
+        ]
+        found.is_clone = found.is_clone and len(found.processes) > 1
+
+    def _add(self, role: Leader, found: Doubles, number: int) -> Process | None:
+        """A process that is new takes over, unless one is known to be the voter.
+
+        None where so many processes were heard just now that it must wait for its turn.
+        """
+        if len(found.processes) >= PROCESSES_MAX:
+            gone = [p for p in found.processes if p.number != found.current and self._is_gone(p)]
+            if not gone:
+                return None
+            found.processes.remove(min(gone, key=lambda process: process.heard_ms))
+        first_round = role.begin_round() if found.processes else 0
+        process = Process(number, self.r.timers.now, first_round)
+        found.processes.append(process)
+        if not found.is_clone:
+            current = found.process(found.current)
+            if current is None or not self._is_gone(current):
+                found.current = number
+        return process
+
+    def _take_over(self, found: Doubles, process: Process) -> None:
+        """A process goes on where the current one has ended: it comes first from now on."""
+        found.processes.remove(process)
+        found.processes.insert(0, process)
+        found.current, found.is_clone = process.number, False
+
+    @staticmethod
+    def _has_outrun_current(found: Doubles, process: Process) -> bool:
+        """True when the process before has shown that it runs, and the current one never has."""
+        current = found.process(found.current)
+        if current is None or found.is_clone or not found.is_before_current(process):
+            return False
+        return _is_outrun(current, process)
+
+    def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
+        """Of two that ran at one moment the one that came first is the voter."""
+        for other in found.processes:
+            if other is process or self._is_gone(other) or not _ran_together(process, other):
+                continue
+            elder = min(process, other, key=found.processes.index)
+            if found.is_clone and not found.is_before_current(elder):
+                continue
+            found.current = elder.number
+            if not found.is_clone:
+                found.is_clone = True
+                text = f"two processes are voter {key}: the one that came second is refused"
+                self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
+
+    def _judge(self, found: Doubles, process: Process) -> Admission:
+        """One that came before the current one is served: it has yet to show that it runs."""
+        if process.number != found.current:
+            is_second = found.is_clone and not found.is_before_current(process)
+            return Admission.REFUSED if is_second else Admission.UNCOUNTED
+        is_alone = all(self._is_gone(rival) for rival in self._rivals(found, process))
+        return Admission.COUNTED if is_alone else Admission.UNCOUNTED
+
+    @staticmethod
+    def _rivals(found: Doubles, process: Process) -> Iterator[Process]:
+        """The processes that have to be gone before this one counts."""
+        before = found.processes[: found.processes.index(process)]
+        yield from before
+        if not found.is_clone:
+            after = found.processes[len(before) + 1 :]
+            yield from (other for other in after if not _is_outrun(other, process))
+
+    def counts_from(self, role: Leader, key: ReplicaKey, number: int) -> Millis | None:
+        """The moment at which the others have been silent for long enough; None without any."""
+        found = role.doubles.get(key)
+        process = None if found is None else found.process(number)
+        others = () if found is None or process is None else self._rivals(found, process)
+        silence_ms = _silence_ms(self.r)
+        return max(
+            (Millis(other.heard_ms + silence_ms) for other in others if not self._is_gone(other)),
+            default=None,
+        )
+
+    def _is_gone(self, process: Process) -> bool:
+        """True when a process has ended, as far as its connection and its silence tell."""
+        return process.has_ended or not _was_heard_lately(self.r, process)
+
+    def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
+        """The connection has ended on which this process waited: nothing of it is to come.
+
+        That may have been reset alone. While another process may run that would count in its place,
+        only its silence tells.
+        """
+        found = None if fetch is None or fetch.key is None else role.doubles.get(fetch.key)
+        if fetch is None or found is None:
+            return
+        process = found.process(fetch.request.incarnation)
+        others = (other for other in found.processes if other is not process)
+        if process is not None and not any(self._is_waiting(found, other) for other in others):
+            process.has_ended = True
+
+    def _is_waiting(self, found: Doubles, process: Process) -> bool:
+        """True for one that runs, or that is refused and may ask again."""
+        was_refused_lately = self.r.timers.now - process.heard_ms < self.r.config.fetch_timeout_ms
+        may_ask = found.is_clone and not process.has_ended and was_refused_lately
+        return may_ask or not self._is_gone(process)
+
+
+def _is_outrun(newer: Process, process: Process) -> bool:
+    """True when the older one ran after the newer one was first heard, which has never shown it.
+
+    What is heard of the newer one may all be late, or of a copy that asks for a snapshot alone.
+    """
+    return newer.echoed < newer.first_round <= process.echoed
+
+
+def _ran_together(one: Process, other: Process) -> bool:
+    """True when both ran at the moment at which the later one was first heard."""
+    first_round = max(one.first_round, other.first_round)
+    return min(one.echoed, other.echoed) >= first_round
+
+
+def _was_heard_lately(replica: Replica, process: Process) -> bool:
+    return replica.timers.now - process.heard_ms < _silence_ms(replica)
+
+
+def _silence_ms(replica: Replica) -> int:
+    return replica.config.fetch_timeout_ms // SILENCE_SHARE
+
+
+def is_contested(
+    replica: Replica, role: Leader, key: ReplicaKey, listeners: tuple[Endpoint, ...]
+) -> bool:
+    """True when these listeners may be those of a second process of that voter.
+
+    Until it has turned out which process the voter is, its entry stays as it is.
+    """
+    found = role.doubles.get(key)
+    if found is None:
+        return False
+    current = found.process(found.current)
+    others = [process for process in found.processes if process is not current]
+    if found.is_clone and current is not None:
+        is_of_voter = all(endpoint in listeners for endpoint in current.endpoints)
+        return any(is_told(replica, other) for other in others) and not is_of_voter
+    return any(not other.has_ended and _was_heard_lately(replica, other) for other in others)
+
+
+def is_told(replica: Replica, process: Process) -> bool:
+    """True when a process was heard so lately that it may still run."""
+    oldest = replica.timers.now - replica.config.fetch_timeout_ms * TOLD_FACTOR
+    return process.heard_ms >= oldest
+
+
+def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ...]]]:
+    """The second processes of voters, and where the first is; for a leader alone."""
+    role = replica.role
+    if not isinstance(role, Leader):
+        return
+    for key, found in role.doubles.items():
+        current = found.process(found.current)
+        if not found.is_clone or current is None:
+            continue
+        for process in found.processes:
+            if process is not current and is_told(replica, process):
+                state = ReplicaState(
+                    key=key,
+                    log_end_offset=None,
+                    last_fetch_ms=process.heard_ms,
+                    last_caught_up_ms=None,
+                    endpoints=process.endpoints,
+                )
+                yield state, current.endpoints
+
+
+def remarks(replica: Replica) -> Iterator[str]:
+    """The lines about clones for a human: of a leader's voters, and of a replica that is one."""
+    for state, endpoints in refused(replica):
+        yield (
+            f"two processes are voter {state.key}: the one at {_words(endpoints)} counts, the one "
+            f"at {_words(state.endpoints)} is refused. Each runs on a copy of one directory: stop "
+            "the copy, empty its directory, and format it"
+        )
+    if replica.is_refused:
+        yield (
+            f"the leader refuses this process, since another one is voter {replica.key}: one of "
+            "both runs on a copy of a directory. Stop the copy, empty its directory, and format it"
+        )
+
+
+def _words(endpoints: tuple[Endpoint, ...]) -> str:
+    return ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints) or "?"

@@ -1,0 +1,60 @@
+"""The quorum that a log is of, told by voter sets in it, by place and content (rule 34).
+
+Logs with the same epoch at one offset hold the same record there, if they are of one quorum. So two
+that have the same epoch where a voter set stands, and other voters in force there, are not. A set
+that came with a snapshot stands at the end of that, and is in force there as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.identity.voter_set_mark import VotersMark
+from quorate.records.crc import crc32c
+from quorate.records.ids import Offset
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import VotersAt
+    from quorate.raft.replication.log_state import LogState
+    from quorate.records.voters import VoterSet
+
+
+def mark_of(log: LogState) -> VotersMark | None:
+    """The newest set of a log; None where no record has put one in force."""
+    return _mark(log, log.voters[-1]) if log.voters_offset >= 0 else None
+
+
+def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
+    """The oldest set that is known of a log, and the one that is in force just below an offset.
+
+    The oldest one is the likeliest to lie where another log has the same epochs.
+    """
+    below = [entry for entry in log.voters if 0 <= entry.offset < offset]
+    return tuple(
+        _mark(log, entry) for entry in (below if len(below) < 2 else (below[0], below[-1]))
+    )
+
+
+def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
+    """True when this log cannot be of the quorum that the mark is from.
+
+    What was cleaned away or is not there cannot be told, and what of it was kept is compared.
+    """
+    after = Offset(mark.offset + 1)
+    if not max(1, log.log_start) <= after <= log.end.offset or mark.epoch <= 0:
+        return False
+    if log.epoch_before(after) != mark.epoch:
+        return False
+    in_force = [entry for entry in log.voters if entry.offset < after]
+    return bool(in_force) and _checksum(in_force[-1].voters) != mark.checksum
+
+
+def _mark(log: LogState, entry: VotersAt) -> VotersMark:
+    epoch = log.epoch_before(Offset(entry.offset + 1))
+    return VotersMark(offset=entry.offset, epoch=epoch, checksum=_checksum(entry.voters))
+
+
+def _checksum(voters: VoterSet) -> int:
+    """CRC-32C of who they are, wherever they are reached."""
+    keys = sorted((voter.key.node_id, voter.key.directory_id or b"") for voter in voters)
+    return crc32c(b"".join(b"%d:%s," % (node_id, directory) for node_id, directory in keys))

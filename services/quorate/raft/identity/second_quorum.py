@@ -1,0 +1,92 @@
+"""Another quorum of the same cluster, met by a replica of a quorum of several voters (rule 34).
+
+Every leader of its quorum has all that is committed. So a leader whose log diverges below the high
+watermark of its follower, or has other voters at the same place, leads another quorum: each of both
+acknowledges what the other one lacks, and only people know which of them is right. Of the voters
+either side may tell: the follower by what the leader states, the leader by refusing a Fetch.
+
+Until some fetch timeouts after the last proof this replica is not ready, and where it leads it
+takes no writes. It goes on to vote and to lead: the single voter of the other quorum hears of its
+leader by that, and stands down for good. One answer proves nothing, since it may be damaged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.trace_events import NoteKind
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RaftConfig
+    from quorate.raft.outbox import Outbox
+    from quorate.raft.timers import Timers
+    from quorate.records.ids import Epoch, Millis, NodeId
+
+# Answers of one leader, in whatever epochs: two quorums that depose each other begin many.
+PROOFS: Final = 3
+# In fetch timeouts, after the last proof: longer than the two quorums need to depose each other.
+MET_FACTOR: Final = 5
+
+
+@value
+class _Proof:
+    """The proofs by one leader so far, with the epoch and the time of the last one."""
+
+    leader_id: NodeId
+    epoch: Epoch
+    count: int
+    reason: str
+    at: Millis
+
+
+class SecondQuorum:
+    """A replica's evidence of another quorum under its cluster id."""
+
+    def __init__(self, config: RaftConfig, timers: Timers, out: Outbox) -> None:
+        self._met_ms = config.fetch_timeout_ms * MET_FACTOR
+        self._cluster_id = config.cluster_id
+        self._timers = timers
+        self._out = out
+        self._proof: _Proof | None = None
+        self._until: Millis | None = None
+
+    @property
+    def is_met(self) -> bool:
+        """True while there is another quorum, as far as this replica can tell."""
+        return self._until is not None and self._timers.now < self._until
+
+    def prove(self, leader_id: NodeId, epoch: Epoch, reason: str) -> None:
+        """Count an answer of that leader which none of this quorum could give."""
+        before, count, now = self._proof, 1, self._timers.now
+        if before is not None and before.leader_id == leader_id and now - before.at < self._met_ms:
+            count = before.count + 1
+        self._proof = _Proof(leader_id, epoch, count, reason, now)
+        if count < PROOFS:
+            return
+        if not self.is_met:
+            self._out.note(NoteKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id)
+        self._until = self._timers.after(self._met_ms)
+
+    def take_back(self, leader_id: NodeId) -> None:
+        """The leader that has shown it agrees with this log after all: its answers were damaged."""
+        proof = self._proof
+        if proof is not None and proof.leader_id == leader_id:
+            self._proof = self._until = None
+
+    def _words(self, proof: _Proof) -> str:
+        return (
+            f"node {proof.leader_id}, leader of epoch {proof.epoch}, leads another quorum of"
+            f" cluster {self._cluster_id}: {proof.reason}"
+        )
+
+    def remark(self) -> str | None:
+        """The line for people, with what to do; None where no other quorum is met."""
+        if not self.is_met or self._proof is None:
+            return None
+        return (
+            f"{self._words(self._proof)}. This controller takes no writes and is not ready until"
+            " that quorum is silent. Each acknowledges what the other one lacks: stop the"
+            " controllers of the one that is wrong, keep a backup of their directories, empty"
+            " them, and format them with --no-initial-controllers, so that they join the other one"
+        )

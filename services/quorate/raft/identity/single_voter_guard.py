@@ -1,0 +1,269 @@
+"""The single voter of a quorum that finds another quorum of the same cluster (rule 34).
+
+A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
+vote of its only voter. A leader that leads without it leads another quorum: one of the two
+directories was formatted by mistake, and their logs agree in offsets and epochs but not in what
+they hold. The single voter then neither leads nor follows, and says so, until a person decides.
+
+What others say of such a leader is not enough to give up on: it is asked itself, where it is said
+to be. And since no replica calls one that is in no voter set but its own, a single voter that leads
+asks its bootstrap servers now and then who leads.
+
+A leader of an earlier epoch may be one that this quorum had: it notices within two check-quorum
+intervals that no majority follows it any more. One that leads on for longer has voters of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure, Peer, SaveRival
+from quorate.raft.identity.rival_leader import Rival
+from quorate.raft.messages import (
+    NOTHING_KNOWN,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    VoteRefusal,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Leader, Resigned
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, Offset
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.messages import LeaderInfo, Request, Response
+    from quorate.raft.replica import Replica
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import NodeId
+
+# Between two bootstrap servers pass five retry backoffs, between two rounds of them five fetch
+# timeouts.
+BACKOFF_FACTOR: Final = 5
+ROUND_FACTOR: Final = 5
+# In fetch timeouts: so long a leader of an earlier epoch has to lead on, asked once in each, before
+# it is none that this quorum had. Such a one may hold one change of its voters, and so leads for
+# two check-quorum intervals at most, which are three fetch timeouts.
+LEADS_ON_FACTOR: Final = 5
+
+
+@value
+class _Row:
+    """A leader of an earlier epoch, and the times of the first and last answer in a row."""
+
+    rival: Rival
+    since_ms: Millis
+    last_ms: Millis
+
+
+class Rivalry:
+    """The search of one only voter for another quorum, and its standing down before one."""
+
+    def __init__(self, replica: Replica, becoming: Becoming) -> None:
+        self.r = replica
+        self.becoming = becoming
+        # The leader that this replica has yet to ask, by what others say.
+        self._alleged: Rival | None = None
+        # The leader of an earlier epoch whose every answer has shown that it leads.
+        self._earlier: _Row | None = None
+        self._asked_in: Epoch | None = None
+        self._turn = 0
+        self._next_ms = Millis(0)
+
+    # --- what is told -----------------------------------------------------------------------------
+
+    def is_alone(self) -> bool:
+        """True when no leader of this quorum can do without the vote of this replica.
+
+        One that heals may have had more voters at the end that it remembers.
+        """
+        r = self.r
+        return r.is_only_voter and not (r.log.is_healing or r.abstains)
+
+    def doubts(self, named: LeaderInfo) -> bool:
+        """True when a leader that is named is perhaps not this quorum's: then it is to be asked."""
+        leader_id = named.leader_id
+        if leader_id is None or not self._is_strange(leader_id, named.epoch):
+            return False
+        name = self.r.config.listener_name
+        for endpoint in named.endpoints:
+            if endpoint.name == name and self._alleged is None:
+                self._alleged = Rival(
+                    leader_id=leader_id, epoch=named.epoch, host=endpoint.host, port=endpoint.port
+                )
+        return True
+
+    def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
+        """True when it leads without the vote of this single voter, or did so before this epoch.
+
+        One that was followed before it removed all other voters needed no vote of this one.
+        """
+        r = self.r
+        if r.rival is not None or not self.is_alone() or leader_id == r.node_id:
+            return False
+        voted = r.election.voted
+        has_vote = voted is not None and voted.node_id == leader_id
+        return not (epoch == r.epoch and (has_vote or r.election.leader_id == leader_id))
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Ask the replica that is said to lead; a single voter that leads asks its servers."""
+        r = self.r
+        is_alone = r.rival is None and self.is_alone()
+        is_leading = isinstance(r.role, Leader) and not r.is_stopping
+        if not (is_alone and is_leading):
+            self._earlier = None
+        alleged = self._alleged
+        if not is_alone:
+            self._alleged = None
+        elif alleged is not None:
+            if r.calls.may_call(CallKind.LOOK_AROUND, alleged.leader_id, r.timers.now):
+                self._ask_whether_it_leads(alleged)
+        elif is_leading:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        r = self.r
+        servers = r.bootstrap_peers()
+        if self._asked_in != r.epoch:
+            self._asked_in, self._turn, self._next_ms = r.epoch, 0, r.timers.now
+        if not servers or self._next_ms > r.timers.now or r.calls.in_flight(CallKind.LOOK_AROUND):
+            return
+        if self._earlier is not None:
+            self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
+            self._ask_whether_it_leads(self._earlier.rival)
+            return
+        self._turn += 1
+        is_round = self._turn % len(servers) == 0
+        wait_ms = (
+            r.config.fetch_timeout_ms * ROUND_FACTOR
+            if is_round
+            else r.config.retry_backoff_ms * BACKOFF_FACTOR
+        )
+        self._next_ms = r.timers.after(wait_ms)
+        self._ask(servers[(self._turn - 1) % len(servers)], Epoch(0))
+
+    def _ask_whether_it_leads(self, named: Rival) -> None:
+        """A Fetch of its own epoch, which a leader alone answers without an error."""
+        self._ask(Peer(named.leader_id, named.host, named.port), named.epoch)
+
+    def _ask(self, peer: Peer, epoch: Epoch) -> None:
+        """A Fetch in no name: its answer says who leads, and nothing is counted."""
+        question = FetchRequest(
+            cluster_id=self.r.config.cluster_id,
+            replica=None,
+            current_leader_epoch=epoch,
+            fetch_offset=Offset(0),
+            last_fetched_epoch=Epoch(0),
+            max_wait_ms=Millis(0),
+            max_bytes=1,
+        )
+        self.r.send(CallKind.LOOK_AROUND, peer, question)
+
+    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+        """Only a leader's own answer proves that it leads; others' answers are followed up."""
+        if self._alleged is not None and call.to == self._alleged.leader_id:
+            self._alleged = None
+        row = self._earlier
+        if row is not None and call.to == row.rival.leader_id:
+            self._earlier = None
+        if isinstance(response, CallFailure) or call.at is None:
+            return
+        named = response.leader
+        if named.leader_id != call.to or not self._is_strange(call.to, named.epoch):
+            # Of an earlier epoch replicas may name one another in a circle.
+            if named.epoch >= self.r.epoch or call.to < 0:
+                self.doubts(named)
+            return
+        found = Rival(leader_id=call.to, epoch=named.epoch, host=call.at.host, port=call.at.port)
+        if named.epoch >= self.r.epoch:
+            self._stand_down(found)
+        elif response.error is ErrorCode.NONE:
+            self._see_earlier(found, call, row)
+
+    def _see_earlier(self, found: Rival, call: Call, row: _Row | None) -> None:
+        """A leader of an earlier epoch leads: stand down once it has done so for too long.
+
+        One that is about to notice its end answers in the same way, and one that has noticed it
+        goes on naming itself, but with an error. A row ends while this replica does not ask, since
+        the other one may have stood still as well.
+        """
+        r = self.r
+        timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
+        if row is not None and row.rival == found and call.sent_ms - row.last_ms <= 2 * timeout_ms:
+            since_ms = row.since_ms
+        if call.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
+            self._stand_down(found)
+        elif isinstance(r.role, Leader):
+            self._earlier = _Row(found, since_ms, r.timers.now)
+            self._next_ms = r.timers.after(timeout_ms)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """Step again when the next bootstrap server is to be asked."""
+        r = self.r
+        if not isinstance(r.role, Leader) or r.is_stopping or self._alleged is not None:
+            return
+        if self.is_alone() and r.bootstrap_peers() and not r.calls.in_flight(CallKind.LOOK_AROUND):
+            due.append(self._next_ms)
+
+    # --- standing down ----------------------------------------------------------------------------
+
+    def _stand_down(self, rival: Rival) -> None:
+        """Lead no more, durably: what is acknowledged from here on could be lost."""
+        r = self.r
+        r.readiness.rival = rival
+        r.out.emit(SaveRival(rival))
+        text = f"{rival} has not asked this single voter for its vote: there are two quorums"
+        r.out.note(NoteKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
+        if isinstance(r.role, Leader):
+            self.becoming.resigned((), Cause.RIVAL, text)
+        elif not isinstance(r.role, Resigned):
+            self.becoming.unattached(r.epoch, Cause.RIVAL, text)
+
+    def refusal(self, request: Request) -> Response | None:
+        """The answer of a replica with a rival to other replicas: its word must lead none astray.
+
+        None for what it goes on to answer.
+        """
+        if self.r.rival is None:
+            return None
+        error = ErrorCode.INCONSISTENT_VOTER_SET
+        match request:
+            case VoteRequest():
+                return VoteResponse(error, NOTHING_KNOWN, refusal=VoteRefusal.INVALID_REQUEST)
+            case BeginQuorumEpochRequest():
+                return BeginQuorumEpochResponse(error, NOTHING_KNOWN)
+            case EndQuorumEpochRequest():
+                return EndQuorumEpochResponse(error, NOTHING_KNOWN)
+            case FetchRequest():
+                not_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                return FetchResponse(error=not_leader, leader=NOTHING_KNOWN)
+            case FetchSnapshotRequest():
+                not_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                return FetchSnapshotResponse(error=not_leader, leader=NOTHING_KNOWN)
+        return None
+
+
+def remark(replica: Replica) -> str | None:
+    """The line for people about a replica that found another quorum, with what to do."""
+    rival = replica.rival
+    if rival is None:
+        return None
+    return (
+        f"this is the only voter of its quorum, and {rival}, leads another quorum of cluster "
+        f"{replica.config.cluster_id}: neither leads nor follows. If that one is right, stop this "
+        "process, empty its directory, and format it with --no-initial-controllers, so that it "
+        "joins the other; if this one is right, stop the other, empty and format that directory, "
+        "and run `quorate storage recover` on this one"
+    )

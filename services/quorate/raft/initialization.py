@@ -1,0 +1,48 @@
+"""The role that a replica takes up when its process starts, as its disk tells it.
+
+Seed "KRaft Consensus", initialization; what was promised in an epoch before the restart still
+holds after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import ElectionState
+from quorate.raft.roles import Unattached
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.ids import ReplicaKey
+
+if TYPE_CHECKING:
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.replica import Replica
+
+
+def start(replica: Replica, becoming: Becoming) -> None:
+    """Take up the role that the disk tells."""
+    r = replica
+    becoming.hearing.needs_leader()
+    stored = r.election
+    if stored.epoch < r.log.end.epoch:
+        # A stale file: the log has seen a later epoch, in which this replica never voted.
+        r.save_election(ElectionState(r.log.end.epoch))
+        stored = r.election
+    unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))
+    if r.is_only_voter and r.may_campaign:
+        becoming.prospective(Cause.STARTUP, "the only voter")
+    elif stored.leader_id == r.node_id:
+        becoming.resigned_again()
+    elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
+        becoming.candidate_again()
+    elif r.rival is None and stored.leader_id is not None and r.leader_peer() is not None:
+        why = "the leader before the restart"
+        becoming.follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
+    else:
+        r.take_role(unattached)
+        r.out.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
+
+
+def _voted_for_itself(replica: Replica) -> bool:
+    """At kraft.version 0 the file names no directory, and a vote for the node id is its own."""
+    voted = replica.election.voted
+    return voted in (replica.key, ReplicaKey(replica.node_id))

@@ -1,0 +1,133 @@
+"""Who was heard when, and where each voter says it is.
+
+Without a leader that is what is left to tell, and to go by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.last_message import Heard
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.request_manager import TAKES_TURNS
+from quorate.raft.roles import Leader, Starting
+from quorate.raft.voter_addresses import NOT_THE_ONE
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.messages import PeerResponse, Request
+    from quorate.raft.replica import Replica
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import Epoch, NodeId
+
+# Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
+# it was asked.
+MOVED_SHARE: Final = 8
+
+
+class Hearing:
+    """What one replica has heard of the others in this life."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+        self._heard_ms: dict[NodeId, Millis] = {}
+        # Voters whose processes could not be connected to when that was last tried.
+        self._unreachable: set[NodeId] = set()
+        # The newest epoch whose leader answered as one, and when it last did.
+        self._leader_heard: tuple[Epoch, Millis] | None = None
+        # When this replica started, or last stopped leading.
+        self._needs_leader_since = Millis(0)
+
+    def hear(self, request: Request) -> None:
+        """A request has come: remember which voter sent it, and where it says it is."""
+        r = self.r
+        # Rule 27: another cluster's controller of the same id is nobody here.
+        if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
+            return
+        there = r.addresses.hear(request, r.ends.possible_voter_sets)
+        if there is not None and not isinstance(r.role, Leader):
+            # A peer that answers where it was asked does so long before that.
+            asked_by = r.timers.after(-(r.config.election_timeout_ms // MOVED_SHARE))
+            if r.calls.give_up(there, TAKES_TURNS, asked_by):
+                r.addresses.prefer(there)
+        match request:
+            case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
+                node_id = None if replica is None else replica.node_id
+            case VoteRequest(replica=replica):
+                node_id = replica.node_id
+            case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+                node_id = request.leader_id
+            case _:
+                return
+        if node_id is not None and r.voters.by_id(node_id) is not None:
+            self._was_heard(node_id)
+
+    def hear_answer(self, call: Call, response: PeerResponse) -> None:
+        """A voter answers, where it was asked; unless somebody else does."""
+        r = self.r
+        self._was_heard(call.to)
+        if call.kind in TAKES_TURNS and call.at is not None:
+            match response:
+                case VoteResponse(error=error) | BeginQuorumEpochResponse(error=error):
+                    is_meant = error not in NOT_THE_ONE
+                case _:
+                    is_meant = True
+            if is_meant:
+                r.addresses.answered(call.at, r.timers.now)
+            else:
+                r.addresses.is_another(call.at)
+
+    def could_not_reach(self, node_id: NodeId) -> None:
+        """No process was there to connect to."""
+        self._unreachable.add(node_id)
+
+    def heard_leader(self) -> None:
+        """The leader of this epoch has answered as one."""
+        self._leader_heard = (self.r.epoch, self.r.timers.now)
+
+    def needs_leader(self) -> None:
+        """Another replica has to lead from now on: this one starts, or has led."""
+        self._needs_leader_since = self.r.timers.now
+
+    def silence_ms(self, now_ms: Millis) -> Millis:
+        """Time without an answer of a leader; 0 up to the fetch timeout, and while it leads itself.
+
+        It counts from the last such answer, from the end of its own leadership, or from its start.
+        A scrape reads it from another thread.
+        """
+        if isinstance(self.r.role, Starting | Leader):
+            return Millis(0)
+        since_ms, heard = self._needs_leader_since, self._leader_heard
+        silence_ms = Millis(now_ms - (since_ms if heard is None else max(since_ms, heard[1])))
+        return silence_ms if silence_ms > self.r.config.fetch_timeout_ms else Millis(0)
+
+    def _was_heard(self, node_id: NodeId) -> None:
+        self._heard_ms[node_id] = self.r.timers.now
+        self._unreachable.discard(node_id)
+
+    def is_alone(self) -> bool:
+        """Whether no process of another voter could be reached when that was last tried."""
+        others = {voter.key.node_id for voter in self.r.voters} - {self.r.node_id}
+        return self._unreachable.issuperset(others)
+
+    def heard(self) -> Iterator[Heard]:
+        """Who was heard when; a leader only when it answered as one.
+
+        Not when it said that it is none: by this a rescue judges whether the quorum is alive.
+        """
+        leader_id, leader_heard = self.r.election.leader_id, self._leader_heard
+        for node_id, at in self._heard_ms.items():
+            if node_id >= 0 and node_id != leader_id:
+                yield Heard(node_id, at)
+        if leader_id is not None and leader_heard is not None and leader_heard[0] == self.r.epoch:
+            yield Heard(leader_id, leader_heard[1])

@@ -1,0 +1,84 @@
+"""A replica's readiness to lead: its state machine keeps up (rule 11), its disk answers (24).
+
+It could not where a leader hears another process as this voter (33), or where there is another
+quorum of its cluster (34).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.identity.second_quorum import SecondQuorum
+from quorate.raft.trace_events import NoteKind
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RaftConfig
+    from quorate.raft.identity.rival_leader import Rival
+    from quorate.raft.outbox import Outbox
+    from quorate.raft.replication.log_state import LogState
+    from quorate.raft.timers import Timers
+    from quorate.records.ids import Epoch
+
+
+class Readiness:
+    """What keeps one replica from leading that is no matter of votes."""
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        log: LogState,
+        timers: Timers,
+        out: Outbox,
+        rival: Rival | None = None,
+    ) -> None:
+        self._flush_ms = config.fetch_timeout_ms * 3 // 2
+        self._log = log
+        self._timers = timers
+        self._out = out
+        self.is_loaded = True
+        self.rival = rival
+        self.second_quorum = SecondQuorum(config, timers, out)
+        # Until when a leader's word holds that another process is this voter.
+        self.refused_until: Millis | None = None
+        # Since when the disk has owed a flush without any progress; None while it owes none.
+        self.unflushed_since: Millis | None = None
+        self._waited_in_epoch: Epoch | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """True while a leader takes another process for this voter (rule 33)."""
+        return self.refused_until is not None and self._timers.now < self.refused_until
+
+    @property
+    def flush_deadline(self) -> Millis | None:
+        """When a flush that is under way has taken too long (rule 24); None when there is none."""
+        since = self.unflushed_since
+        return None if since is None else Millis(since + self._flush_ms)
+
+    @property
+    def is_disk_hanging(self) -> bool:
+        """Whether the disk owes a flush for longer than a leader may wait for its voters."""
+        deadline = self.flush_deadline
+        return deadline is not None and deadline <= self._timers.now
+
+    def note_unflushed(self) -> None:
+        """Begin or end to count how long the disk takes."""
+        if self._log.flushed >= self._log.end.offset:
+            self.unflushed_since = None
+        elif self.unflushed_since is None:
+            self.unflushed_since = self._timers.now
+
+    def note_progress(self) -> None:
+        """The disk has confirmed something: if more is owed, that counts from here."""
+        self.unflushed_since = None
+
+    def waits(self, epoch: Epoch) -> bool:
+        """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
+        if self.is_disk_hanging:
+            return True
+        if self.is_loaded or self._waited_in_epoch == epoch:
+            return False
+        self._waited_in_epoch = epoch
+        self._out.note(NoteKind.NOT_READY, "not ready to lead: waits one election timeout")
+        return True

@@ -1,0 +1,1 @@
+"""Voter-set changes, kraft.version upgrade, leadership transfer, shutdown permits."""

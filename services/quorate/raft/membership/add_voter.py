@@ -1,0 +1,185 @@
+"""AddRaftVoter: an observer that has caught up becomes a voter (KIP-853, "AddVoter").
+
+Checked, then asked by ApiVersions who it is and what it supports while the voters show that they
+still fetch, checked again, then appended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import CallFailure, Peer
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MembershipResponse,
+    Reason,
+)
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_fields import change_values
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import format_uuid
+from quorate.records.voters import Voter
+
+if TYPE_CHECKING:
+    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import ReplicaKey, ReplyToken
+
+
+class Adding:
+    """AddRaftVoter at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.r = changes.r
+
+    def handle(self, token: ReplyToken, request: AddRaftVoterRequest) -> None:
+        """Refuse at once what may not be; otherwise ask the new voter what it supports."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id) or self._why_malformed(request)
+        if obstacle is None:
+            assert isinstance(r.role, Leader)
+            obstacle = self.why_not(
+                r.role, request.voter, auto_join=request.auto_join, force=request.force
+            )
+        if obstacle is not None:
+            self.changes.refuse(token, obstacle)
+            return
+        assert isinstance(r.role, Leader)
+        endpoint = self.changes.address(request.listeners)
+        assert endpoint is not None
+        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
+        key = request.voter
+        what = f"add voter {key}"
+        about = change_values("add", key)
+        r.out.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
+        peer = Peer(key.node_id, endpoint.host, endpoint.port)
+        call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
+        pending = PendingChange(token, what, deadline, about, request=request, call=call.call)
+        if not request.force:
+            self.changes.begin_round(r.role, pending)
+        self.changes.wait(r.role, pending)
+
+    def _why_malformed(self, request: AddRaftVoterRequest) -> Obstacle | None:
+        if request.voter.directory_id is None:
+            text = "voter_directory_id is missing: take it from the new voter's meta.properties"
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
+        return self.changes.why_unreachable(request.listeners)
+
+    def why_not(
+        self, role: Leader, key: ReplicaKey, *, auto_join: bool = False, force: bool = False
+    ) -> Obstacle | None:
+        """Why this replica may not become a voter now."""
+        r = self.r
+        obstacle = self.changes.why_not_now(role)
+        if obstacle is not None:
+            return obstacle
+        obstacle = self.why_duplicate(key)
+        if obstacle is not None:
+            return obstacle
+        if auto_join and key in r.voters.decommissioned:
+            text = (
+                f"node {key.node_id} with {_directory(key)} was removed and does not come back by "
+                "itself: add it by hand (quorate metadata-quorum add-controller)"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_DECOMMISSIONED, text)
+        lagging = self.changes.why_lagging(role, key)
+        if lagging is not None or force:
+            return lagging
+        return self.changes.why_no_live_majority(role, r.voters.with_voter(Voter(key)))
+
+    def why_duplicate(self, key: ReplicaKey) -> Obstacle | None:
+        """A node id votes once, whichever its directories."""
+        twin = self.r.voters.by_id(key.node_id)
+        if twin is None:
+            return None
+        text = (
+            f"node {key.node_id} is a voter already, with {_directory(twin.key)}: a node id "
+            "votes once; remove that voter first if its disk is gone"
+        )
+        return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
+
+    def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> bool:
+        """The new voter has said who it is, or does not answer; True if it may be added."""
+        role = self.r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None or pending.call != call.call:
+            return False
+        request = pending.request
+        assert isinstance(role, Leader)
+        assert isinstance(request, AddRaftVoterRequest)
+        if isinstance(answer, CallFailure):
+            role.pending = None
+            self.changes.refuse_unreachable(pending)
+            return False
+        obstacle = self._why_unsuited(request, answer)
+        if obstacle is not None:
+            role.pending = None
+            self.changes.refuse(pending.token, obstacle)
+            return False
+        pending.call = None
+        pending.voter = Voter(
+            request.voter, request.listeners, answer.kraft_version_min, answer.kraft_version_max
+        )
+        return True
+
+    def finish(self, pending: PendingChange, request: AddRaftVoterRequest) -> None:
+        """Append the new set, unless something forbids it by now."""
+        r = self.r
+        role, voter = r.role, pending.voter
+        assert isinstance(role, Leader)
+        assert voter is not None, "it has answered"
+        obstacle = (
+            self.changes.why_not_leader(request.cluster_id)
+            or self.why_not(role, voter.key, auto_join=request.auto_join, force=request.force)
+            or self.changes.why_unwritable(r.voters.with_voter(voter))
+        )
+        if obstacle is not None:
+            self.changes.refuse(pending.token, obstacle)
+            return
+        r.out.note(
+            NoteKind.CHANGE_APPENDED,
+            f"{pending.what}: appended at offset {r.log.end.offset}",
+            **pending.about,
+            offset=r.log.end.offset,
+        )
+        if not request.ack_when_committed:
+            r.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        waiting = pending if request.ack_when_committed else None
+        self.changes.append(waiting, voters=r.voters.with_voter(voter))
+
+    def _why_unsuited(
+        self, request: AddRaftVoterRequest, answer: ApiVersionsResponse
+    ) -> Obstacle | None:
+        r = self.r
+        key = request.voter
+        endpoint = self.changes.address(request.listeners)
+        if answer.error is not ErrorCode.NONE:
+            text = f"node {key.node_id} at {endpoint} answers ApiVersions with {answer.error.name}"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
+        if answer.key != key or answer.cluster_id != r.config.cluster_id:
+            text = (
+                f"at {endpoint} answers node {answer.key.node_id} with {_directory(answer.key)} of "
+                f"cluster {answer.cluster_id}, not node {key.node_id} with {_directory(key)}: give "
+                "the new voter's own address and directory id"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_IS_SOMEBODY_ELSE, text)
+        finalised = r.log.kraft_version
+        if not answer.kraft_version_min <= finalised <= answer.kraft_version_max:
+            text = (
+                f"node {key.node_id} supports kraft.version {answer.kraft_version_min} to "
+                f"{answer.kraft_version_max}, and {finalised} is in force: upgrade its software"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
+        return None
+
+
+def _directory(key: ReplicaKey) -> str:
+    if key.directory_id is None:
+        return "no directory id"
+    return f"directory id {format_uuid(key.directory_id)}"

@@ -1,0 +1,161 @@
+"""Auto-join: an observer that is a controller asks to become a voter (KIP-853, "auto joining").
+
+It first has the voter removed that has its node id and another directory: its own disk of before.
+The leader decides: it refuses while that voter is alive (rule 6), and a decommissioned voter does
+not come back by itself (rule 7), so that one does not even ask. Nor does a process that was
+removed while it ran: one whose pod is scaled away is about to be stopped, and may ask when it is
+started again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    MembershipResponse,
+    RemoveRaftVoterRequest,
+)
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Follower, Leader
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.replica import Replica
+    from quorate.raft.request_manager import Call
+
+# Of the fetch timeout: when a request that was refused is repeated, plus a draw as long again so
+# that several that join do not meet each time.
+RETRY_SHARE: Final = 4
+ACCEPTED_FETCH_TIMEOUTS: Final = 3
+# Of the time of its call, in percent: what the leader may take, so that its answer still arrives.
+ANSWER_PERCENT: Final = 80
+
+
+class Joining:
+    """What an observer does to become a voter."""
+
+    def __init__(self, replica: Replica, learning: Learning) -> None:
+        self.r = replica
+        self.learning = learning
+        self.next_ms = Millis(0)
+        self.is_adding = False
+
+    def drive(self) -> None:
+        """Ask for the one change that comes next."""
+        r = self.r
+        r.was_voter = r.was_voter or self._is_known_voter()
+        if not self._is_due() or self.next_ms > r.timers.now or r.calls.in_flight(CallKind.JOIN):
+            return
+        peer = r.leader_peer()
+        assert peer is not None
+        before = r.voters.by_id(r.node_id)
+        self.is_adding = before is None
+        timeout_ms = Millis(r.config.request_timeout_ms * ANSWER_PERCENT // 100)
+        self._wait_to_retry()
+        if before is not None:
+            text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
+            r.out.tell(NoteKind.JOINING, "joining", text, "removes")
+            removal = RemoveRaftVoterRequest(
+                cluster_id=r.config.cluster_id,
+                voter=before.key,
+                timeout_ms=timeout_ms,
+                auto_join=True,
+            )
+            r.send(CallKind.JOIN, peer, removal)
+            return
+        text = f"asks {peer.node_id} to become a voter"
+        r.out.tell(NoteKind.JOINING, "joining", text, "asks")
+        addition = AddRaftVoterRequest(
+            cluster_id=r.config.cluster_id,
+            voter=r.key,
+            listeners=r.config.endpoints,
+            timeout_ms=timeout_ms,
+            ack_when_committed=False,
+            auto_join=True,
+        )
+        r.send(CallKind.JOIN, peer, addition)
+
+    def _is_due(self) -> bool:
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        if not r.config.auto_join or r.is_stopping or r.log.kraft_version < 1 or r.is_voter:
+            return False
+        if r.leader_peer() is None:
+            return False
+        # An observer sees what is committed only, so what it knows of the set may be old.
+        is_behind = role.download is not None or r.log.end.offset < r.ends.leader_high_watermark
+        is_kept_away = self.is_unwanted() or self.has_left()
+        return not is_behind and not r.log.is_healing and not is_kept_away
+
+    def is_unwanted(self) -> bool:
+        """Rule 7: a voter that was removed on purpose does not come back by itself."""
+        return self.r.key in self.r.voters.decommissioned
+
+    def has_left(self) -> bool:
+        """Whether this process was a voter and has been removed since, as its pod goes."""
+        return has_left(self.r)
+
+    def _is_known_voter(self) -> bool:
+        """Whether it votes by what was committed when somebody who could know last said so.
+
+        What the disk tells may be of before a removal that a process before this one did not learn
+        of; and a leader knows what is committed once a record of its own epoch is.
+        """
+        r = self.r
+        if not r.config.auto_join:
+            return False
+        match r.role:
+            case Leader() as role:
+                committed = r.high_watermark
+                is_known = r.ends.knows_committed(role)
+            case Follower(has_fetched=True, download=None):
+                committed = r.ends.leader_high_watermark
+                has_it = committed <= r.log.end.offset
+                is_known = has_it and r.log.epoch_before(committed) == r.epoch
+            case _:
+                return False
+        if not is_known:
+            return False
+        voter = r.log.committed_voter_set(committed).voter(r.key)
+        # Without directory ids nobody is removed, and the voter may be a disk of before.
+        return voter is not None and voter.key.directory_id is not None
+
+    def _wait_to_retry(self) -> None:
+        share = self.r.config.fetch_timeout_ms // RETRY_SHARE
+        self.next_ms = self.r.timers.after(share + self.r.timers.draw(share))
+
+    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+        """Wait for the record that says so, or ask again.
+
+        An accepted removal shows as soon as its record is fetched, and then comes the next step; an
+        accepted addition that does not show was rolled back.
+        """
+        r = self.r
+        if isinstance(answer, CallFailure):
+            return
+        self.learning.learn(answer.leader, f"answer of {call.to}")
+        if answer.error is ErrorCode.NONE:
+            r.out.forget("joining", "refused to join")
+            if self.is_adding:
+                self.next_ms = r.timers.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
+        else:
+            text = f"{call.to} refuses to have it join: {answer.message}"
+            state = f"{call.to} {answer.error.name} {answer.reason}"
+            r.out.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to ask again."""
+        if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
+            due.append(self.next_ms)
+
+
+def has_left(replica: Replica) -> bool:
+    """Whether a process that could ask to vote was a voter and has been removed since."""
+    return replica.was_voter and not replica.is_voter

@@ -1,0 +1,112 @@
+"""UpdateFeatures: kraft.version goes from 0 to 1, and never back (KIP-853, "UpdateFeatures").
+
+KRaftVersion and the voters, now with their directory ids, are one batch of the log, so that no
+replica ever has one without the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.messages import MembershipResponse, Reason, UpdateFeaturesRequest
+from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.trace_events import NoteKind
+from quorate.records.control import KRaftVersion
+from quorate.records.errors import ErrorCode
+from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, Voter, VoterSet
+
+if TYPE_CHECKING:
+    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.trace_events import Value
+    from quorate.records.ids import ReplyToken
+
+
+class Upgrading:
+    """UpdateFeatures at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.r = changes.r
+        # The highest kraft.version that every registered broker can read; None without brokers.
+        self.brokers_support: int | None = None
+
+    def handle(self, token: ReplyToken, request: UpdateFeaturesRequest) -> None:
+        """Append the version, when everybody supports it."""
+        r = self.r
+        target = request.kraft_version
+        obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
+        # A caller that asks again while the upgrade is on its way must not hear that it is done.
+        is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
+        if obstacle is None and not is_done:
+            assert isinstance(r.role, Leader)
+            obstacle = (
+                self.changes.why_uncommitted(r.role)
+                or self.changes.why_pending(r.role)
+                or self._why_unsupported(r.role, target)
+            )
+        if obstacle is not None:
+            self.changes.refuse(token, obstacle)
+            return
+        if request.validate_only or is_done:
+            r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            return
+        assert isinstance(r.role, Leader)
+        what = f"upgrade {KRAFT_VERSION} to {target}"
+        about: dict[str, Value] = {"change": "upgrade", "kraft_version": target}
+        r.out.note(
+            NoteKind.CHANGE_APPENDED,
+            f"{what}: appended at offset {r.log.end.offset}",
+            **about,
+            offset=r.log.end.offset,
+        )
+        deadline = r.timers.after(r.config.request_timeout_ms)
+        voters = VoterSet.of(self._entries(r.role))
+        pending = PendingChange(token, what, deadline, about)
+        self.changes.append(pending, KRaftVersion(target), voters=voters)
+
+    def _why_impossible(self, target: int) -> Obstacle | None:
+        r = self.r
+        if target < r.log.kraft_version:
+            text = (
+                f"{KRAFT_VERSION} is {r.log.kraft_version} and does not go back to {target}: the "
+                "log holds records that only this version reads"
+            )
+        elif target > KRAFT_VERSION_MAX:
+            text = (
+                f"{KRAFT_VERSION} {target} is not known: this release supports up to "
+                f"{KRAFT_VERSION_MAX}"
+            )
+        else:
+            return None
+        return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
+
+    def _entries(self, role: Leader) -> list[Voter]:
+        r = self.r
+        own = Voter(r.key, r.config.endpoints)
+        updates = {**role.updates, r.node_id: own}
+        return [updates.get(v.key.node_id, v) for v in r.voters]
+
+    def _why_unsupported(self, role: Leader, target: int) -> Obstacle | None:
+        silent = [v.key.node_id for v in self._entries(role) if v.key.directory_id is None]
+        if silent:
+            text = (
+                f"voters {silent} have not told this leader their directory ids: see that they run "
+                "this release and fetch, then try again"
+            )
+            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.DIRECTORY_ID_UNKNOWN, text)
+        old = [
+            v.key.node_id
+            for v in self._entries(role)
+            if not v.kraft_version_min <= target <= v.kraft_version_max
+        ]
+        if old:
+            text = f"voters {old} do not support {KRAFT_VERSION} {target}: upgrade them first"
+            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
+        if self.brokers_support is not None and self.brokers_support < target:
+            text = (
+                f"a registered broker supports {KRAFT_VERSION} up to {self.brokers_support} only: "
+                "upgrade or unregister it first"
+            )
+            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
+        return None

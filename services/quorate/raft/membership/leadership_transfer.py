@@ -1,0 +1,126 @@
+"""TransferLeadership: the leader hands over to one voter; not in Kafka.
+
+Proposals are held back until that voter has the whole log and has answered a BeginQuorumEpoch; then
+the leader resigns and names it first, so that it campaigns at once and nobody has more than it. The
+answer says that it will hear so: one that has just come back elsewhere may fetch from a leader that
+does not find it yet. If it does not get there within an election timeout the leader goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.shutdown_permit_state import has_leave, leaving
+from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
+from quorate.raft.roles import Leader, PendingHandOver
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.membership.voter_changes import Changes
+    from quorate.records.ids import Millis, ReplicaKey, ReplyToken
+
+
+class HandingOver:
+    """TransferLeadership at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.leading = changes.leading
+        self.r = changes.r
+
+    def handle(self, token: ReplyToken, request: TransferLeadershipRequest) -> None:
+        """Begin to hand over, unless that voter could not take over now."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is not None:
+            self.changes.refuse(token, obstacle)
+            return
+        role = r.role
+        assert isinstance(role, Leader)
+        voter = r.voters.voter(request.voter)
+        if voter is not None and voter.key.node_id == r.node_id:
+            r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            return
+        obstacle = self._why_not(role, request)
+        if obstacle is not None or voter is None:
+            assert obstacle is not None
+            self.changes.refuse(token, obstacle)
+            return
+        deadline = r.timers.after(r.config.election_timeout_ms)
+        role.hand_over = PendingHandOver(token, voter.key, deadline)
+        role.begin_epoch_deadline = r.timers.now
+        r.out.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
+        self.advance()
+
+    def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
+        voter = self.r.voters.voter(request.voter)
+        if voter is None:
+            ids = ", ".join(str(voter.key) for voter in self.r.voters)
+            text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if role.hand_over is not None:
+            text = f"leadership is being handed over to {role.hand_over.to}: try again later"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        if has_leave(self.r, role, voter.key):
+            text = f"{voter.key} has leave to stop: let another voter lead"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        going = next(leaving(self.r, role), None)
+        if going is not None:
+            # Leaves are this leader's memory, and its successor would count on that voter.
+            text = f"{going} has leave and has not stopped yet: try again in a moment"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        return self.changes.why_lagging(role, voter.key)
+
+    def advance(self) -> None:
+        """Resign once the successor has flushed everything and answers this leader."""
+        role = self.r.role
+        if not isinstance(role, Leader) or role.hand_over is None:
+            return
+        to = role.hand_over.to
+        if role.hand_over.is_answered and self._has_whole_log(role, to):
+            self.leading.resign(Cause.TRANSFER, f"leadership goes to {to}", first=to)
+
+    def _has_whole_log(self, role: Leader, voter: ReplicaKey) -> bool:
+        progress = role.progress.get(voter)
+        return progress is not None and progress.fetch_offset == self.r.log.end.offset
+
+    def expire(self) -> None:
+        """The successor did not get there: go on, with what was held back."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or role.hand_over is None:
+            return
+        hand_over = role.hand_over
+        if hand_over.deadline > r.timers.now:
+            return
+        role.hand_over = None
+        obstacle = Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, self._why_late(role, hand_over)
+        )
+        self.changes.refuse(hand_over.token, obstacle)
+        for event in hand_over.held:
+            self.leading.propose(event)
+
+    def _why_late(self, role: Leader, hand_over: PendingHandOver) -> str:
+        r = self.r
+        within = f"within {r.config.election_timeout_ms} ms: this leader goes on; see that"
+        if not self._has_whole_log(role, hand_over.to):
+            return (
+                f"{hand_over.to} did not fetch the whole log {within} the voter runs and is not "
+                "far behind"
+            )
+        voter = r.voters.voter(hand_over.to)
+        peers = [] if voter is None else r.addresses.known(voter)
+        ways = " and ".join(f"{peer.host}:{peer.port}" for peer in peers)
+        return (
+            f"{hand_over.to} fetches, but did not answer at {ways} {within} other voters reach it "
+            "there, and try again"
+        )
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to give up."""
+        role = self.r.role
+        if isinstance(role, Leader) and role.hand_over is not None:
+            due.append(role.hand_over.deadline)

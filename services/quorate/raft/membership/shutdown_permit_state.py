@@ -1,0 +1,62 @@
+"""Voters that have leave to stop, as their leader remembers them; `leaving` says who gets it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.trace_events import NoteKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Leader
+    from quorate.records.ids import Millis, ReplicaKey
+
+# Of the fetch timeout: a voter not heard for so long is gone. One that runs fetches twice as often.
+SILENCE_SHARE: Final = 2
+
+
+def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
+    """Whether this voter may stop at any moment, or has, and is not back."""
+    leave = role.leaves.get(key)
+    return leave is not None and leave.until_ms > replica.timers.now
+
+
+def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
+    """Whether a voter that runs would have been heard since then."""
+    silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
+    return last_fetch_ms is None or replica.timers.now - last_fetch_ms >= silence_ms
+
+
+def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
+    """A voter fetches, after that time before: its leave is over when it has been gone.
+
+    One Fetch proves nothing: it may have been sent before its voter stopped, while this leader
+    stood still. The next one is sent upon the answer. Nor does a silence that began before the
+    leave: the voter was cut off while it asked.
+    """
+    leave = role.leaves.get(key)
+    if leave is None:
+        return
+    silent_from_ms = max(leave.given_ms, last_fetch_ms or leave.given_ms)
+    if leave.is_back:
+        del role.leaves[key]
+        text = f"voter {key} is back from its leave"
+        replica.out.note(NoteKind.LEAVE_ENDED, text, replica_id=key.node_id)
+    elif is_silent(replica, silent_from_ms):
+        leave.is_back = True
+
+
+def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
+    """Voters with leave that still fetch: no later leader could tell them from those that stay."""
+    for key in role.leaves:
+        progress = role.progress.get(key)
+        if (
+            key in replica.voters
+            and key.node_id != replica.node_id
+            and has_leave(replica, role, key)
+            and progress is not None
+            and not is_silent(replica, progress.last_fetch_ms)
+        ):
+            yield key

@@ -1,0 +1,144 @@
+"""TakeLeave: voters that are to stop, and stay voters, go one after the other; not in Kafka.
+
+The leader gives leave while a majority of the voters stays without the one that asks and without
+all that have leave and are not back. Leaves are the leader's memory and die with it: a new leader
+gives none before those that had one of its predecessor have gone silent, and nobody hands over
+before (docs/decisions/0005-stopping-in-turn.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.shutdown_permit_state import has_leave, is_silent
+from quorate.raft.messages import MembershipResponse, Reason, TakeLeaveRequest
+from quorate.raft.roles import Leader, Leave
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.membership.voter_changes import Changes
+    from quorate.records.ids import ReplicaKey, ReplyToken
+    from quorate.records.voters import Voter
+
+# A voter that has leave, and neither stops nor goes silent, counts again after that.
+LEAVE_MS: Final = 30_000
+
+
+class Leaving:
+    """TakeLeave at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.r = changes.r
+
+    def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
+        """Give leave or say what to wait for; one that asks again is answered anew.
+
+        A refusal takes no leave back: the answer that gave it may still be on its way to another
+        caller in the name of the same voter, which stops upon it.
+        """
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is not None:
+            self.changes.refuse(token, obstacle)
+            return
+        role = r.role
+        assert isinstance(role, Leader)
+        role.leaves = {
+            key: leave for key, leave in role.leaves.items() if leave.until_ms > r.timers.now
+        }
+        voter = r.voters.voter(request.voter)
+        obstacle = self._why_never(request, voter)
+        if obstacle is None and voter is not None:
+            obstacle = self.why_not(role, voter.key)
+        if obstacle is not None or voter is None:
+            assert obstacle is not None
+            self.changes.refuse(token, obstacle)
+            return
+        role.leaves[voter.key] = Leave(r.timers.now, r.timers.after(LEAVE_MS))
+        text = f"voter {voter.key} has leave to stop: {self._named(role)} stay"
+        r.out.note(NoteKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
+        r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+
+    def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Obstacle | None:
+        """What no waiting mends."""
+        voters = self.r.voters
+        if voter is None:
+            ids = ", ".join(str(voter.key) for voter in voters)
+            text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if len(voters) - 1 < voters.majority:
+            text = (
+                f"of {len(voters)} voters none can be spared, whoever waits for whom: with three "
+                "or more the others would go on"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, text)
+        return None
+
+    def why_not(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
+        """What this voter has to wait for."""
+        r = self.r
+        obstacle = self.changes.why_uncommitted(role) or self.changes.why_pending(role)
+        if obstacle is not None:
+            return obstacle
+        # A voter with leave of the leader before may fetch from this one first. It is given as long
+        # to stop as a leader is to be missed, and the time after which it is silent.
+        age, known_ms = r.timers.now - role.elected_ms, r.config.fetch_timeout_ms * 3 // 2
+        if age < known_ms:
+            text = (
+                f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
+                f"is away: try again in {known_ms - age} ms"
+            )
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+        stay = [voter.key for voter in r.voters if voter.key != key and self._is_here(role, voter)]
+        if len(stay) >= r.voters.majority:
+            return None
+        away = [voter.key for voter in r.voters if voter.key != key and voter.key not in stay]
+        who = ", ".join(self._state(role, other) for other in away)
+        text = (
+            f"{key} cannot be spared now: {who}; without it {len(stay)} of {len(r.voters)} voters "
+            f"would stay, and a majority is {r.voters.majority}: wait until they are back"
+        )
+        metadata = (
+            ("away", ",".join(str(other.node_id) for other in away)),
+            ("majority", str(r.voters.majority)),
+            ("stay", str(len(stay))),
+        )
+        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
+
+    def _is_here(self, role: Leader, voter: Voter) -> bool:
+        """Whether a voter is there to commit what comes next."""
+        r = self.r
+        if has_leave(r, role, voter.key):
+            return False
+        if self._is_own(voter.key):
+            return not r.readiness.is_disk_hanging
+        progress = role.progress.get(voter.key)
+        last_fetch_ms = None if progress is None else progress.last_fetch_ms
+        return not is_silent(r, last_fetch_ms) and (
+            self.changes.why_lagging(role, voter.key) is None
+        )
+
+    def _is_own(self, key: ReplicaKey) -> bool:
+        """At kraft.version 0 the set has no directory ids."""
+        return key.node_id == self.r.node_id and key.directory_id in (None, self.r.key.directory_id)
+
+    def _state(self, role: Leader, key: ReplicaKey) -> str:
+        """Why somebody does not count, in words."""
+        if has_leave(self.r, role, key):
+            return f"voter {key.node_id} has leave and is not back"
+        if self._is_own(key):
+            return f"the disk of voter {key.node_id} hangs"
+        progress = role.progress.get(key)
+        if progress is None or progress.last_fetch_ms is None:
+            return f"voter {key.node_id} has not fetched from this leader"
+        ago_ms = self.r.timers.now - progress.last_fetch_ms
+        if is_silent(self.r, progress.last_fetch_ms):
+            return f"voter {key.node_id} was last heard {ago_ms} ms ago"
+        return f"voter {key.node_id} has not caught up"
+
+    def _named(self, role: Leader) -> str:
+        here = [int(voter.key.node_id) for voter in self.r.voters if self._is_here(role, voter)]
+        return f"the voters {here}"

@@ -1,0 +1,183 @@
+"""UpdateRaftVoter: a voter tells the leader where it is now, and what it supports (KIP-853).
+
+Sent by voters whose entry in the set has drifted from what they are, until it has not. At
+kraft.version 0 no record can hold it: each voter tells each leader once, which keeps it for the
+upgrade (raft/membership/kraft_version_upgrade.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import CallFailure
+from quorate.raft.election.epoch_start import drifted_entry
+from quorate.raft.identity.cloned_voters import is_contested
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
+from quorate.raft.request_manager import CallKind
+from quorate.raft.roles import Follower, Leader
+from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_fields import change_values
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis
+from quorate.records.voters import Voter
+
+if TYPE_CHECKING:
+    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.request_manager import Call
+    from quorate.records.ids import ReplyToken
+    from quorate.records.voters import VoterSet
+
+# Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
+REPEAT_FETCH_TIMEOUTS = 3
+# A leader of a release before does not know the request. Such an answer may also be that of a peer
+# in between, or damaged, so that the request is repeated, though seldom.
+UNKNOWN_FETCH_TIMEOUTS = 10
+# Of a wait: how much of it is left to chance.
+JITTER_SHARE = 4
+
+
+class Updating:
+    """UpdateRaftVoter, the voter's side and the leader's."""
+
+    def __init__(self, changes: Changes, learning: Learning) -> None:
+        self.changes = changes
+        self.learning = learning
+        self.r = changes.r
+        self.next_ms = Millis(0)
+        self.told_epoch: Epoch | None = None
+        self._compared: VoterSet | None = None
+        self._drifted: Voter | None = None
+
+    # --- the voter's side -------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Tell the leader, when it has something to learn."""
+        r = self.r
+        if not self._is_due() or self.next_ms > r.timers.now:
+            return
+        if r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+            return
+        peer = r.leader_peer()
+        assert peer is not None
+        entry = self._entry()
+        request = UpdateRaftVoterRequest(
+            cluster_id=r.config.cluster_id,
+            current_leader_epoch=r.epoch,
+            voter=r.key,
+            listeners=entry.endpoints,
+            kraft_version_min=entry.kraft_version_min,
+            kraft_version_max=entry.kraft_version_max,
+        )
+        self._wait(1)
+        r.send(CallKind.UPDATE_RAFT_VOTER, peer, request)
+
+    def _is_due(self) -> bool:
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        # The way to the leader last: this is asked twice at every step, and nearly never is.
+        if r.log.kraft_version < 1:
+            has_news = r.is_voter and self.told_epoch != r.epoch
+        else:
+            has_news = self._drift() is not None
+        return has_news and r.leader_peer() is not None
+
+    def _drift(self) -> Voter | None:
+        """Looked at once for each set: this is asked at every step."""
+        voters = self.r.voters
+        if self._compared is not voters:
+            self._compared, self._drifted = voters, drifted_entry(self.r)
+        return self._drifted
+
+    def _entry(self) -> Voter:
+        return self._drift() or Voter(self.r.key, self.r.config.endpoints)
+
+    def _wait(self, fetch_timeouts: int) -> None:
+        delay = self.r.config.fetch_timeout_ms * fetch_timeouts
+        # Several that moved at one moment must not meet each time: one change is taken at once.
+        self.next_ms = self.r.timers.after(delay - self.r.timers.draw(delay // JITTER_SHARE))
+
+    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+        """Acknowledged, or tried again later."""
+        r = self.r
+        if isinstance(answer, CallFailure):
+            return
+        self.learning.learn(answer.leader, f"answer of {call.to}")
+        if answer.error is ErrorCode.NONE:
+            self.told_epoch = call.epoch
+            r.out.forget("UpdateRaftVoter")
+            self._wait(REPEAT_FETCH_TIMEOUTS)
+        else:
+            if answer.error is ErrorCode.UNSUPPORTED_VERSION:
+                self._wait(UNKNOWN_FETCH_TIMEOUTS)
+            text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
+            state = f"{call.to} {answer.error.name} {answer.reason}"
+            r.out.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to tell the leader again."""
+        if self._is_due() and not self.r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+            due.append(self.next_ms)
+
+    # --- the leader's side ------------------------------------------------------------------------
+
+    def handle(self, token: ReplyToken, request: UpdateRaftVoterRequest) -> None:
+        """Append the set with that entry; answered when it is in the log, as Kafka does."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is None:
+            assert isinstance(r.role, Leader)
+            obstacle = self._why_not(r.role, request)
+        entry = Voter(
+            request.voter, request.listeners, request.kraft_version_min, request.kraft_version_max
+        )
+        if obstacle is None:
+            obstacle = self.changes.why_unwritable(r.voters.with_voter(entry))
+        if obstacle is not None:
+            self.changes.refuse(token, obstacle)
+            return
+        assert isinstance(r.role, Leader)
+        r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        if r.log.kraft_version < 1:
+            r.role.updates[request.voter.node_id] = entry
+        elif r.voters.voter(request.voter) != entry:
+            r.out.note(
+                NoteKind.CHANGE_APPENDED,
+                f"update voter {request.voter}: appended at offset {r.log.end.offset}",
+                **change_values("update", request.voter),
+                offset=r.log.end.offset,
+            )
+            self.changes.append(None, voters=r.voters.with_voter(entry))
+
+    def _why_not(self, role: Leader, request: UpdateRaftVoterRequest) -> Obstacle | None:
+        r = self.r
+        if request.current_leader_epoch != r.epoch:
+            is_old = request.current_leader_epoch < r.epoch
+            text = f"current_leader_epoch is {request.current_leader_epoch}, this is {r.epoch}"
+            error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return Obstacle(error, Reason.STALE_EPOCH, text)
+        if request.voter.directory_id is None:
+            text = "voter_directory_id is missing: a voter names its own"
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
+        if r.voters.voter(request.voter) is None:
+            ids = ", ".join(str(voter.key) for voter in r.voters)
+            text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if is_contested(r, role, request.voter, request.listeners):
+            text = f"two processes may be voter {request.voter}: stop the one that is a copy"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, text)
+        finalised = r.log.kraft_version
+        if not request.kraft_version_min <= finalised <= request.kraft_version_max:
+            text = (
+                f"voter {request.voter} supports kraft.version {request.kraft_version_min} to "
+                f"{request.kraft_version_max}, and {finalised} is in force: keep software that does"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
+        return (
+            self.changes.why_unreachable(request.listeners)
+            or self.changes.why_uncommitted(role)
+            or self.changes.why_pending(role)
+        )

@@ -1,0 +1,370 @@
+"""What all changes of the voters share: when one may begin, how it is appended, when it is over.
+
+One change at a time, and only once a record of the leader's own epoch is committed: otherwise two
+sets without a common majority could both commit. A set is in force when it is appended, finished
+when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.shutdown_permit_state import has_leave
+from quorate.raft.messages import AddRaftVoterRequest, Reason, RemoveRaftVoterRequest
+from quorate.raft.roles import Leader, PendingChange
+from quorate.records.control import KRaftVoters, encode_control
+from quorate.records.errors import ErrorCode
+from quorate.records.field_limits import record_problem
+from quorate.records.ids import Offset
+from quorate.records.voters import Voter
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.leader import Leading
+    from quorate.raft.roles import Progress
+    from quorate.records.control import ControlRecord
+    from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
+    from quorate.records.voters import Endpoint, VoterSet
+
+# How many records a voter may still lack when it is added, or takes over leadership.
+LAG_MAX: Final = 10_000
+# A slow voter may have sent one Fetch just before a change was asked for; the next one shows that
+# it lives, and each takes a fetch timeout at most.
+LIVE_FETCH_TIMEOUTS: Final = 2
+
+
+class Changes:
+    """The one change of the voters that a leader may have under way."""
+
+    def __init__(self, replica: Replica, leading: Leading) -> None:
+        self.r = replica
+        self.leading = leading
+
+    # --- may it begin? ----------------------------------------------------------------------------
+
+    def why_not_leader(self, cluster_id: ClusterId | None) -> Obstacle | None:
+        """The caller must mean this cluster, and its leader."""
+        r = self.r
+        if cluster_id is not None and cluster_id != r.config.cluster_id:
+            return Obstacle(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                Reason.INCONSISTENT_CLUSTER_ID,
+                f"cluster_id is {cluster_id}, this is cluster {r.config.cluster_id}: ask a "
+                "controller of your cluster",
+            )
+        if not isinstance(r.role, Leader):
+            leader_id = r.election.leader_id
+            known = f"the leader is {leader_id}" if leader_id is not None else "none is known"
+            text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
+            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+        if r.is_stopping:
+            # Rule 25: it finishes what it began, and begins nothing.
+            text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
+            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+        return None
+
+    def why_not_now(self, role: Leader) -> Obstacle | None:
+        """One change at a time, and none before the leader knows what is committed and who lives.
+
+        Rule 5: a leader younger than the fetch timeout cannot tell the dead from the late.
+        """
+        r = self.r
+        if r.log.kraft_version < 1:
+            text = (
+                "kraft.version is 0, where the voters stand in the settings: upgrade it first "
+                "(quorate features upgrade --feature kraft.version=1)"
+            )
+            return Obstacle(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
+        obstacle = self.why_uncommitted(role) or self.why_pending(role)
+        age = r.timers.now - role.elected_ms
+        if obstacle is None and age < r.config.fetch_timeout_ms:
+            text = (
+                f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
+                f"fetches: try again in {r.config.fetch_timeout_ms} ms"
+            )
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+        return obstacle
+
+    def why_uncommitted(self, role: Leader) -> Obstacle | None:
+        """Before a record of its own epoch is committed a leader may not know the set in force."""
+        r = self.r
+        if r.ends.knows_committed(role):
+            return _why_second_quorum(r)
+        text = (
+            f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
+            "majority of the voters fetches"
+        )
+        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+
+    def why_pending(self, role: Leader) -> Obstacle | None:
+        """Another change has not come to its end."""
+        r = self.r
+        if role.pending is not None:
+            what = role.pending.what
+        elif role.hand_over is not None:
+            # What it holds back was decided for the offsets that come next.
+            what = f"hand over to {role.hand_over.to}"
+        elif not self.is_committed():
+            what = f"the set at offset {r.log.voters_offset}"
+        else:
+            return None
+        return Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT,
+            Reason.PENDING_VOTER_CHANGE,
+            f"another change of the voters is not committed yet ({what}): try again later",
+            (("pending", what),),
+        )
+
+    def is_committed(self) -> bool:
+        """Whether the latest set and the latest kraft.version are committed."""
+        r = self.r
+        newest = max(r.log.voters_offset, r.log.kraft_version_offset)
+        return newest < r.high_watermark
+
+    def why_no_live_majority(
+        self, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+    ) -> Obstacle | None:
+        """A set most of whose voters are silent would commit nothing (strict-reconfig-check).
+
+        Nor one most of whose voters are about to stop. With `pending` a voter counts once it has
+        sent a Fetch after that change was asked for: one that was cut off just before is recent.
+        """
+        alive = _alive(self, role, voters, pending)
+        if len(alive) >= voters.majority:
+            return None
+        lively = [int(key.node_id) for key in alive]
+        within = f"within {self.r.config.fetch_timeout_ms} ms"
+        since = within if pending is None else "since this was asked for"
+        recent = _alive(self, role, voters)
+        late = [int(key.node_id) for key in recent if key not in alive]
+        remedy = _remedy(late, within)
+        text = (
+            f"of the voters {voters.ids} that would be left only {lively} fetched {since} and "
+            f"stay, and a majority is {voters.majority}: {remedy}, or override this check with "
+            "force"
+        )
+        metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
+        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
+
+    def voters_after(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> VoterSet:
+        """The set that this change would leave."""
+        voters, key = self.r.voters, request.voter
+        if isinstance(request, RemoveRaftVoterRequest):
+            return voters.without(key, decommission=request.decommissions)
+        return voters.with_voter(Voter(key))
+
+    def begin_round(self, role: Leader, pending: PendingChange) -> None:
+        """Have the voters show that they still fetch, as a current read does (decision 0002)."""
+        r = self.r
+        pending.read_round = role.begin_round()
+        wait_ms = r.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
+        pending.live_by = min(pending.deadline, r.timers.after(wait_ms))
+
+    def wait(self, role: Leader, pending: PendingChange) -> None:
+        """It is the one change under way; parked Fetches are answered, so that others come."""
+        role.pending = pending
+        if pending.read_round > 0:
+            self.leading.serving.release_voters(role)
+
+    def why_silent(self, role: Leader, pending: PendingChange) -> Obstacle | None:
+        """Most of the set that it would leave have yet to fetch since it was asked for."""
+        if pending.request is None or pending.read_round == 0:
+            return None
+        return self.why_no_live_majority(role, self.voters_after(pending.request), pending)
+
+    def is_alive(self, progress: Progress | None) -> bool:
+        """Whether a replica fetched within the fetch timeout."""
+        return self.is_recent(progress.last_fetch_ms if progress is not None else None)
+
+    def is_recent(self, moment: Millis | None) -> bool:
+        """Whether that was within the fetch timeout."""
+        return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
+
+    def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
+        """Caught up within the fetch timeout, and not far behind what it may read (KAFKA-19933)."""
+        r = self.r
+        progress = role.progress.get(key)
+        if progress is None or progress.fetch_offset is None:
+            text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
+        lag = max(0, r.ends.readable(key) - progress.fetch_offset)
+        if self.is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
+            return None
+        text = (
+            f"node {key.node_id} is {lag} records behind and was not caught up within "
+            f"{r.config.fetch_timeout_ms} ms: wait until it is"
+        )
+        return Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text, (("lag", str(lag)),)
+        )
+
+    def address(self, listeners: tuple[Endpoint, ...]) -> Endpoint | None:
+        """The listener that all voters share."""
+        return next((e for e in listeners if e.name == self.r.config.listener_name), None)
+
+    def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
+        """All voters share the listener by which they reach each other, and have each name once.
+
+        Of two addresses under one name the other replicas would call either, and a voter that
+        corrects its own entry would not get rid of the second.
+        """
+        names = [endpoint.name for endpoint in listeners]
+        shown = ", ".join(names)
+        if len(set(names)) < len(names):
+            text = f"listeners has {shown}: name each once"
+        elif self.address(listeners) is None:
+            wanted = self.r.config.listener_name
+            text = (
+                f"listeners has {shown or 'none'}: the voters reach each other by {wanted}, "
+                "so add that one"
+            )
+        else:
+            return None
+        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+
+    def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
+        """What no record can hold must not be counted as appended (rule 28)."""
+        try:
+            encode_control(KRaftVoters(voters))
+            problem = record_problem(voters)
+        except ValueError as error:
+            problem = str(error)
+        if problem is None:
+            return None
+        text = f"listeners has what no record of the voters can hold: {problem}"
+        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+
+    def refuse(self, token: ReplyToken, obstacle: Obstacle) -> None:
+        """Answer that it may not be."""
+        self.r.out.reply(token, obstacle.response(self.r.leader_info))
+
+    # --- its course -------------------------------------------------------------------------------
+
+    def append(
+        self, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
+    ) -> None:
+        """Append the set of a change; `pending` is for callers that wait until it is committed."""
+        role = self.r.role
+        assert isinstance(role, Leader)
+        role.pending = pending
+        if pending is not None:
+            pending.offset = Offset(self.r.log.end.offset + len(before))
+            pending.read_round = 0
+        self.leading.append_voters(*before, KRaftVoters(voters))
+
+    def expire(self) -> None:
+        """Tell callers that have waited for too long; what was appended stays in force."""
+        r = self.r
+        role = r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None:
+            return
+        assert isinstance(role, Leader)
+        if pending.offset is None:
+            self._expire_waiting(role, pending)
+            return
+        if pending.deadline > r.timers.now:
+            return
+        role.pending = None
+        text = (
+            f"{pending.what}: the new set is in force at offset {pending.offset} but not committed "
+            "in time; it is finished when a majority of it fetches, or rolled back by a new leader"
+        )
+        obstacle = Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT,
+            Reason.NOT_COMMITTED_IN_TIME,
+            text,
+            (("offset", str(pending.offset)),),
+        )
+        self.refuse(pending.token, obstacle)
+
+    def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
+        """Refuse what was not appended in time: too few fetched, or the new voter is not there."""
+        now = self.r.timers.now
+        silent = None
+        if pending.live_by is not None and pending.live_by <= now:
+            silent = self.why_silent(role, pending)
+        if silent is not None:
+            role.pending = None
+            self.refuse(pending.token, silent)
+        elif pending.call is not None and pending.deadline <= now:
+            role.pending = None
+            self.refuse_unreachable(pending)
+
+    def refuse_unreachable(self, pending: PendingChange) -> None:
+        """The new voter did not say what it supports."""
+        request = pending.request
+        assert isinstance(request, AddRaftVoterRequest)
+        endpoint = self.address(request.listeners)
+        text = (
+            f"{pending.what}: node {request.voter.node_id} does not answer ApiVersions at "
+            f"{endpoint}: see that it runs, and that this address is its own"
+        )
+        obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
+        self.refuse(pending.token, obstacle)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """Add the times at which the pending change goes on or is refused as too late."""
+        r = self.r
+        role = r.role
+        pending = role.pending if isinstance(role, Leader) else None
+        if pending is None:
+            return
+        assert isinstance(role, Leader)
+        due.append(pending.deadline)
+        if pending.offset is not None or pending.live_by is None:
+            return
+        if self.why_silent(role, pending) is not None:
+            due.append(pending.live_by)
+            # A voter whose leave lapses counts again.
+            lapses = (leave.until_ms for leave in role.leaves.values())
+            due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
+        elif pending.call is None:
+            # It goes on with a step of its own, after all that was decided before.
+            due.append(r.timers.now)
+
+
+def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
+    """True when a voter has fetched since that change was asked for.
+
+    The one to be added need not have: it is asked for its versions, and has to answer.
+    """
+    is_new = pending.request is not None and key == pending.request.voter
+    return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round
+
+
+def _alive(
+    changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+) -> list[ReplicaKey]:
+    """The voters of a set that fetched of late, or since `pending` was asked for, and stay."""
+    own = changes.r.key
+    return [
+        voter.key
+        for voter in voters
+        if not has_leave(changes.r, role, voter.key)
+        and (
+            voter.key == own
+            or (
+                changes.is_alive(role.progress.get(voter.key))
+                and (pending is None or _has_echoed(role, pending, voter.key))
+            )
+        )
+    ]
+
+
+def _remedy(late: list[int], within: str) -> str:
+    if not late:
+        return "bring the others back first"
+    return (
+        f"{late} fetched {within}, but show no Fetch sent since: see that they are neither cut off "
+        "nor slow, and send read rounds back, as stock and old ones do not"
+    )
+
+
+def _why_second_quorum(r: Replica) -> Obstacle | None:
+    """Rule 34: what a quorum commits is not to be relied on while there is another one."""
+    remark = r.second_quorum.remark()
+    if remark is None:
+        return None
+    return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, remark)

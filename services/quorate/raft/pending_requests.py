@@ -1,0 +1,68 @@
+"""What waits for a leader: a change that is committed, and all of it when leadership ends.
+
+No parked Fetch, no read, no change of the voters and no proposal that was held back outlives the
+leadership that it was meant for (docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.messages import (
+    FetchResponse,
+    LeaderInfo,
+    MembershipResponse,
+    ProposalResponse,
+    ReadResponse,
+    Reason,
+)
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Leader, PendingChange, PendingHandOver
+
+
+def settle(replica: Replica, role: Leader) -> None:
+    """The high watermark has moved: a change that lies below it is finished."""
+    pending = role.pending
+    if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
+        return
+    role.pending = None
+    text = f"{pending.what}: committed"
+    replica.out.note(NoteKind.CHANGE_COMMITTED, text, **pending.about, offset=pending.offset)
+    replica.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))
+
+
+def end_waiting(replica: Replica, leader: Leader) -> None:
+    """Answer everybody who waits for this leader, which leads no more."""
+    info = replica.leader_info
+    if replica.election.leader_id == replica.node_id:
+        info = LeaderInfo(None, replica.epoch)
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for parked in leader.parked:
+        replica.out.reply(parked.token, FetchResponse(error=error, leader=info))
+    for token in leader.reads:
+        replica.out.reply(token, ReadResponse(error, info))
+    if leader.pending is not None:
+        _end_change(replica, leader.pending, info)
+    if leader.hand_over is not None:
+        _end_hand_over(replica, leader.hand_over, info)
+
+
+def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> None:
+    is_open = pending.offset is not None
+    outcome = "it may still be committed" if is_open else "nothing was changed"
+    text = f"{pending.what}: leadership was lost meanwhile; {outcome}"
+    obstacle = Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, text)
+    replica.out.reply(pending.token, obstacle.response(info))
+
+
+def _end_hand_over(replica: Replica, hand_over: PendingHandOver, info: LeaderInfo) -> None:
+    """To lead no more is what a hand-over is about; what it held back was never appended."""
+    replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
+    for event in hand_over.held:
+        refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
+        replica.out.reply(event.token, refused)

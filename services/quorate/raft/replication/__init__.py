@@ -1,0 +1,1 @@
+"""Log replication: leader and follower, Fetch, high watermark, linearizable reads."""

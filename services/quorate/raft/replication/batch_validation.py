@@ -1,0 +1,117 @@
+"""Whether fetched batches continue a log: what recovery would call damage is never appended.
+
+The same rules hold for what is on the disk already (`storage/recovery/log_scan.py`), which shares the one on
+epochs. The rest is what no leader appends, and what nobody could mend once it is in a log: a voter
+set that shares no majority with the one before, a kraft.version that this release does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.control import (
+    ControlRecord,
+    KRaftVersion,
+    KRaftVoters,
+    LeaderChange,
+)
+from quorate.records.ids import NodeId, Offset
+from quorate.records.voters import KRAFT_VERSION_MAX
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import BatchInfo
+    from quorate.raft.replication.log_state import LogState
+    from quorate.records.ids import Epoch
+    from quorate.records.voters import VoterSet
+
+# How far above all others the epoch of a rescued log begins (rule 23), so that no voter left behind
+# comes near it by campaigning. Its first batch may hold any voters: those of before are lost.
+EPOCHS_SKIPPED: Final = 1000
+
+
+@dataclass(slots=True)
+class _Force:
+    """What is in force before a record; no voters where no record of this log has named any."""
+
+    voters: VoterSet | None
+    kraft_version: int
+    is_rescued: bool = False
+
+
+def misfit(
+    batches: tuple[BatchInfo, ...], log: LogState, *, epoch: Epoch, leader_id: NodeId
+) -> str | None:
+    """Why these batches of that leader do not continue `log`; None where they do."""
+    offset, last = log.end.offset, log.end.epoch
+    # A set that came with the bootstrap or the settings may be another quorum's.
+    force = _Force(
+        log.voter_set if log.voters_offset >= 0 else None,
+        log.kraft_version if log.kraft_version_offset >= 0 else 0,
+    )
+    for batch in batches:
+        if batch.base_offset != offset or batch.last_offset < offset:
+            return f"offset {batch.base_offset} where {offset} is next"
+        if batch.epoch > epoch:
+            return f"epoch {batch.epoch} at {offset} in epoch {epoch}"
+        problem = epoch_misfit(last, batch.epoch, begins_epoch=begins_epoch(batch.control))
+        if problem is not None:
+            return f"{problem} at {offset}, after {last}"
+        force.is_rescued = batch.epoch - last >= EPOCHS_SKIPPED
+        for index, record in enumerate(batch.control):
+            problem = _record_misfit(record, index, force)
+            if problem is None and batch.epoch == epoch and isinstance(record, LeaderChange):
+                problem = _leader_misfit(record, epoch, leader_id)
+            if problem is not None:
+                return f"{problem} at {offset + index}"
+        offset, last = Offset(batch.last_offset + 1), batch.epoch
+    return None
+
+
+def begins_epoch(control: tuple[ControlRecord, ...]) -> bool:
+    """Whether a batch with these control records is the first of its epoch."""
+    return bool(control) and isinstance(control[0], LeaderChange)
+
+
+def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
+    """Why a batch may not follow one of `last`: epochs rise at a LeaderChange, nowhere else."""
+    if epoch < last:
+        return f"epoch {epoch}"
+    if (epoch > last) is not begins_epoch:
+        return f"epoch {epoch} {'with' if begins_epoch else 'without'} a LeaderChange"
+    return None
+
+
+def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | None:
+    """Why a control record may not stand there; what it puts in force is noted in `force`."""
+    match record:
+        case LeaderChange():
+            return None if index == 0 else "a LeaderChange inside a batch"
+        case KRaftVersion(kraft_version=kraft_version):
+            before, force.kraft_version = force.kraft_version, kraft_version
+            if kraft_version < before:
+                return f"kraft.version {kraft_version} after {before}"
+            if kraft_version > KRAFT_VERSION_MAX:
+                return f"kraft.version {kraft_version}, which this release does not know"
+            return None
+        case KRaftVoters(voters=voters):
+            known, force.voters = force.voters, voters
+            if not voters.voters:
+                return "a voter set without voters"
+            if known is None or force.is_rescued:
+                return None
+            changed = _changed(known, voters)
+            return None if changed <= 1 else f"a voter set that differs in {changed} voters"
+    return f"a {type(record).__name__} that does not belong into a log"
+
+
+def _changed(one: VoterSet, other: VoterSet) -> int:
+    """How many were added and removed: after one at a time, any two majorities share a voter."""
+    before, after = ([voter.key for voter in voters] for voters in (one, other))
+    return sum(key not in after for key in before) + sum(key not in before for key in after)
+
+
+def _leader_misfit(record: LeaderChange, epoch: Epoch, leader_id: NodeId) -> str | None:
+    if record.leader_id == leader_id:
+        return None
+    return f"epoch {epoch} of leader {record.leader_id}, which {leader_id} claims to lead,"

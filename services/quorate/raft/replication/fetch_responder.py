@@ -1,0 +1,181 @@
+"""A leader's answers to Fetches: at once, or parked until there is something to send.
+
+Voters are served the whole log and are answered as soon as it grows; observers are served what is
+committed, in slices, so that a thousand of them do not hold up a commit (rules 3, 19 and 20).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.identity.log_identity import marks_below
+from quorate.raft.messages import FetchResponse, LogRange
+from quorate.raft.roles import Leader
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UNKNOWN_OFFSET
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.fetch_purgatory import ParkedFetch
+    from quorate.raft.replication.read_index import Reads
+    from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+
+
+class Serving:
+    """The Fetches of one leadership, answered."""
+
+    def __init__(self, replica: Replica, reads: Reads) -> None:
+        self.r = replica
+        self.reads = reads
+
+    def release_older(self, role: Leader, key: ReplicaKey | None) -> None:
+        """A replica has one Fetch here: a newer one releases the older, which is answered."""
+        if key is None:
+            return
+        older = role.parked.of(key)
+        if older is not None:
+            role.parked.remove(older.token)
+            self.reply(role, older.token)
+
+    def serve_or_park(self, role: Leader, fetch: ParkedFetch, *, by: Millis | None = None) -> None:
+        """Send what there is, or wait for more as long as the replica lets it.
+
+        `by` is when its next Fetch tells more than this one, if that is before.
+        """
+        r = self.r
+        request = fetch.request
+        if self._serve(role, fetch):
+            return
+        if request.max_wait_ms <= 0 or self._wants_round(role, fetch):
+            self.reply(role, fetch.token)
+            return
+        wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)
+        if self._wants_high_watermark(role, fetch):
+            wait = min(wait, r.config.high_watermark_linger_ms)
+        fetch.deadline = r.timers.after(wait)
+        if by is not None:
+            fetch.deadline = min(fetch.deadline, by)
+        role.parked.add(fetch)
+
+    def _known_high_watermark(self, role: Leader) -> Offset:
+        known = self.r.ends.known(role)
+        return UNKNOWN_OFFSET if known is None else known
+
+    def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
+        """Whether the high watermark alone is news to it (KIP-1166).
+
+        One that sends none is told once: it may never send one, and would be answered without end.
+        """
+        known, has = self._known_high_watermark(role), fetch.request.high_watermark
+        if has >= known:
+            return False
+        if has >= 0:
+            return True
+        progress = role.progress.get(fetch.key) if fetch.key is not None else None
+        if progress is None or progress.told_high_watermark >= known:
+            return False
+        progress.told_high_watermark = known
+        return True
+
+    def _wants_round(self, role: Leader, fetch: ParkedFetch) -> bool:
+        """True when a Fetch sent later than this one is waited for: parking it would be a delay.
+
+        A voter that does not send back the round is told it once: it may never send one back, and
+        would be answered without end.
+        """
+        needed, key = self.reads.needed_round(role), fetch.key
+        if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
+            return False
+        progress = role.progress.get(key)
+        if progress is None or progress.told_round >= needed:
+            return False
+        progress.told_round = role.read_round
+        return True
+
+    def _serve(self, role: Leader, fetch: ParkedFetch) -> bool:
+        request = fetch.request
+        end = self.r.ends.readable(fetch.key)
+        if request.fetch_offset >= end:
+            return False
+        bytes_max = min(request.max_bytes, self.r.config.fetch_max_bytes)
+        records = LogRange(start=request.fetch_offset, end=end, bytes_max=bytes_max)
+        self.reply(role, fetch.token, records=records)
+        return True
+
+    def reply(
+        self,
+        role: Leader,
+        token: ReplyToken,
+        *,
+        diverging: OffsetAndEpoch | None = None,
+        snapshot_id: OffsetAndEpoch | None = None,
+        records: LogRange | None = None,
+    ) -> None:
+        """Answer a Fetch; each answer carries the round of the reads that wait."""
+        r = self.r
+        role.read_round_is_sent = True
+        # The end of what the other log may be given up for.
+        left = diverging or snapshot_id
+        response = FetchResponse(
+            error=ErrorCode.NONE,
+            leader=r.leader_info,
+            high_watermark=self._known_high_watermark(role),
+            log_start_offset=r.log.log_start,
+            diverging=diverging,
+            snapshot_id=snapshot_id,
+            records=records,
+            read_round=role.read_round,
+            voters_known=() if left is None else marks_below(r.log, left.offset),
+        )
+        r.out.reply(token, response)
+
+    def _parked_voters(self, role: Leader) -> list[ParkedFetch]:
+        """The parked Fetches of the voters of the latest set."""
+        if not role.parked:
+            return []
+        found = [role.parked.of(voter.key) for voter in self.r.voters.voters]
+        return [fetch for fetch in found if fetch is not None]
+
+    def serve_parked(self) -> None:
+        """Something was appended: answer the voters that wait, for observers see it later."""
+        role = self.r.role
+        if not isinstance(role, Leader):
+            return
+        for fetch in self._parked_voters(role):
+            if self._serve(role, fetch):
+                role.parked.remove(fetch.token)
+
+    def release_voters(self, role: Leader) -> None:
+        """Answer the voters' parked fetches with nothing: the round goes out with it."""
+        for fetch in self._parked_voters(role):
+            role.parked.remove(fetch.token)
+            self.reply(role, fetch.token)
+
+    def serve_committed(self, role: Leader) -> None:
+        """The high watermark has risen: voters are answered now, observers in slices."""
+        r = self.r
+        if not role.parked:
+            return
+        self.serve_parked()
+        linger = r.timers.after(r.config.high_watermark_linger_ms)
+        for fetch in role.parked.idle():
+            if fetch.request.fetch_offset < r.high_watermark:
+                role.parked.make_due(fetch, r.timers.now)
+            elif self._wants_high_watermark(role, fetch):
+                role.parked.hasten(fetch, linger)
+        self._answer_due(role)
+
+    def expire(self, role: Leader) -> None:
+        """Answer those that have waited for as long as they may."""
+        now = self.r.timers.now
+        if role.parked.is_any_due(now):
+            for fetch in self._parked_voters(role):
+                if fetch.deadline <= now:
+                    role.parked.remove(fetch.token)
+                    self.reply(role, fetch.token)
+            self._answer_due(role)
+
+    def _answer_due(self, role: Leader) -> None:
+        for fetch in role.parked.take_due(self.r.timers.now):
+            if not self._serve(role, fetch):
+                self.reply(role, fetch.token)

@@ -1,0 +1,207 @@
+"""A follower's side of replication: fetch, append, truncate.
+
+Replication is pulled (KIP-595): a Fetch carries the end of what this replica has flushed, and is
+its acknowledgement; so the next one leaves only after LogFlushed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import (
+    AppendToLog,
+    CallFailure,
+    LogTruncated,
+    TruncateLog,
+    TruncationRefused,
+)
+from quorate.raft.election.abstention_exit import Abstaining, name
+from quorate.raft.identity.log_identity import mark_of
+from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, FetchResponse
+from quorate.raft.replication.response_validation import Trusting
+from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.roles import Follower
+from quorate.raft.snapshots.installer import Installing
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
+
+if TYPE_CHECKING:
+    from quorate.raft.identity.voter_set_mark import VotersMark
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.leader_contact import Contact
+    from quorate.records.ids import Millis
+
+
+class Following:
+    """Fetching, for one replica."""
+
+    def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
+        self.r = replica
+        self.contact = contact
+        self.incarnation = incarnation
+        self.trusting = Trusting(replica)
+        self.installing = Installing(replica, contact, incarnation)
+        self.abstaining = Abstaining(replica)
+        # The newest round that an answer carried, and the epoch of the leader that sent it: another
+        # leader's rounds would prove nothing to this one.
+        self.read_round = (Epoch(0), 0)
+        # What the log is being cut to: until that is done it may not be claimed.
+        self.cutting: TruncateLog | None = None
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Send the one request that is due, if any."""
+        role = self.r.role
+        if isinstance(role, Follower) and not role.has_ended:
+            self._fetch(role)
+
+    def may_fetch(self) -> bool:
+        """Rule of acknowledgement: only what is on the disk may be claimed by a fetch offset."""
+        log = self.r.log
+        return self.cutting is None and log.flushed == log.end.offset
+
+    def _fetch(self, role: Follower) -> None:
+        r = self.r
+        # Nearly always one is under way, or the flush that it waits for.
+        if role.download is None and not (
+            self.may_fetch() and r.calls.may_call(CallKind.FETCH, role.leader_id, r.timers.now)
+        ):
+            return
+        peer = r.leader_peer()
+        standing = r.contradictions.standing(r.epoch)
+        if peer is None or (standing is not None and standing.retry_ms > r.timers.now):
+            return
+        if role.download is not None:
+            self.installing.fetch(role.download, peer)
+        else:
+            voters_at = None
+            if not role.has_fetched:
+                voters_at = mark_of(r.log)
+                answered_since = r.timers.after(-r.config.election_timeout_ms)
+                r.addresses.sent(peer, r.voters, answered_since)
+            r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms, voters_at))
+
+    def fetch_request(
+        self, max_wait_ms: Millis, voters_at: VotersMark | None = None
+    ) -> FetchRequest:
+        """What is on this disk, and where it is."""
+        r = self.r
+        return FetchRequest(
+            cluster_id=r.config.cluster_id,
+            replica=name(r),
+            current_leader_epoch=r.epoch,
+            fetch_offset=r.log.end.offset,
+            last_fetched_epoch=r.log.end.epoch,
+            max_wait_ms=max_wait_ms,
+            max_bytes=r.config.fetch_max_bytes,
+            high_watermark=r.high_watermark or UNKNOWN_OFFSET,
+            replica_endpoints=r.config.endpoints,
+            read_round=self.read_round[1] if self.read_round[0] == r.epoch else 0,
+            incarnation=self.incarnation,
+            voters_at=voters_at,
+        )
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def handle_fetch(self, call: Call, response: FetchResponse | CallFailure) -> None:
+        """Append, truncate or turn to a snapshot, as the leader says."""
+        contact = self.contact
+        role = contact.role_of(call)
+        if role is None:
+            if isinstance(response, FetchResponse):
+                contact.learning.learn(response.leader, "late Fetch answer")
+            return
+        if isinstance(response, CallFailure):
+            contact.failed(CallKind.FETCH, call, role, response)
+            return
+        if response.error is not ErrorCode.NONE:
+            contact.refused(CallKind.FETCH, call, response)
+            return
+        problem = self.trusting.contradiction(role, response)
+        if problem is not None:
+            contact.not_believed(role, problem)
+            if self.trusting.shows_another_quorum(response):
+                self.r.second_quorum.prove(role.leader_id, self.r.epoch, problem)
+        elif response.diverging is not None:
+            self._cut(response.diverging)
+        else:
+            self._take(role, response)
+
+    def _take(self, role: Follower, response: FetchResponse) -> None:
+        """A sound answer of the leader: records, nothing new, or which snapshot to fetch."""
+        r = self.r
+        self.contact.heard(role)
+        self.read_round = (r.epoch, response.read_round)
+        # Known from the voter set alone, it would be lost with a record that removes the leader.
+        r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
+        if response.high_watermark != UNKNOWN_OFFSET:
+            r.ends.told(response.high_watermark)
+        if response.snapshot_id is not None:
+            self.installing.begin(role, response.snapshot_id)
+            return
+        if isinstance(response.records, FetchedBatches) and response.records.batches:
+            self._append(response.records)
+        # Only now is this log known to be a prefix of the leader's.
+        self.contact.agreed()
+        r.ends.advance(Offset(min(response.high_watermark, r.log.end.offset)))
+        self.abstaining.told(response.high_watermark)
+
+    def _append(self, fetched: FetchedBatches) -> None:
+        """Append what continues this log (rule 17)."""
+        r = self.r
+        base = r.log.end.offset
+        last = fetched.batches[-1]
+        end = OffsetAndEpoch(epoch=last.epoch, offset=Offset(last.last_offset + 1))
+        starts: list[EpochStart] = []
+        epoch = r.log.end.epoch
+        for batch in fetched.batches:
+            if batch.epoch > epoch:
+                epoch = batch.epoch
+                starts.append(EpochStart(epoch, batch.base_offset))
+        r.out.emit(AppendToLog(base, end, fetched))
+        r.log.append(end, starts)
+        for batch in fetched.batches:
+            for index, record in enumerate(batch.control):
+                if r.log.append_control(Offset(batch.base_offset + index), record):
+                    offset = batch.base_offset + index
+                    text = f"voters are {r.voters.ids} from offset {offset}"
+                    r.out.note(NoteKind.VOTERS_LEARNED, text, offset=offset)
+
+    # --- what diverges ----------------------------------------------------------------------------
+
+    def _cut(self, diverging: OffsetAndEpoch) -> None:
+        """Cut to the common prefix, if a batch begins there: what the disk knows."""
+        r = self.r
+        to = r.log.truncation_point(diverging)
+        records = r.log.end.offset - to.offset
+        text = f"leader diverges at {diverging}: cuts {records} record(s)"
+        r.out.note(NoteKind.LOG_CUT, text, records=records)
+        self.cutting = TruncateLog(to, r.log.generation + 1)
+        r.out.emit(self.cutting)
+
+    def handle_truncated(self, event: LogTruncated) -> None:
+        """The log ends there now."""
+        r = self.r
+        if self.cutting is None or event.generation != self.cutting.generation:
+            return
+        self.cutting = None
+        r.log.truncate(event.to)
+        if isinstance(r.role, Follower):
+            self.contact.heard(r.role)
+            self.contact.agreed()
+
+    def handle_truncation_refused(self, event: TruncationRefused) -> None:
+        """The log is as it was: the leaders of its epochs wrote other batches than this one has."""
+        cutting, self.cutting = self.cutting, None
+        if cutting is not None and isinstance(self.r.role, Follower):
+            self.contact.not_believed(self.r.role, event.reason)
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When to ask a leader again that was not believed."""
+        r = self.r
+        standing = r.contradictions.standing(r.election.epoch)
+        now = r.timers.now
+        if standing is not None and isinstance(r.role, Follower) and standing.retry_ms > now:
+            due.append(standing.retry_ms)

@@ -1,0 +1,316 @@
+"""A leader's side of replication: appends, fetches, commits, check-quorum, and when it resigns.
+
+How fetches are answered is in `serving`, what it knows of each replica in `tracking`, what is
+committed in `ends` (seed "KRaft Consensus", LeaderState; rules 3, 5, 21 and 24).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import AppendToLog, RecordsProposed
+from quorate.raft.identity.cloned_voters import Admission, Clones
+from quorate.raft.identity.log_identity import is_of_another_quorum
+from quorate.raft.membership.shutdown_permit_state import has_leave, is_silent
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ProposalResponse,
+)
+from quorate.raft.pending_requests import settle
+from quorate.raft.replication.fetch_purgatory import ParkedFetch
+from quorate.raft.replication.fetch_responder import Serving
+from quorate.raft.replication.log_state import Diverging, NeedsSnapshot, Valid
+from quorate.raft.replication.progress_tracker import Tracking
+from quorate.raft.roles import Leader
+from quorate.raft.snapshots.server import Offering
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+
+if TYPE_CHECKING:
+    from quorate.raft.election.epoch_guard import Believing
+    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.replica import Replica
+    from quorate.raft.replication.read_index import Reads
+    from quorate.records.control import ControlRecord
+    from quorate.records.voters import Voter
+
+
+class Leading:
+    """Leading, for one replica."""
+
+    def __init__(
+        self, replica: Replica, becoming: Becoming, believing: Believing, reads: Reads
+    ) -> None:
+        self.r = replica
+        self.becoming = becoming
+        self.believing = believing
+        self.reads = reads
+        self.serving = Serving(replica, reads)
+        self.tracking = Tracking(replica)
+        self.offering = Offering(replica)
+        self.clones = Clones(replica)
+
+    # --- appends ----------------------------------------------------------------------------------
+
+    def propose(self, event: RecordsProposed) -> None:
+        """Append a proposer's batch at once; the disk and the followers work on it side by side."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
+            refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=r.leader_info)
+            r.out.reply(event.token, refused)
+            return
+        if role.hand_over is not None:
+            role.hand_over.held.append(event)
+            return
+        batch = event.batch
+        if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
+            r.out.reply(
+                event.token, ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=r.leader_info)
+            )
+            return
+        base = r.log.end.offset
+        end = OffsetAndEpoch(epoch=r.epoch, offset=Offset(base + batch.record_count))
+        r.out.emit(AppendToLog(base, end, batch))
+        r.log.append(end)
+        last = Offset(end.offset - 1)
+        r.out.reply(
+            event.token,
+            ProposalResponse(
+                error=ErrorCode.NONE, leader=r.leader_info, base_offset=base, last_offset=last
+            ),
+        )
+        self.serving.serve_parked()
+
+    def append_voters(self, *records: ControlRecord) -> None:
+        """Append control records with a voter set, which is in force at once (KIP-853)."""
+        r = self.r
+        role = r.role
+        assert isinstance(role, Leader)
+        before = r.voters
+        r.append_control(*records)
+        self.tracking.key_anew(role)
+        self.tracking.voters_added(role, before)
+        # Rule 5: the new set gets a whole interval before check-quorum judges it.
+        role.heard.clear()
+        role.check_quorum_deadline = r.timers.check_quorum_deadline()
+        role.begin_epoch_deadline = r.timers.now
+        # Rule 3: an observer that waits may be a voter now, and its Fetch commits this record.
+        self.serving.serve_parked()
+        self.update_high_watermark()
+
+    # --- fetches ----------------------------------------------------------------------------------
+
+    def handle_fetch(self, token: ReplyToken, request: FetchRequest) -> None:
+        """Answer a Fetch, or park it until there is something to send."""
+        r = self.r
+        role = r.role
+        error = self._reason_to_refuse(request) or self._malformed(request)
+        if error is not None or not isinstance(role, Leader):
+            self._refuse(token, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        mark = request.voters_at
+        if mark is not None and is_of_another_quorum(r.log, mark):
+            text = f"{request.replica} fetches with the log of another quorum: refused"
+            r.out.tell(NoteKind.REFUSED_LOG, "another log", text)
+            self._refuse(token, ErrorCode.INCONSISTENT_VOTER_SET)
+            return
+        key = self.tracking.known_key(request.replica)
+        is_voter = key is not None and key in r.voters
+        admission, counts_from = Admission.COUNTED, None
+        if is_voter and key is not None:
+            admission = self.clones.admit(role, key, request)
+            if admission is Admission.REFUSED:
+                self._refuse(token, ErrorCode.DUPLICATE_VOTER)
+                return
+            if admission is Admission.UNCOUNTED:
+                counts_from = self.clones.counts_from(role, key, request.incarnation)
+        is_counted = admission is Admission.COUNTED
+        self.serving.release_older(role, key)
+        if is_voter and key is not None:
+            self.tracking.asked(role, key)
+            if is_counted and request.read_round > 0:
+                self.reads.confirm(role, key, request.read_round)
+        match self._judge(request):
+            case Diverging(end=end):
+                self.tracking.lost(role, key)
+                self.serving.reply(role, token, diverging=end)
+            case NeedsSnapshot(snapshot_id=snapshot_id):
+                self.tracking.lost(role, key)
+                self.serving.reply(role, token, snapshot_id=snapshot_id)
+            case Valid():
+                # A replica with another log, or none, does not follow yet: check-quorum is about
+                # those who could commit what is appended now.
+                self.tracking.heard(role, key, is_voter=is_voter)
+                self.tracking.acknowledge(
+                    role, key, request, is_voter=is_voter, is_counted=is_counted
+                )
+                if is_voter:
+                    self.update_high_watermark()
+                # Committing its own removal ends leadership within this very step.
+                if r.role is role:
+                    fetch = ParkedFetch(token, key, request, r.timers.now)
+                    self.serving.serve_or_park(role, fetch, by=counts_from)
+                else:
+                    info = r.leader_info
+                    r.out.reply(
+                        token, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
+                    )
+
+    def _refuse(self, token: ReplyToken, error: ErrorCode) -> None:
+        leader = self.believing.told_with(error)
+        self.r.out.reply(token, FetchResponse(error=error, leader=leader))
+
+    def caller_gone(self, token: ReplyToken) -> None:
+        """The caller of a parked Fetch hung up: a process may have ended."""
+        role = self.r.role
+        if isinstance(role, Leader):
+            self.clones.gone(role, role.parked.remove(token))
+            self.reads.drop(role, token)
+
+    def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
+        """The verdict on where a log ends that fetches from this one.
+
+        A replica that has nothing begins with the newest snapshot, even if the log begins at 0:
+        that is smaller than the records that it was made of. The one of `format` holds no metadata.
+        A reader names no replica and gets the records themselves.
+        """
+        log = self.r.log
+        newest = log.newest_snapshot
+        is_empty = request.replica is not None and request.fetch_offset == 0
+        if is_empty and newest is not None and newest.offset > 0:
+            return NeedsSnapshot(newest)
+        return log.validate(request.fetch_offset, request.last_fetched_epoch)
+
+    def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""
+        role = self.r.role
+        error = self._reason_to_refuse(request)
+        if error is not None or not isinstance(role, Leader):
+            error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
+        key = self.tracking.known_key(request.replica)
+        is_voter = key is not None and key in self.r.voters
+        if is_voter and key is not None:
+            # Rule 33: a process that is refused keeps no quorum.
+            admission = self.clones.admit(role, key, request)
+            if admission is Admission.REFUSED:
+                error = ErrorCode.DUPLICATE_VOTER
+                return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
+        self.tracking.heard(role, key, is_voter=is_voter)
+        return self.offering.answer(request, None if key is None else role.progress[key])
+
+    def _reason_to_refuse(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode | None:
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return ErrorCode.INCONSISTENT_CLUSTER_ID
+        if request.current_leader_epoch < r.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if request.current_leader_epoch > r.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if not isinstance(r.role, Leader):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return None
+
+    def _malformed(self, request: FetchRequest) -> ErrorCode | None:
+        """What no replica of ours asks: records of an epoch to come, or this leader's of itself."""
+        is_own = request.replica is not None and request.replica.node_id == self.r.node_id
+        if is_own or request.last_fetched_epoch > request.current_leader_epoch:
+            return ErrorCode.INVALID_REQUEST
+        return None
+
+    # --- commits ----------------------------------------------------------------------------------
+
+    def update_high_watermark(self) -> None:
+        """Commit what a majority has; tell those who waited for it."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or not r.ends.commit(role):
+            return
+        self.serving.serve_committed(role)
+        self.reads.committed(role)
+        settle(r, role)
+        if self.has_left():
+            self.resign(Cause.REMOVED, "its own removal is committed")
+
+    def has_left(self) -> bool:
+        """Whether this replica is known to be no voter any more."""
+        return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
+        """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
+        role = self.r.role
+        if isinstance(role, Leader):
+            self.becoming.resigned(self._successors(role, first), cause, why)
+
+    def _successors(self, role: Leader, first: ReplicaKey | None) -> tuple[ReplicaKey, ...]:
+        """The other voters, best first.
+
+        One that has leave to stop would have to hand over again. One that lacks what is committed
+        cannot be elected, and one that may be elsewhere or gone would not hear that it is its turn.
+        """
+        r = self.r
+
+        def order(voter: Voter) -> tuple[bool, bool, bool, bool, int]:
+            end = r.ends.replicated(role, voter)
+            return (
+                voter.key != first,
+                has_leave(r, role, voter.key),
+                end < r.high_watermark,
+                self._may_be_gone(role, voter.key),
+                -end,
+            )
+
+        others = [voter for voter in r.voters if voter.key.node_id != r.node_id]
+        return tuple(voter.key for voter in sorted(others, key=order))
+
+    def _may_be_gone(self, role: Leader, key: ReplicaKey) -> bool:
+        progress = role.progress.get(key)
+        last_fetch_ms = None if progress is None else progress.last_fetch_ms
+        return key in role.unanswered or is_silent(self.r, last_fetch_ms)
+
+    def expire(self) -> None:
+        """Check the quorum first: nothing may be answered by a leader that lost it (rule 21)."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader):
+            return
+        if role.check_quorum_deadline <= r.timers.now and not r.is_only_voter:
+            why = "no majority of the voters has fetched within the check-quorum interval"
+            self.resign(Cause.CHECK_QUORUM, why)
+            return
+        unflushed_since = r.readiness.unflushed_since
+        if unflushed_since is not None and self.must_yield():
+            age_ms = r.timers.now - unflushed_since
+            why = f"its disk has not confirmed a flush for {age_ms} ms"
+            self.resign(Cause.DISK_HANGS, why)
+            return
+        self.serving.expire(role)
+
+    def must_yield(self) -> bool:
+        """Rule 24: followers flush for a leader whose disk hangs, but it must not rely on that.
+
+        An only voter has nobody to lead in its place.
+        """
+        return self.r.readiness.is_disk_hanging and not self.r.is_only_voter
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When check-quorum, an announcement or a parked Fetch is due."""
+        r = self.r
+        role = r.role
+        if isinstance(role, Leader):
+            if not r.is_only_voter:
+                due.append(role.check_quorum_deadline)
+                flush_deadline = r.readiness.flush_deadline
+                if flush_deadline is not None:
+                    due.append(flush_deadline)
+            due.append(role.begin_epoch_deadline)
+            answer_ms = role.parked.next_ms()
+            if answer_ms is not None:
+                due.append(answer_ms)

@@ -1,0 +1,155 @@
+"""What a leader knows of each replica: when it was heard, what it has flushed, where it is.
+
+A replica's Fetch says what it has flushed; check-quorum and the high watermark go by that (seed
+"KRaft Consensus", LeaderState; rules 4 and 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.membership.shutdown_permit_state import heard
+from quorate.raft.roles import Progress
+from quorate.records.ids import UNKNOWN_OFFSET
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchRequest
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Leader
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import Endpoint, VoterSet
+
+# Port, tags and lengths of an endpoint in an answer.
+_ENDPOINT_BYTES: Final = 16
+
+
+class Tracking:
+    """The progress of the replicas that fetch from this one."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
+        """The replica by the key that the voter set uses (kraft.version 0 has no directories)."""
+        if replica is None:
+            return None
+        voter = self.r.voters.voter(replica)
+        return voter.key if voter is not None else replica
+
+    def key_anew(self, role: Leader) -> None:
+        """With kraft.version 1 the voters get directory ids, by which they are known from here."""
+        for key, progress in list(role.progress.items()):
+            voter = self.r.voters.by_id(key.node_id)
+            if key.directory_id is None and voter is not None and voter.key != key:
+                del role.progress[key]
+                role.progress[voter.key] = progress
+                if (leave := role.leaves.pop(key, None)) is not None:
+                    role.leaves[voter.key] = leave
+                if (doubles := role.doubles.pop(key, None)) is not None:
+                    role.doubles[voter.key] = doubles
+        role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
+
+    def voters_added(self, role: Leader, before: VoterSet) -> None:
+        """A new voter acknowledges by its next Fetch: an observer is not trusted as a voter is."""
+        for voter in self.r.voters:
+            progress = role.progress.get(voter.key)
+            if progress is not None and before.by_id(voter.key.node_id) is None:
+                progress.fetch_offset = None
+
+    def asked(self, role: Leader, key: ReplicaKey) -> None:
+        """A voter runs and asks, though its log may be another one yet (rule 6)."""
+        role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
+
+    def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
+        """Check-quorum: a majority of the voters that fetch restarts the interval."""
+        r = self.r
+        if key is None:
+            return
+        # Last in the order: those that have been silent for longest come first.
+        progress = role.progress.pop(key, None)
+        if progress is None:
+            progress = Progress()
+            if not is_voter:
+                self._make_room(role)
+        if role.leaves:
+            heard(r, role, key, progress.last_fetch_ms)
+        progress.last_fetch_ms = r.timers.now
+        role.progress[key] = progress
+        if not is_voter or key.node_id == r.node_id:
+            return
+        role.heard[key.node_id] = None
+        if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
+            role.heard.clear()
+            role.check_quorum_deadline = r.timers.check_quorum_deadline()
+
+    def acknowledge(
+        self,
+        role: Leader,
+        key: ReplicaKey | None,
+        request: FetchRequest,
+        *,
+        is_voter: bool,
+        is_counted: bool = True,
+    ) -> None:
+        """Note the flushed end of the replica, and the time at which it last had all it could have.
+
+        Where another process may still be this voter, what that one has flushed counts (rule 33).
+        """
+        r, now = self.r, self.r.timers.now
+        if key is None:
+            return
+        progress = role.progress[key]
+        if request.fetch_offset < (progress.fetch_offset or 0):
+            self.lost(role, key)
+        if is_counted:
+            progress.fetch_offset = request.fetch_offset
+        endpoints = request.replica_endpoints
+        if endpoints != progress.endpoints and (
+            _size(endpoints) <= r.config.observer_endpoints_max
+        ):
+            if is_voter and progress.endpoints:
+                self._has_moved(role, key)
+            progress.endpoints = endpoints
+        if request.high_watermark >= 0:
+            # It sends one: should it know of none later, then it has been started anew.
+            progress.told_high_watermark = UNKNOWN_OFFSET
+        available = r.ends.readable_by(is_voter=is_voter)
+        if request.fetch_offset >= available:
+            progress.last_caught_up_ms = now
+        elif progress.mark is not None and request.fetch_offset >= progress.mark:
+            # It has what there was when it fetched before: that is when it was caught up.
+            progress.last_caught_up_ms = progress.mark_ms
+        progress.mark, progress.mark_ms = available, now
+
+    def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
+        """It says that it is elsewhere: look whether it can be told anything there."""
+        role.unanswered.add(key)
+        role.begin_epoch_deadline = self.r.timers.now
+
+    def lost(self, role: Leader, key: ReplicaKey | None) -> None:
+        """A replica has no more what it once acknowledged: it was caught up with another log."""
+        progress = role.progress.get(key) if key is not None else None
+        if progress is not None:
+            progress.last_caught_up_ms = progress.mark = None
+
+    def _make_room(self, role: Leader) -> None:
+        """An observer is a name that anybody may invent: the longest silent one is forgotten."""
+        r = self.r
+        if len(role.progress) < r.config.observers_max:
+            return
+        silent = next((key for key in role.progress if key not in r.voters), None)
+        if silent is not None:
+            del role.progress[silent]
+
+    def forget_observers(self, role: Leader) -> None:
+        """Observers that have not fetched for their session time are gone."""
+        r = self.r
+        oldest = r.timers.now - r.config.observer_session_timeout_ms
+        for key, progress in list(role.progress.items()):
+            if key not in r.voters and (progress.last_fetch_ms or 0) < oldest:
+                del role.progress[key]
+
+
+def _size(endpoints: tuple[Endpoint, ...]) -> int:
+    """What these take in DescribeQuorum, about."""
+    return sum(len(e.name) + len(e.host) + _ENDPOINT_BYTES for e in endpoints)

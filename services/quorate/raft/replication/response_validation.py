@@ -1,0 +1,77 @@
+"""What a follower takes from its leader: nothing that contradicts what is committed (rule 29)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.identity.log_identity import is_of_another_quorum
+from quorate.raft.messages import FetchedBatches
+from quorate.raft.replication.batch_validation import misfit
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchResponse
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Follower
+    from quorate.records.ids import Offset, OffsetAndEpoch
+
+
+class Trusting:
+    """Whether a Fetch answer can be that of a leader which has all that is committed."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def contradiction(self, role: Follower, response: FetchResponse) -> str | None:
+        """Why this answer cannot be; None when it can."""
+        r = self.r
+        info = response.leader
+        if info.epoch == r.epoch and info.leader_id not in (None, role.leader_id):
+            return f"it names {info.leader_id} as leader of its epoch"
+        if 0 <= response.high_watermark < r.high_watermark:
+            return f"its high watermark is {response.high_watermark}, {self._committed()}"
+        marks = response.voters_known
+        if marks and any(is_of_another_quorum(r.log, mark) for mark in marks):
+            return "its log is of another quorum: both have the same epoch where others vote"
+        if response.diverging is not None:
+            return self._why_not_cut(response.diverging)
+        if response.snapshot_id is not None:
+            return self._why_not_snapshot(response.snapshot_id)
+        if isinstance(response.records, FetchedBatches):
+            return misfit(response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id)
+        return None
+
+    def shows_another_quorum(self, response: FetchResponse) -> bool:
+        """True for what no leader of this quorum says, whatever its disk has lost (rule 34)."""
+        r = self.r
+        if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
+            return True
+        if response.diverging is None:
+            return False
+        return r.log.truncation_point(response.diverging).offset < r.high_watermark
+
+    def _committed(self) -> str:
+        return f"and everything below {self.r.high_watermark} is committed"
+
+    def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
+        """It may only be cut to a common prefix, and never below the high watermark."""
+        end, to = self.r.log.end, self.r.log.truncation_point(diverging)
+        if to.offset >= end.offset:
+            return (
+                f"it diverges at {diverging}, where there is nothing to cut: the log ends at {end}"
+            )
+        if not self.may_truncate(to.offset):
+            return f"it diverges at {diverging}, {self._committed()}"
+        return None
+
+    def may_truncate(self, to: Offset) -> bool:
+        """What is committed is never cut."""
+        return to >= self.r.high_watermark
+
+    def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:
+        """It must hold something new, of an epoch that can be."""
+        r = self.r
+        if snapshot_id.offset <= r.high_watermark:
+            return f"it offers snapshot {snapshot_id}, {self._committed()}"
+        if not r.log.epoch_before(r.high_watermark) <= snapshot_id.epoch <= r.epoch:
+            return f"it offers snapshot {snapshot_id} in epoch {r.epoch}, {self._committed()}"
+        return None

@@ -1,0 +1,1 @@
+"""Serving, downloading and installing snapshots (KIP-630)."""

@@ -1,0 +1,124 @@
+"""The snapshot that a replica fetches: over changes of the leader, and slower after each failure.
+
+Two leaders may have written a snapshot of one id at different times, and a file pieced together
+from both could check and yet be wrong. Each file tells in its first batches when it was written: a
+download goes on under another leader only when the first slice comes again as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import InstallSnapshot, WriteSnapshotChunk
+from quorate.raft.backoff import backoff_ms
+from quorate.raft.roles import SnapshotDownload
+from quorate.raft.trace_events import NoteKind
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import Millis, OffsetAndEpoch
+
+# Of the fetch timeout: the longest that a download waits.
+_LONGEST_SHARE: Final = 4
+_SAID_MAX: Final = 8
+
+
+class Downloads:
+    """What one replica has of a snapshot, and how often one has failed."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+        self._unfinished: SnapshotDownload | None = None
+        self._failing: OffsetAndEpoch | None = None
+        self._failures = 0
+        self._said: list[str] = []
+
+    def begin(self, snapshot_id: OffsetAndEpoch) -> SnapshotDownload:
+        """Fetch this one, from where it stopped if the leader has the same file."""
+        before = self._unfinished
+        if before is not None and (before.snapshot_id != snapshot_id or not before.first):
+            before = None
+        if self._failing not in (None, snapshot_id):
+            self.succeeded()
+        self._say(f"fetches snapshot {snapshot_id}")
+        return SnapshotDownload(snapshot_id, before=before)
+
+    def again(self, download: SnapshotDownload) -> SnapshotDownload:
+        """Ask for the first slice anew, and go on from here if it is still the same file."""
+        if download.position == 0:
+            return download
+        return SnapshotDownload(download.snapshot_id, before=download)
+
+    def take(self, download: SnapshotDownload, chunk: bytes, size_bytes: int) -> SnapshotDownload:
+        """The slice that was asked for: the last one installs the snapshot.
+
+        Returns how the download goes on.
+        """
+        if download.position > 0 and size_bytes != download.size_bytes:
+            # The leader has written it anew since the last slice.
+            return self.again(download)
+        before, download.before = download.before, None
+        if before is not None and _is_same(before, chunk, size_bytes):
+            download.position, download.first = before.position, before.first
+            text = f"goes on with snapshot {download.snapshot_id} at {download.position}"
+            self.r.out.note(NoteKind.DOWNLOAD, text, position=download.position)
+        else:
+            self.r.out.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
+            if download.position == 0:
+                download.first = chunk
+            download.position += len(chunk)
+        download.size_bytes = size_bytes
+        self._unfinished = download
+        if download.position >= size_bytes:
+            download.is_installing = True
+            self._unfinished = None
+            # The log begins anew only once the file has been found whole.
+            log = self.r.log
+            kraft_version = log.committed_kraft_version(self.r.high_watermark)
+            self.r.out.emit(
+                InstallSnapshot(
+                    snapshot_id=download.snapshot_id,
+                    generation=log.generation + 1,
+                    kraft_version=kraft_version,
+                )
+            )
+        return download
+
+    def failed(self, snapshot_id: OffsetAndEpoch, why: str) -> Millis:
+        """It did not come, or was not sound: when to ask for it again."""
+        self._failing = snapshot_id
+        self._failures += 1
+        self._say(why)
+        return self.retry_at()
+
+    def waits(self, snapshot_id: OffsetAndEpoch) -> Millis:
+        """The leader has nothing to send yet: when to ask again."""
+        self._failing = snapshot_id
+        self._failures += 1
+        return self.retry_at()
+
+    def retry_at(self) -> Millis:
+        """Twice as long after each failure, never so long that the leader goes unheard."""
+        config = self.r.config
+        wait = backoff_ms(
+            self._failures,
+            first_ms=config.retry_backoff_ms,
+            longest_ms=config.fetch_timeout_ms // _LONGEST_SHARE,
+            random=self.r.timers.random,
+        )
+        return self.r.timers.after(wait)
+
+    def succeeded(self) -> None:
+        """It is installed, or not wanted any more."""
+        self._failing, self._failures, self._said = None, 0, []
+
+    def _say(self, what: str) -> None:
+        """Tell it, unless it is one of the things that were told since the last success."""
+        if what not in self._said:
+            self.r.out.note(NoteKind.DOWNLOAD, what)
+            self._said = [*self._said[1 - _SAID_MAX :], what]
+
+
+def _is_same(before: SnapshotDownload, chunk: bytes, size_bytes: int) -> bool:
+    first = before.first
+    return size_bytes == before.size_bytes and chunk[: len(first)] == first

@@ -1,0 +1,120 @@
+"""A leader's side of snapshots: which it offers, if they are sound, who fetches them (rule 30).
+
+A file is checked before its first byte is served. While that is not done, or while a damaged one
+waits for its successor, a slice is answered empty: the replica asks again later, and hears its
+leader meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import CheckSnapshot
+from quorate.raft.messages import FetchSnapshotResponse, SnapshotRange
+from quorate.raft.trace_events import NoteKind
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.api import SnapshotChecked
+    from quorate.raft.messages import FetchSnapshotRequest, SnapshotInfo
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Progress
+    from quorate.records.ids import Millis, OffsetAndEpoch
+
+
+class Offering:
+    """The snapshots of one replica, as others fetch them; what is known of them outlives a role."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+        self._sound: set[OffsetAndEpoch] = set()
+        self._unsound: set[OffsetAndEpoch] = set()
+        self._checking: set[OffsetAndEpoch] = set()
+        self._fetched: dict[OffsetAndEpoch, Millis] = {}
+
+    def answer(
+        self, request: FetchSnapshotRequest, progress: Progress | None
+    ) -> FetchSnapshotResponse:
+        """A slice; `progress` is that of the replica which asks, where it has told its id."""
+        r = self.r
+        snapshot_id = request.snapshot_id
+        info = r.log.snapshot(snapshot_id)
+        if info is None:
+            return FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=r.leader_info)
+        if not 0 <= request.position < info.size_bytes:
+            return FetchSnapshotResponse(
+                error=ErrorCode.POSITION_OUT_OF_RANGE, leader=r.leader_info
+            )
+        self._fetched[snapshot_id] = r.timers.now
+        if progress is not None and request.position == 0:
+            if progress.has_fetched == snapshot_id:
+                # A replica that had the whole of it and comes back may have found it damaged.
+                self._sound.discard(snapshot_id)
+            progress.has_fetched = None
+        if not self._is_sound(snapshot_id):
+            return self._slice(request, info, b"")
+        bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
+        if progress is not None and request.position + bytes_max >= info.size_bytes:
+            progress.has_fetched = snapshot_id
+        return self._slice(
+            request,
+            info,
+            SnapshotRange(snapshot_id=snapshot_id, position=request.position, bytes_max=bytes_max),
+        )
+
+    def _slice(
+        self, request: FetchSnapshotRequest, info: SnapshotInfo, chunk: SnapshotRange | bytes
+    ) -> FetchSnapshotResponse:
+        return FetchSnapshotResponse(
+            error=ErrorCode.NONE,
+            leader=self.r.leader_info,
+            snapshot_id=info.snapshot_id,
+            size_bytes=info.size_bytes,
+            position=request.position,
+            chunk=chunk,
+        )
+
+    def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Whether it has been checked; where that is not known, it is checked now."""
+        if snapshot_id in self._sound:
+            return True
+        if snapshot_id not in self._checking and snapshot_id not in self._unsound:
+            self._checking.add(snapshot_id)
+            self.r.out.emit(CheckSnapshot(snapshot_id))
+        return False
+
+    def handle_checked(self, event: SnapshotChecked) -> None:
+        """A damaged one stays listed until a newer one is stored: nobody below the log start may
+        be told that there is none.
+        """
+        self._checking.discard(event.snapshot_id)
+        if self.r.log.snapshot(event.snapshot_id) is None:
+            return
+        if event.damage is None:
+            self._sound.add(event.snapshot_id)
+        else:
+            # It may have been sound before.
+            self._sound.discard(event.snapshot_id)
+            self._unsound.add(event.snapshot_id)
+            text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
+            self.r.out.note(NoteKind.SNAPSHOT_DAMAGED, text)
+
+    def stored(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A new snapshot is there, and takes the place of those that are damaged."""
+        self._sound.discard(snapshot_id)
+        self._unsound.discard(snapshot_id)
+        self.r.log.drop_snapshots(self._unsound)
+        self.prune()
+
+    def prune(self) -> None:
+        """Forget what is said of snapshots that are gone."""
+        ids = {info.snapshot_id for info in self.r.log.snapshots}
+        self._sound &= ids
+        self._unsound &= ids
+        for snapshot_id in [s for s in self._fetched if s not in ids]:
+            del self._fetched[snapshot_id]
+
+    def pinned(self) -> frozenset[OffsetAndEpoch]:
+        """The snapshots that somebody fetches: nobody asked for a slice of the others within FT."""
+        silent = self.r.timers.now - self.r.config.fetch_timeout_ms
+        return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)

@@ -1,0 +1,133 @@
+"""What the core says of what it does: words for a reader, a kind and values for a program.
+
+The words are the log line and the transcript line. Spans and metrics are made of the kind and the
+values: both are stable names, so that nothing has to be read out of the words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Value: TypeAlias = "str | int | bool | tuple[int, ...]"
+
+
+class NoteKind(Enum):
+    """What a note tells of. `role_taken` has its values from `raft/trace_fields.py`."""
+
+    STARTED = "started"
+    ROLE_TAKEN = "role_taken"
+    ELECTION_LOST = "election_lost"
+    VOTE_GRANTED = "vote_granted"
+    VOTE_REFUSED = "vote_refused"
+    NOT_READY = "not_ready"
+    LEADER_RESIGNED = "leader_resigned"
+    LEADER_UNREACHABLE = "leader_unreachable"
+    LEADER_MOVED = "leader_moved"
+    HAND_OVER_BEGUN = "hand_over_begun"
+    TURN_PASSED = "turn_passed"
+    LEAVE_GRANTED = "leave_granted"
+    LEAVE_ENDED = "leave_ended"
+    CHANGE_BEGUN = "change_begun"
+    CHANGE_APPENDED = "change_appended"
+    CHANGE_COMMITTED = "change_committed"
+    VOTERS_LEARNED = "voters_learned"
+    JOINING = "joining"
+    REFUSED_BY_PEER = "refused_by_peer"
+    NOT_BELIEVED = "not_believed"
+    LOG_CUT = "log_cut"
+    DOWNLOAD = "download"
+    SNAPSHOT_INSTALLED = "snapshot_installed"
+    SNAPSHOT_DAMAGED = "snapshot_damaged"
+    RIVAL_FOUND = "rival_found"
+    CLONE_FOUND = "clone_found"
+    REFUSED_LOG = "refused_log"
+    CONTRADICTED = "contradicted"
+    RECONCILED = "reconciled"
+    HEALED = "healed"
+    VOTES_AGAIN = "votes_again"
+
+
+class Cause(Enum):
+    """Why a replica took up a role."""
+
+    # An election begins.
+    STARTUP = "startup"
+    FETCH_TIMEOUT = "fetch_timeout"
+    ELECTION_TIMEOUT = "election_timeout"
+    END_QUORUM_EPOCH = "end_quorum_epoch"
+    LEADER_REMOVED = "leader_removed"
+    LEADER_PROCESS_GONE = "leader_process_gone"
+    # It goes on, or ends.
+    PRE_VOTES_GRANTED = "pre_votes_granted"
+    PRE_VOTE_REJECTED = "pre_vote_rejected"
+    PRE_VOTE_TIMED_OUT = "pre_vote_timed_out"
+    VOTES_GRANTED = "votes_granted"
+    # Somebody else acts.
+    VOTE_GIVEN = "vote_given"
+    HIGHER_EPOCH = "higher_epoch"
+    LEADER_LEARNED = "leader_learned"
+    # A leader resigns, or a nominee gives up.
+    SHUTDOWN = "shutdown"
+    CHECK_QUORUM = "check_quorum"
+    REMOVED = "removed"
+    TRANSFER = "transfer"
+    DISK_HANGS = "disk_hangs"
+    DISK_FULL = "disk_full"
+    LOG_DAMAGED = "log_damaged"
+    STATE_MACHINE = "state_machine"
+    RIVAL = "rival"
+    # A resigned leader has waited for a successor for long enough.
+    NO_SUCCESSOR = "no_successor"
+
+
+@value
+class Note:
+    """One thing that a step has to say."""
+
+    kind: NoteKind
+    text: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Notebook:
+    """The notes of one step, and what was told before."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, str] = {}
+        self._notes: list[Note] = []
+
+    def note(self, kind: NoteKind, text: str | None, /, **values: Value) -> None:
+        """Say it, unless there are no words for it."""
+        if text is not None:
+            self._notes.append(Note(kind, text, values))
+
+    def tell(
+        self, kind: NoteKind, topic: str, text: str, state: str = "", /, **values: Value
+    ) -> None:
+        """Say what is found out again and again once, until it (its `state`) changes (rule 32)."""
+        if self.told.get(topic) != (state or text):
+            self.told[topic] = state or text
+            self.note(kind, text, **values)
+
+    def forget(self, *topics: str) -> None:
+        """What is found out of these is news again."""
+        for topic in topics:
+            self.told.pop(topic, None)
+
+    def take(self) -> tuple[Note, ...]:
+        """The notes of this step; the next one begins without."""
+        if not self._notes:
+            return ()
+        notes = tuple(self._notes)
+        self._notes.clear()
+        return notes

@@ -1,0 +1,55 @@
+"""What a change of roles or voters says beside its words, for programs that follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, role_name
+from quorate.records.ids import format_uuid
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Role
+    from quorate.raft.trace_events import Cause, Value
+    from quorate.records.ids import ReplicaKey
+
+
+def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
+    """What the note of a role that was just taken up holds.
+
+    `granted` and `rejected` are the votes of the round that ends, `needed` those of the one that
+    begins; `sought` is the epoch that a nominee wants to lead.
+    """
+    new, end = replica.role, replica.log.end
+    values: dict[str, Value] = {
+        "from_role": role_name(old),
+        "to_role": role_name(new),
+        "cause": cause.value,
+        "epoch": replica.epoch,
+    }
+    if isinstance(old, Prospective | Candidate):
+        values |= {"granted": old.tally.granted, "rejected": old.tally.rejected}
+    match new:
+        case Prospective(tally=tally) | Candidate(tally=tally):
+            values |= {
+                "sought": replica.epoch + isinstance(new, Prospective),
+                "needed": tally.majority,
+                "voters": len(replica.voters),
+                "log_end_offset": end.offset,
+                "log_last_epoch": end.epoch,
+            }
+        case Leader(epoch_start=epoch_start):
+            values["epoch_start"] = epoch_start
+        case Follower(leader_id=leader_id):
+            values["leader_id"] = leader_id
+        case Resigned(preferred=preferred):
+            values["preferred"] = tuple(int(key.node_id) for key in preferred)
+    return values
+
+
+def change_values(change: str, voter: ReplicaKey) -> dict[str, Value]:
+    """What the notes of a change of one voter hold."""
+    values: dict[str, Value] = {"change": change, "voter_id": voter.node_id}
+    if voter.directory_id is not None:
+        values["directory_id"] = format_uuid(voter.directory_id)
+    return values
