@@ -74,7 +74,7 @@ class TickedMembers(QuorateMembers):
 
     def command(self, member: int) -> list[str]:
         command = super().command(member)
-        command[command.index("quorate.consensus")] = "tests.bench.ticked_controller"
+        command[command.index("quorate.server")] = "tests.bench.ticked_controller"
         return ["env", f"QUORATE_TURNS={self._noted(member)}", *command]
 
     def _noted(self, member: int) -> Path:

@@ -42,7 +42,7 @@ class QuorateMembers(Members):
 
     def command(self, member: int) -> list[str]:
         path = str(self.quorum.nodes[member].properties_path)
-        program = "tests.bench.raw_controller" if self._is_raw else "quorate.consensus"
+        program = "tests.bench.raw_controller" if self._is_raw else "quorate.server"
         return [sys.executable, "-m", program, "--config", path]
 
     def address(self, member: int) -> tuple[str, int]:

@@ -8,22 +8,22 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from quorate.consensus.checking import SnapshotChecks
-from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
 from quorate.raft.messages import ProposalResponse
 from quorate.raft.trace_events import Cause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
+from quorate.server.metadata.proposer import Proposer
+from quorate.server.snapshots.verifier import SnapshotChecks
 from tests.bench.raw_server import RawLogError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.consensus.driver import RaftDriver
     from quorate.raft.messages import ReadResponse, SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
+    from quorate.server.driver.raft_driver import RaftDriver
     from quorate.telemetry.metrics import Value
     from tests.bench.raw_server import Waiter
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from quorate.consensus.__main__ import main
-from quorate.consensus.hosting import Hosted
+from quorate.server.__main__ import main
+from quorate.server.state_machine import Hosted
 from tests.bench.raw_application import RawApplication
 from tests.bench.raw_server import RawService
 
 if TYPE_CHECKING:
-    from quorate.consensus.config import ControllerConfig
-    from quorate.consensus.driver import RaftDriver
     from quorate.records.metadata import MetadataRecord
+    from quorate.server.config import ControllerConfig
+    from quorate.server.driver.raft_driver import RaftDriver
     from quorate.storage.meta_properties import MetaProperties
 
 

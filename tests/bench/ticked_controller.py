@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from quorate.consensus.__main__ import main
+from quorate.server.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

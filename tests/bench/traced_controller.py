@@ -17,9 +17,9 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.consensus.__main__ import main
-from quorate.consensus.proposing import Proposer
 from quorate.rpc.convert import raft as convert_raft
+from quorate.server.__main__ import main
+from quorate.server.metadata.proposer import Proposer
 from quorate.storage.log.metadata_log import FlushTicket
 from quorate.storage.log_store import LogStore
 from tests.bench import raw_server

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from quorate.consensus.__main__ import main
 from quorate.controller.controller import Controller
+from quorate.server.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable

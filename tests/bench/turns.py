@@ -52,7 +52,7 @@ class TurnedMembers(QuorateMembers):
 
     def command(self, member: int) -> list[str]:
         command = super().command(member)
-        module = command.index("quorate.consensus")
+        module = command.index("quorate.server")
         command[module] = "tests.bench.turned_controller"
         return ["env", f"QUORATE_TURNS={self._noted(member)}", *command]
 

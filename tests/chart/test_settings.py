@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from quorate.consensus.timeouts import (
+from quorate.server.timeouts import (
     ELECTION_TIMEOUT_MIN_MS,
     FETCH_TIMEOUT_MIN_MS,
     REQUEST_TIMEOUT_MIN_MS,

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from quorate.consensus.garbage import set_aside
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.security.tls import TlsFiles
+from quorate.server.memory.gc_tuning import set_aside
 from quorate.settings.tls import TlsSettings
 from tests.conformance.servicer import RESPONSE_BYTES_MAX, SERVICE, TestService
 from tests.conformance.stubs import services

@@ -19,7 +19,7 @@ LOOK = """
 du --one-file-system --summarize --bytes / 2> /dev/null | cut -f 1
 for program in pip apt-get perl gcc cc; do command -v $program; done
 id -u
-python -c 'import quorate.consensus.service, quorate.autojoin.service'
+python -c 'import quorate.server.service, quorate.autojoin.service'
 """
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.consensus.__main__ import main
+from quorate.server.__main__ import main
 from quorate.storage.file_system import OsFile, OsFileSystem
 
 if TYPE_CHECKING:

@@ -136,7 +136,7 @@ class Controllers:
 
     def command(self, node: NodePlan) -> list[str]:
         """What runs a node."""
-        module = ["-m", "quorate.consensus"]
+        module = ["-m", "quorate.server"]
         return [sys.executable, *module, "--config", str(node.properties_path)]
 
     def environment(self, node: NodePlan) -> dict[str, str]:

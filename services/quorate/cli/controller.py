@@ -23,6 +23,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve; the exit status is 1 where the controller cannot start."""
-    from quorate.consensus.service import main_controller
+    from quorate.server.service import main_controller
 
     return main_controller(arguments.config)

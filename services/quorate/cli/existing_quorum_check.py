@@ -12,8 +12,8 @@ from quorate.client.server_addresses import format_server
 if TYPE_CHECKING:
     import argparse
 
-    from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId
+    from quorate.server.config import ControllerConfig
 
 
 def refuse_rival(

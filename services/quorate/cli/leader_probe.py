@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.server.config import ControllerConfig
 
 PROBE_TIMEOUT_S: Final = 3.0
 # A follower that heard its leader more recently than this vouches for it.

@@ -15,7 +15,6 @@ from quorate.cli.argument_types import number
 from quorate.cli.connection import deadline_of, run_command
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.membership_client import MembershipClient
-from quorate.consensus.config import load_config
 from quorate.raft import messages as m
 from quorate.records.ids import (
     ClusterId,
@@ -26,6 +25,7 @@ from quorate.records.ids import (
     parse_directory_id,
 )
 from quorate.records.voters import Endpoint
+from quorate.server.config import load_config
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem

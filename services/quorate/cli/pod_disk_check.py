@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from quorate.cli.stateful_set import StatefulSetObjects
     from quorate.client.controller_calls import Address
-    from quorate.consensus.config import ControllerConfig
+    from quorate.server.config import ControllerConfig
     from quorate.storage.file_system import FileSystem
 
 MOVED_FLAG: Final = "--moved-from"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from quorate.cli import storage_recovery_args as storage_rescue
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.cli.storage_format_plan import FormatPlan, make_plan, new_directory_id, write_plan
-from quorate.consensus.config import ControllerConfig, load_config
-from quorate.consensus.part_settings import storage_config
 from quorate.records.ids import format_uuid
+from quorate.server.component_config import storage_config
+from quorate.server.config import ControllerConfig, load_config
 from quorate.settings.properties import ConfigError
 from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished

@@ -14,8 +14,8 @@ from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
 from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.consensus.config import load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
+from quorate.server.config import load_config
 from quorate.settings.properties import ConfigError
 from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import argparse
 
     from quorate.client.controller_calls import Address
-    from quorate.consensus.config import ControllerConfig
     from quorate.rpc.channels import ChannelKind
+    from quorate.server.config import ControllerConfig
     from quorate.storage.disaster_recovery.backup import BackupSource
 
 _LEADER_TIMEOUT_MS: Final = 3_000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from quorate.consensus.config import ControllerConfig
+    from quorate.server.config import ControllerConfig
     from quorate.storage.file_system import FileSystem
 
 KRAFT_VERSION: Final = "kraft.version"

@@ -15,9 +15,9 @@ from quorate.cli.ids import parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.server_addresses import parse_server
-from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.records.value_types import value
+from quorate.server.config import ControllerConfig, load_config
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.directory_lock import DirectoryLock

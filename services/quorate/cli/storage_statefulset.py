@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from quorate.cli.storage_format_plan import FormatPlan
     from quorate.client.controller_calls import Address
-    from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import ClusterId, DirectoryId
+    from quorate.server.config import ControllerConfig
     from quorate.storage.file_system import FileSystem
     from quorate.storage.pod_domain import PodDomain
 

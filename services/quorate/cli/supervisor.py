@@ -164,7 +164,7 @@ async def _spawn(node: NodePlan) -> Process:
             # Without it a module that lies in the working directory comes before Python's own.
             "-P",
             "-m",
-            "quorate.consensus",
+            "quorate.server",
             "--config",
             str(node.properties_path),
             "--stop-with-stdin",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.consensus.snapshotting import Snapshotter
+from quorate.server.snapshots.snapshotter import Snapshotter
 
 if TYPE_CHECKING:
-    from quorate.consensus.config import LogSettings
     from quorate.controller.image import MetadataImage
     from quorate.records.ids import Offset
+    from quorate.server.config import LogSettings
     from quorate.sim.sides import MachineBelow
 
 

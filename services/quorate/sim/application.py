@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.application import MetadataApplication
-from quorate.consensus.deciding import AHEAD_MAX
-from quorate.consensus.part_settings import controller_settings, pause_ms
 from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
+from quorate.server.component_config import controller_settings, pause_ms
+from quorate.server.metadata.application import MetadataApplication
+from quorate.server.metadata.decision_executor import AHEAD_MAX
 from quorate.sim.aiming import AimedSnapshotter
 from quorate.sim.machine import EVERYBODY, Machine, operation_in, request_of
 from quorate.sim.oracle import Violation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.config import ControllerConfig, read_config
 from quorate.records.ids import ClusterId
 from quorate.records.voters import Endpoint
+from quorate.server.config import ControllerConfig, read_config
 
 if TYPE_CHECKING:
     from quorate.records.ids import NodeId

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quorate.consensus.barriers import WRITING_CHUNK
-from quorate.consensus.flushing import SYNCING_END
-from quorate.consensus.host import Host
+from quorate.server.disk.log_flusher import SYNCING_END
+from quorate.server.driver.barriers import WRITING_CHUNK
+from quorate.server.host import Host
 from quorate.sim.loop import MILLION, SimulatedLoop
 from quorate.sim.oracle import Violation
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from quorate.consensus.disk_calls import DiskCalls
     from quorate.records.ids import Millis
+    from quorate.server.disk.executor import DiskCalls
     from quorate.sim.sides import MachineBelow
 
 T = TypeVar("T")

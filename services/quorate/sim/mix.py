@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.timeouts import (
+from quorate.server.timeouts import (
     ELECTION_TIMEOUT_MIN_MS,
     FETCH_TIMEOUT_MIN_MS,
     REQUEST_TIMEOUT_MIN_MS,

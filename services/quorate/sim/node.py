@@ -11,9 +11,9 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from quorate.consensus.part_settings import raft_config
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
+from quorate.server.component_config import raft_config
 from quorate.sim.configuring import controller_config
 from quorate.sim.disk import Survival
 from quorate.sim.forgetting import is_in_dispute, tell_what_is_forgotten
@@ -27,12 +27,12 @@ from quorate.storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.consensus.config import ControllerConfig
-    from quorate.consensus.driver import RaftDriver
     from quorate.controller.image import MetadataImage
     from quorate.raft.api import AppendToLog, Event, PublishProgress, RecoveredState
     from quorate.raft.messages import MembershipRequest, Request
     from quorate.records.ids import DirectoryId, Epoch, Millis, NodeId, OffsetAndEpoch, ReplyToken
+    from quorate.server.config import ControllerConfig
+    from quorate.server.driver.raft_driver import RaftDriver
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
     from quorate.sim.network import PeerCaller

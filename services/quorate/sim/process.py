@@ -10,8 +10,6 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from quorate.consensus.driver import Ending, RaftDriver
-from quorate.consensus.observing import Observers
 from quorate.raft import api
 from quorate.raft.messages import (
     FetchRequest,
@@ -28,6 +26,8 @@ from quorate.raft.messages import (
 )
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
+from quorate.server.driver.observers import Observers
+from quorate.server.driver.raft_driver import Ending, RaftDriver
 from quorate.sim.application import Application
 from quorate.sim.garbling import on_its_way
 from quorate.sim.host import SimulatedHost

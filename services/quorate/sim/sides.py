@@ -14,8 +14,6 @@ from quorate.sim.seen import SeenNode, SeenWorld
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.consensus.config import ControllerConfig
-    from quorate.consensus.driver import RaftDriver
     from quorate.raft.api import (
         AppendToLog,
         CallFailure,
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipResponse, PeerResponse
     from quorate.records.ids import CallId, OffsetAndEpoch, ReplyToken, TopicId
     from quorate.records.voters import VoterSet
+    from quorate.server.config import ControllerConfig
+    from quorate.server.driver.raft_driver import RaftDriver
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.fates import Fates
     from quorate.sim.invariants.invariant import Invariant

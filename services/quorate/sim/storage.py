@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.part_settings import storage_config
 from quorate.raft.api import LogTruncated, SnapshotInstalled
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
+from quorate.server.component_config import storage_config
 from quorate.sim.configuring import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatter import Formatting, format_directory
@@ -22,7 +22,6 @@ from quorate.storage.recovery.recovery import recover
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from quorate.consensus.config import ControllerConfig
     from quorate.raft.api import (
         InstallSnapshot,
         LogCleaned,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset, OffsetAndEpoch
     from quorate.records.voters import VoterSet
+    from quorate.server.config import ControllerConfig
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.sides import MachineBelow
     from quorate.storage.recovery.recovery import Recovered

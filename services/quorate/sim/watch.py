@@ -8,7 +8,6 @@ from quorate.sim.invariants import ALL
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
-    from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.api import (
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     )
     from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+    from quorate.server.driver.raft_driver import Ending
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
 

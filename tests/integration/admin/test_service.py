@@ -25,7 +25,7 @@ from tests.integration.admin.test_errors import refused
 from tests.integration.lookups import hanging_lookups
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
 from tests.ports import HOST, free_ports
-from tests.unit.consensus.conftest import eventually
+from tests.unit.server.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.integration.consensus.conftest import properties
+from tests.integration.server.conftest import properties
 
 __all__ = ["properties"]

@@ -13,10 +13,10 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
 from tests.bench.raw_application import APPEND_BYTES_MAX, RawApplication
 from tests.bench.raw_server import RawLogError
-from tests.unit.consensus.test_proposing import Recorder
+from tests.unit.server.metadata.test_proposer import Recorder
 
 if TYPE_CHECKING:
-    from quorate.consensus.driver import RaftDriver
+    from quorate.server.driver.raft_driver import RaftDriver
 
 LEADER = LeaderInfo(NodeId(1), Epoch(3))
 

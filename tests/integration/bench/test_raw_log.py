@@ -10,10 +10,10 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.consensus.config import read_config
-from quorate.consensus.node import Node
 from quorate.rpc.channels import open_channel
 from quorate.rpc.health import HealthServer
+from quorate.server.config import read_config
+from quorate.server.node import Node
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 from tests.bench.gen.raw.v1 import raw_pb2_grpc
 from tests.bench.raw_controller import host_records

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 WAIT_S: Final = 60
-CONTROLLER: Final = ("-m", "quorate.consensus")
+CONTROLLER: Final = ("-m", "quorate.server")
 COMMAND: Final = ("-m", "quorate.cli.main")
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import ListTopics
-from tests.integration.consensus.conftest import properties
 from tests.integration.process.started import (
     COMMAND,
     CONTROLLER,
@@ -24,6 +23,7 @@ from tests.integration.process.started import (
     status_of,
 )
 from tests.integration.quorum import free_quorum
+from tests.integration.server.conftest import properties
 from tests.integration.transports import EACH, chosen
 from tests.ports import HOST
 

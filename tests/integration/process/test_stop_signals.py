@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.consensus.conftest import properties
 from tests.integration.process.started import CONTROLLER, WAIT_S, start, status_of
 from tests.integration.quorum import free_quorum
+from tests.integration.server.conftest import properties
 from tests.lacking import lack
 from tests.ports import HOST, free_ports
 
@@ -59,7 +59,7 @@ async def test_a_signal_while_the_controller_loads_stops_it_in_order(
     tmp_path: Path, properties: dict[str, str], number: signal.Signals
 ) -> None:
     path = written(tmp_path, properties)
-    status, _, log = await hit(number, "quorate.consensus.service", "controller", "--config", path)
+    status, _, log = await hit(number, "quorate.server.service", "controller", "--config", path)
     assert status == 0
     assert "ending=STOPPED" in log
     assert "serving" not in log
@@ -165,7 +165,7 @@ async def test_the_first_process_of_a_container_hears_a_signal_while_it_loads(
     command = ("controller", "--config", path)
     process = await asyncio.create_subprocess_exec(
         *("unshare", "--fork", "--pid", "--kill-child", sys.executable, "-c", HIT),
-        *(str(int(signal.SIGTERM)), "quorate.consensus.service", *command),
+        *(str(int(signal.SIGTERM)), "quorate.server.service", *command),
         stderr=PIPE,
     )
     assert process.stderr is not None

@@ -1,6 +1,6 @@
 """What a call holds is freed when it is over, without the garbage collector.
 
-The collector never comes to what it has set aside (consensus/garbage.py), and a call under way may
+The collector never comes to what it has set aside (server/memory/gc_tuning.py), and a call under way may
 be among that.
 """
 
@@ -16,8 +16,8 @@ from quorate.records.ids import Offset
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from tests.integration.rpc.raft.test_servicer import next_of
-from tests.unit.consensus.conftest import eventually
 from tests.unit.rpc.fetches import fetch_from, fetched
+from tests.unit.server.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

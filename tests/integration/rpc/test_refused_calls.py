@@ -15,7 +15,7 @@ from quorate.rpc.method_table import SMALL_BYTES_MAX
 from quorate.rpc.security.authorization import CallerInterceptor, Callers
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
-from tests.unit.consensus.conftest import eventually
+from tests.unit.server.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

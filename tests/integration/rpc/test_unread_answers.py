@@ -22,7 +22,7 @@ from quorate.rpc.limits.call_limits import ANSWERS_BYTES_MAX
 from tests.integration.raw_http2 import RawConnection
 from tests.integration.rpc.conftest import WAIT_S
 from tests.integration.transports import chosen
-from tests.unit.consensus.conftest import eventually
+from tests.unit.server.conftest import eventually
 
 if TYPE_CHECKING:
     from tests.integration.rpc.conftest import Served

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.authorization_settings import STANDARD_AUTHORIZER
-from quorate.consensus.config import read_config
-from quorate.consensus.listeners import Certificates, Listeners
-from quorate.consensus.service import main_controller
+from quorate.server.config import read_config
+from quorate.server.listeners import Certificates, Listeners
+from quorate.server.service import main_controller
 from tests.certificates import DAY, Leaf
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from quorate.cli.leader_probe import (
     refuse_leader,
 )
 from quorate.cli.output import CommandError
-from quorate.consensus.config import read_config
 from quorate.h2.name_resolver import NameResolver
 from quorate.raft.last_message import Heard
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from quorate.rpc.channels import ChannelKind
+from quorate.server.config import read_config
 from quorate.settings.transport import Transport
 
 ONE, TWO = ("one", 9094), ("two", 9094)

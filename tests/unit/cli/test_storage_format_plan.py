@@ -8,8 +8,8 @@ import pytest
 
 from quorate.cli.output import CommandError
 from quorate.cli.storage_format_plan import make_plan
-from quorate.consensus.config import ControllerConfig, read_config
 from quorate.records.ids import DirectoryId
+from quorate.server.config import ControllerConfig, read_config
 from tests.unit.cli.directories import CLUSTER
 
 ID = DirectoryId(bytes(range(16)))

@@ -105,7 +105,7 @@ async def test_a_pool_makes_channels_of_its_transport() -> None:
 def test_plaintext_loads_nothing_that_reads_certificates() -> None:
     """Every command and every controller would pay for it, in time and in memory."""
     code = (
-        "import sys, quorate.consensus.service, quorate.cli.main\n"
+        "import sys, quorate.server.service, quorate.cli.main\n"
         "from quorate.rpc.channels import open_tls\n"
         "assert open_tls(None) is None\n"
         "print('cryptography' in sys.modules)"

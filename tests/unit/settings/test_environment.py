@@ -6,7 +6,7 @@ import pytest
 
 from quorate.admin.config import read_config as read_admin
 from quorate.autojoin.config import read_config as read_autojoin
-from quorate.consensus.config import read_config as read_controller
+from quorate.server.config import read_config as read_controller
 from quorate.settings.environment import EVERY_SETTING, environment_name, unread_variables
 
 TLS = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.consensus.disk_calls import DiskCalls
-from quorate.consensus.flushing import SYNCING_END
+from quorate.server.disk.executor import DiskCalls
+from quorate.server.disk.log_flusher import SYNCING_END
 from quorate.sim.host import QUICK_US
 from quorate.sim.options import DiskOptions, WorldOptions
 from quorate.sim.process import Process

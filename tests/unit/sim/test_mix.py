@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from quorate.consensus.config import read_config
+from quorate.server.config import read_config
 from quorate.sim.configuring import settings_of
 from quorate.sim.faults import draw_options
 from quorate.sim.mix import (

@@ -15,7 +15,7 @@ from tests.recorded_spans import attributes_of, recorded
 LAZY = """
 import sys
 import quorate.admin.service, quorate.autojoin.service, quorate.cli.up, quorate.cli.metadata_quorum_changes
-import quorate.consensus.service
+import quorate.server.service
 from quorate.rpc.channels import open_channel, server_spans
 from quorate.telemetry import tracing
 tracing.start(None, "controller-1")

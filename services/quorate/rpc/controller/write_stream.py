@@ -1,6 +1,6 @@
 """One stream of writes: decided in the order of arrival, acknowledged in that order (rule 20).
 
-Heartbeats may be decided before what came first (consensus/decision_queue.py).
+Heartbeats may be decided before what came first (server/metadata/decision_queue.py).
 
 Writes that are done together are acknowledged together: only the first reply that is missing is
 watched, and when it comes those behind it that are there, too, leave in one message.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.deciding import AHEAD_MAX, AT_ONCE_S
 from quorate.raft.messages import FetchRequest
 from quorate.records.ids import Offset
+from quorate.server.metadata.decision_executor import AHEAD_MAX, AT_ONCE_S
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.processes import VoterProcesses
 from quorate.sim.oracle import Violation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # How long an answer that is due may take all the same, of the node's own time.
 SLACK_MS: Final = 500
-# A read without a time of its own is given up after that (consensus/reading.py).
+# A read without a time of its own is given up after that (server/metadata/read_handler.py).
 READ_TIMEOUT_MS: Final = 30_000
 # After so many Fetches of a voter since a question, each with another answer heard since the one
 # before, the newest carries the word that was asked for, however many were under way or came twice.

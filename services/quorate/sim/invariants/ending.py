@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.driver import Ending
+from quorate.server.driver.raft_driver import Ending
 from quorate.sim.hardware import FAULTS, ROTTEN, SHORT
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.api import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     )
     from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+    from quorate.server.driver.raft_driver import Ending
     from quorate.sim.logview import Entry
     from quorate.sim.seen import SeenNode, SeenWorld
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.accumulator import Accumulator
-from quorate.consensus.activation import Activation
-from quorate.consensus.proposing import Proposer
-from quorate.consensus.reading import Reading
-from quorate.consensus.replaying import LogReplay
-from quorate.consensus.replies import HeldReplies
 from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
+from quorate.server.metadata.activation import Activation
+from quorate.server.metadata.batch_accumulator import Accumulator
+from quorate.server.metadata.deferred_replies import HeldReplies
+from quorate.server.metadata.log_replay import LogReplay
+from quorate.server.metadata.proposer import Proposer
+from quorate.server.metadata.read_handler import Reading
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.leader_eligibility import Readiness
 from quorate.raft.replication.high_watermark import Ends
 from quorate.raft.snapshots.server import Offering
 from quorate.records.ids import Offset
+from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.log_store import LogStore

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.consensus import flushing
-from quorate.consensus.barriers import Barriers
-from quorate.consensus.driver import RaftDriver
-from quorate.consensus.flushing import LogFlushing
 from quorate.raft.api import SendReply, SendRequest
+from quorate.server.disk import log_flusher as flushing
+from quorate.server.disk.log_flusher import LogFlushing
+from quorate.server.driver.barriers import Barriers
+from quorate.server.driver.raft_driver import RaftDriver
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.alarm import Alarm
-from quorate.consensus.barriers import Barriers
 from quorate.raft.election.campaign import Elections
 from quorate.raft.leader_eligibility import Readiness
 from quorate.raft.replication.leader import Leading
 from quorate.raft.replication.leader_contact import Contact
 from quorate.raft.request_manager import Calls
 from quorate.raft.roles import Leader, Resigned
+from quorate.server.driver.barriers import Barriers
+from quorate.server.driver.wakeup_timer import Alarm
 from quorate.sim.planted.bug import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.consensus.decision_queue import DecisionQueue
 from quorate.controller.brokers.heartbeat_tracker import Sessions
+from quorate.server.metadata.decision_queue import DecisionQueue
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
-    from quorate.consensus.decision_queue import Undecided
+    from quorate.server.metadata.decision_queue import Undecided
 
 _lane_of = DecisionQueue._lane_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.replication.log_state import VALID, LogState, NeedsSnapshot
+from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.planted.bug import Bug, Patch
 from quorate.storage.log.metadata_log import MetadataLog

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus import driver
 from quorate.raft.election.campaign import Elections
 from quorate.raft.election.epoch_guard import Believing
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
 from quorate.raft.request_manager import Calls
 from quorate.records.ids import Epoch
+from quorate.server.driver import raft_driver as driver
 from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.errors import DamagedLogError, StorageError
 from quorate.storage.log_store import LogStore

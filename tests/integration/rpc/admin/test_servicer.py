@@ -22,8 +22,8 @@ from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.listener import GrpcListener
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
-from tests.unit.consensus.conftest import eventually
 from tests.unit.raft import cores
+from tests.unit.server.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

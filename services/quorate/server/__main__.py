@@ -1,0 +1,42 @@
+"""`python -m quorate.server --config FILE` runs one controller."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from quorate.process.queued_output import queue_standard_streams
+from quorate.process.standard_descriptors import open_standard_descriptors
+from quorate.process.stop_signals import STOP_SIGNALS
+
+if TYPE_CHECKING:
+    from quorate.server.state_machine import Hosting
+
+
+def main(hosting: Hosting | None = None) -> int:
+    """Run a controller of metadata, or of what a measurement has it host; the exit status."""
+    open_standard_descriptors()
+    STOP_SIGNALS.keep()
+    queue_standard_streams()
+    parser = argparse.ArgumentParser(prog="quorate controller")
+    parser.add_argument("--config", required=True, help="a properties file in Kafka's style")
+    parser.add_argument(
+        "--stop-with-stdin",
+        action="store_true",
+        help="stop when standard input ends, as it does with the process that started this one",
+    )
+    arguments = parser.parse_args()
+    # Loading these takes a second, in which a stop signal may come.
+    from quorate.server.service import main_controller
+    from quorate.server.state_machine import host_metadata
+
+    return main_controller(
+        arguments.config,
+        hosting=hosting or host_metadata,
+        stops_with_stdin=arguments.stop_with_stdin,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

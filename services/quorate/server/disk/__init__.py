@@ -1,0 +1,1 @@
+"""Disk calls in threads: reads, flushes, exclusive changes, latency and free space."""

@@ -1,0 +1,68 @@
+"""Whether the disk has room for what a leader appends: one that has none hands over, once."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft import api
+from quorate.raft.trace_events import Cause
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.resource_limits import DiskSpace
+    from quorate.server.state_machine import StateMachine
+
+log = logging.getLogger(__name__)
+# A warning is repeated each minute: a node looks every five seconds.
+_LOOKS_A_WARNING: Final = 12
+
+
+class Room:
+    """Looks at the free space of one life of a node, and tells its core and its state machine."""
+
+    def __init__(
+        self,
+        space: DiskSpace,
+        driver: RaftDriver,
+        machine: StateMachine,
+        has_ended: Callable[[], bool],
+    ) -> None:
+        """`has_ended` says whether the core is stepped no more, and has nothing to be told."""
+        self.space = space
+        self._driver = driver
+        self._machine = machine
+        self._has_ended = has_ended
+        self._is_enough = True
+        self._looks = 0
+        self._looking: asyncio.Future[str | None] | None = None
+
+    def look(self) -> None:
+        """Look how full the disk is, unless it has not answered the last time."""
+        if self._looking is None:
+            self._looking = self._driver.access.look("the look at free space", self.space.look)
+            self._looking.add_done_callback(self._has_looked)
+
+    def _has_looked(self, looking: asyncio.Future[str | None]) -> None:
+        self._looking = None
+        error = looking.exception()
+        if self._has_ended():
+            return
+        if isinstance(error, Exception):
+            self._driver.fail(error)
+            return
+        warning = looking.result()
+        if warning is not None and self._looks % _LOOKS_A_WARNING == 0:
+            log.warning(warning)
+        self._looks += 1
+        # Once only: where no disk has room, or nobody else may lead, resigning again and again
+        # would write a LeaderChange each time.
+        has_run_out = self.space.is_exhausted and self._is_enough
+        self._is_enough = not self.space.is_exhausted
+        self._machine.set_space(is_enough=self._is_enough)
+        if has_run_out and not self._driver.core.replica.is_only_voter:
+            reason = warning or "the disk is full"
+            self._driver.deliver(api.ResignRequested(reason, Cause.DISK_FULL))

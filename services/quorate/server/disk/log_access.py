@@ -1,0 +1,94 @@
+"""The log of one process: who reads it, who flushes it, and who has it alone to change it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quorate.server.disk.executor import DiskCalls
+from quorate.server.disk.log_flusher import LogFlushing
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.server.driver.interfaces import Owner
+    from quorate.server.host import Host
+    from quorate.storage.log.metadata_log import MetadataLog
+
+T = TypeVar("T")
+
+
+class LogAccess:
+    """The calls to one disk: those that change the log wait for those that read or flush it."""
+
+    def __init__(self, owner: Owner, log: MetadataLog, host: Host) -> None:
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self.calls = DiskCalls(self._loop.time)
+        self.disk = host.disk_queue("disk", self.calls)
+        self._reader = host.disk_queue("read", self.calls)
+        self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
+        self.flushing = LogFlushing(owner, log, host, self.calls, self.disk)
+        self.is_taken = False
+
+    def look(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Read something from the disk, beside everything else."""
+        return self._reader.run(what, work)
+
+    def read(
+        self, what: str, work: Callable[[], T], answer: asyncio.Future[T] | None = None
+    ) -> asyncio.Future[T]:
+        """Read what lies in the log's directory; whatever changes the log waits for it.
+
+        The answer is cancelled where the disk does not give it: then this node ends.
+        """
+        answer = self._loop.create_future() if answer is None else answer
+        read = self._reader.run(what, work)
+        self._reads[read] = answer
+        read.add_done_callback(self._was_read)
+        return answer
+
+    def _was_read(self, read: asyncio.Future[Any]) -> None:
+        answer = self._reads.pop(read)
+        error = read.exception()
+        if error is None:
+            if not answer.done():
+                answer.set_result(read.result())
+            return
+        answer.cancel()
+        if isinstance(error, StorageError):
+            self._owner.damaged(str(error))
+        elif isinstance(error, Exception):
+            self._owner.fail(error)
+
+    async def alone(self, what: str, work: Callable[[], T]) -> T:
+        """Change the log while nobody flushes or reads it."""
+        self.is_taken = True
+        try:
+            await self._over()
+            return await self.disk.run(what, work)
+        finally:
+            self.is_taken = False
+
+    async def _over(self) -> None:
+        await self.flushing.over()
+        if self._reads:
+            await asyncio.wait(self._reads)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Nobody gets what is being read."""
+        for answer in self._reads.values():
+            answer.cancel()
+
+    async def quiesce(self) -> None:
+        """Wait until the disk has done all that it was asked for."""
+        await self._over()
+        await self.disk.run("the last call", lambda: None)
+
+    def close(self) -> None:
+        """Nothing is asked of it any more."""
+        for thread in (self.flushing, self.disk, self._reader):
+            thread.close()

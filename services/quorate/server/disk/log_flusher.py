@@ -1,0 +1,135 @@
+"""The flush of the log, one at a time and beside everything else, and the flushed end after it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft import api
+from quorate.server.disk.flush_latency import FlushTimes
+from quorate.storage.flushed_end import SYNC_AFTER_MS
+
+if TYPE_CHECKING:
+    from quorate.server.disk.executor import DiskCalls, DiskQueue
+    from quorate.server.driver.interfaces import Owner
+    from quorate.server.host import Host
+    from quorate.storage.log.metadata_log import FlushTicket, MetadataLog
+
+# A fast disk is done within a part of this. A slower one is not waited for on the loop.
+BRIEFLY_S: Final = 0.002
+# So long the next batch waits for the flush of the last one.
+PATIENCE_S: Final = 0.005
+# The one call in the queue of others that nobody waits for.
+SYNCING_END: Final = "the flush of flushed-end"
+
+
+class LogFlushing:
+    """The flushes of one log."""
+
+    def __init__(
+        self, owner: Owner, log: MetadataLog, host: Host, calls: DiskCalls, disk: DiskQueue
+    ) -> None:
+        """`disk` is the queue for what may wait behind other calls."""
+        self.times = FlushTimes(host.work_s)
+        self._owner = owner
+        self._log = log
+        self._disk = disk
+        self._loop = asyncio.get_running_loop()
+        self._thread = host.disk_queue("flush", calls)
+        self._flight: asyncio.Future[None] | None = None
+        self._is_due = False
+        self._began_s = 0.0
+        self._syncing: asyncio.TimerHandle | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._flight is not None or self._is_due
+
+    @property
+    def patience_s(self) -> float:
+        """For how long the next batch should wait for the flush under way, if at all."""
+        if not self.is_under_way:
+            return 0.0
+        return max(0.0, self._began_s + PATIENCE_S - self._loop.time())
+
+    def begin(self, *, leads: bool) -> bool:
+        """Begin to flush what was written, unless a flush is under way; True when it is over."""
+        if self.is_under_way or not self._log.is_dirty:
+            return False
+        self._began_s = self._loop.time()
+        if not leads and self.times.is_fast:
+            ticket = self._log.begin_flush()
+            assert ticket is not None, "there is something to flush"
+            flight = self._run(ticket, wait_s=BRIEFLY_S)
+            if flight.done():
+                flight.result()
+                self._finish(ticket)
+                return True
+            self._await(flight, ticket)
+            return False
+        # To hand it to the thread takes longer than to answer the fetches that wait for it: those
+        # go first, in the tasks that this turn of the loop has woken.
+        self._is_due = True
+        self._loop.call_soon(self._fly)
+        return False
+
+    async def over(self) -> None:
+        """Wait until the flush under way is over."""
+        if self._flight is not None:
+            await asyncio.wait([self._flight])
+
+    def close(self) -> None:
+        """No other flush begins."""
+        self._thread.close()
+        if self._syncing is not None:
+            self._syncing.cancel()
+
+    def _run(self, ticket: FlushTicket, *, wait_s: float = 0.0) -> asyncio.Future[None]:
+        work = partial(self.times.measure, ticket.run)
+        return self._thread.run("the flush of the log", work, wait_s=wait_s)
+
+    def _fly(self) -> None:
+        self._is_due = False
+        owner = self._owner
+        if owner.has_ended or owner.has_log_alone:
+            # What changes the log alone flushes it too, and the pump comes back to what is left.
+            return
+        try:
+            ticket = self._log.begin_flush()
+        except Exception as error:
+            owner.fail(error)
+            return
+        if ticket is not None:
+            self._await(self._run(ticket), ticket)
+
+    def _await(self, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
+        self._flight = flight
+        flight.add_done_callback(partial(self._flushed, ticket))
+
+    def _flushed(self, ticket: FlushTicket, flight: asyncio.Future[None]) -> None:
+        self._flight = None
+        error = flight.exception()
+        if isinstance(error, Exception):
+            self._owner.fail(error)
+        elif not self._owner.has_ended:
+            self._finish(ticket)
+        self._owner.pump()
+
+    def _finish(self, ticket: FlushTicket) -> None:
+        end = self._log.finish_flush(ticket)
+        self._owner.flushed(api.LogFlushed(end, ticket.generation))
+        if self._syncing is None:
+            self._syncing = self._loop.call_later(SYNC_AFTER_MS / 1000, self._sync_flushed_end)
+
+    def _sync_flushed_end(self) -> None:
+        """Bound what a power cut takes from the flushed end, beside everything else."""
+        self._syncing = None
+        if not self._owner.has_ended:
+            sync = self._disk.run(SYNCING_END, self._log.sync_flushed_end)
+            sync.add_done_callback(self._synced)
+
+    def _synced(self, sync: asyncio.Future[None]) -> None:
+        error = sync.exception()
+        if isinstance(error, Exception):
+            self._owner.fail(error)

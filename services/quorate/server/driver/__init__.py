@@ -1,0 +1,1 @@
+"""Drives the core: events in, effects out, one timer."""

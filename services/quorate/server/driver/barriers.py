@@ -1,0 +1,144 @@
+"""Effects that everything behind them waits for, one at a time, and a disk that takes too long.
+
+A barrier that lasts too long leaves the core standing: then nothing new is taken, and what waits is
+given up, until the disk is back (rule 24).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextvars import Context
+
+    from quorate.raft import api
+    from quorate.server.disk.log_access import LogAccess
+    from quorate.server.driver.interfaces import MachineSide, Owner
+    from quorate.server.driver.observers import Observers
+    from quorate.storage.log_store import LogStore
+
+# The one call of its thread that flushes nothing.
+WRITING_CHUNK: Final = "writing a fetched snapshot"
+
+
+class Barriers:
+    """The barriers of one driver."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        store: LogStore,
+        access: LogAccess,
+        observers: Observers,
+        context: Context,
+    ) -> None:
+        """What is done behind a barrier runs in that context."""
+        self._owner = owner
+        self._store = store
+        self._access = access
+        self._observers = observers
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._patience: asyncio.TimerHandle | None = None
+        self.is_standing = False
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether everything has to wait."""
+        return self._task is not None
+
+    async def over(self) -> None:
+        """Wait until the one under way is over."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    # --- what they are ----------------------------------------------------------------------------
+
+    def save(self, effect: api.SaveElection) -> None:
+        """Make the election state durable."""
+        self._begin(self._save(effect))
+
+    def _save(self, effect: api.SaveElection) -> asyncio.Future[None]:
+        save = partial(self._store.save_election, effect)
+        saving = self._access.disk.run("saving quorum-state", save)
+        self._observers.saving(effect)
+        saving.add_done_callback(self._observers.saved)
+        return saving
+
+    def truncate(self, effect: api.TruncateLog) -> None:
+        """Cut the log."""
+        self._begin(self._change("cutting the log", partial(self._store.truncate, effect)))
+
+    def clean(self, work: Callable[[], api.Event | None]) -> None:
+        """Remove what lies below the log's start."""
+        self._begin(self._change("cleaning the log", work))
+
+    async def _change(self, what: str, work: Callable[[], api.Event | None]) -> None:
+        event = await self._access.alone(what, work)
+        if event is not None:
+            self._owner.hears_first(event)
+
+    def install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
+        """Let a fetched snapshot take the place of the log."""
+        self._begin(self._install(effect, application))
+
+    async def _install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
+        await application.pause()
+        install = partial(self._store.install, effect)
+        event = await self._access.alone("installing a snapshot", install)
+        self._owner.hears_first(event)
+        application.resume(event)
+
+    def write_chunk(self, effect: api.WriteSnapshotChunk) -> None:
+        """Write a slice of a snapshot that is being fetched."""
+        write = partial(self._store.write_chunk, effect)
+        self._begin(self._access.disk.run(WRITING_CHUNK, write))
+
+    def forget_remembered_end(self) -> None:
+        """Healing is over."""
+        forget = self._store.forget_remembered_end
+        self._begin(self._access.disk.run("forgetting the remembered end", forget))
+
+    def vote_again(self) -> None:
+        """Abstention is over."""
+        self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
+
+    def save_rival(self, effect: api.SaveRival) -> None:
+        """Another quorum of this cluster was found."""
+        save = partial(self._store.save_rival, effect)
+        self._begin(self._access.disk.run("saving the rival", save))
+
+    # --- their course -----------------------------------------------------------------------------
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        async def wait() -> None:
+            await work
+
+        self._patience = self._loop.call_later(self._owner.deadline_ms / 1000, self._stand)
+        self._task = self._loop.create_task(wait(), context=self._context)
+        self._task.add_done_callback(self._end, context=self._context)
+
+    def _stand(self) -> None:
+        """The disk has not answered in time: nobody who waits for the core gets an answer."""
+        if not self._owner.has_ended:
+            self.is_standing = True
+            self._owner.stands()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if self._patience is not None:
+            self._patience.cancel()
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception):
+            self._owner.fail(error)
+            return
+        self.is_standing = False
+        self._owner.pump()
+        if not self._owner.has_ended and self._task is None:
+            self._owner.goes_on()

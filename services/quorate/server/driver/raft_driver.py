@@ -1,0 +1,345 @@
+"""Drives the consensus core: events in, effects performed strictly in order, one timer.
+
+Everything runs on one event loop, and what may wait for the disk in threads. Appends alone are
+written in place: to hand each to a thread would cost every commit two changes of threads, and a
+write into the page cache waits only where the kernel has no room for it; `LoopWatch` tells of that.
+Effects behind a barrier wait until it is over (`barriers`). The flush runs beside everything else,
+so that replies to parked fetches are on their way before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from contextvars import copy_context
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.ids import Millis, ReplyToken
+from quorate.server.disk.log_access import LogAccess
+from quorate.server.driver.barriers import Barriers
+from quorate.server.driver.observers import Observers
+from quorate.server.driver.pending_responses import Answers
+from quorate.server.driver.wakeup_timer import Alarm
+from quorate.server.host import Host
+from quorate.storage.errors import StorageError
+from quorate.storage.reserved_descriptors import is_shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.core import RaftCore
+    from quorate.records.ids import Offset
+    from quorate.server.driver.interfaces import MachineSide, PeerSide
+    from quorate.storage.log_store import LogStore
+
+log = logging.getLogger(__name__)
+
+Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
+# What is left to do for a leader that read damage: resign, and let the answers go out.
+RESIGNATION_S: Final = 0.2
+
+_CHANGES: Final = get_args(m.MembershipRequest)
+_OF_THE_APPLICATION: Final = (m.ProposalResponse, m.ReadResponse)
+
+
+class Ending(Enum):
+    """Why the core is never stepped again."""
+
+    STOPPED = "handed over"
+    LATE = "stopped before somebody else led"
+    DAMAGED = "the log is damaged"
+    DISK_FAILED = "the disk failed"
+    SHORT = "the machine is short of descriptors, memory or threads"
+    UNHEARD = "the listener ended without having been told to"
+    CRASHED = "a defect of this program, or a log that contradicts it"
+
+
+class RaftDriver:
+    """Owner of one core and one store for the life of a process, or until the disk fails."""
+
+    def __init__(
+        self,
+        core: RaftCore,
+        store: LogStore,
+        on_end: Callable[[Ending, str], None],
+        observers: Observers | None = None,
+        host: Host | None = None,
+    ) -> None:
+        """`host` is the machine that it takes its time and its threads from: this one if None."""
+        self.core = core
+        self.store = store
+        self.progress: api.PublishProgress | None = None
+        self.ending: Ending | None = None
+        self.host = host or Host()
+        self._on_end = on_end
+        self.observers = Observers() if observers is None else observers
+        self._transport: PeerSide
+        self._application: MachineSide
+        self._loop = asyncio.get_running_loop()
+        self._tokens = itertools.count(1)
+        self._inbox: deque[Work] = deque()
+        self._effects: deque[api.Effect] = deque()
+        self._is_pumping = self._is_damaged = self.is_stopping = False
+        # The caller that wakes the loop has a context of its own, of which later work is no part.
+        context = copy_context()
+        self.access = LogAccess(self, store.log, self.host)
+        self._answers = Answers(store, self.access)
+        self._barriers = Barriers(self, store, self.access, self.observers, context)
+        self._alarm = Alarm(self.host, self._fire, context)
+
+    def start(self, transport: PeerSide, application: MachineSide) -> None:
+        """Take up the role that the disk tells."""
+        self._transport, self._application = transport, application
+        self._take(None, self.core.start(self.host.monotonic_ms()))
+        self.pump()
+
+    @property
+    def high_watermark(self) -> Offset | None:
+        """Where the committed log ends, as far as the core has told."""
+        return None if self.progress is None else self.progress.high_watermark
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ending is not None
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether the disk has not answered in time, so that the core cannot be stepped."""
+        return self._barriers.is_standing
+
+    @property
+    def has_log_alone(self) -> bool:
+        return self.access.is_taken
+
+    @property
+    def deadline_ms(self) -> int:
+        return self.core.replica.config.fetch_timeout_ms * 3 // 2
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def next_token(self) -> ReplyToken:
+        """A token for a proposal or a read; never used twice in a process."""
+        return ReplyToken(next(self._tokens))
+
+    def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
+        """Hand a request of a peer or a client to the core; the future is its answer."""
+        token = self.next_token()
+        if self.ending is not None or self.is_standing:
+            refused: asyncio.Future[m.Response] = self._loop.create_future()
+            refused.cancel()
+            return token, refused
+        answer = self._answers.owe(token)
+        self.observers.submitted(token, request)
+        self.deliver(api.RequestReceived(token, request))
+        return token, answer
+
+    def gone(self, token: ReplyToken) -> None:
+        """Nobody waits for that answer any more."""
+        if self._answers.drop(token):
+            self.deliver(api.CallerGone(token))
+
+    def deliver(self, work: Work) -> None:
+        """An event, or something to do in an event's place which may give one."""
+        if self.ending is None:
+            self._inbox.append(work)
+            self.pump()
+
+    def pump(self) -> None:
+        """Effects, then events, until nothing is left or a barrier is under way."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while self.ending is None and not self._barriers.is_under_way:
+                if self._effects:
+                    self._perform(self._effects.popleft())
+                elif self._inbox:
+                    self._turn(self._inbox.popleft())
+                elif not self.access.flushing.begin(leads=self._leads):
+                    break
+        except Exception as error:
+            self.fail(error)
+        finally:
+            self._is_pumping = False
+        if self.ending is None and not self._barriers.is_under_way:
+            self._alarm.set()
+
+    def hears_first(self, event: api.Event) -> None:
+        self._inbox.appendleft(event)
+
+    def shut_down(self, timeout_ms: Millis) -> None:
+        """Take nothing new, finish what is decided, hand over, end (rule 25)."""
+        self.is_stopping = True
+        self.deliver(api.ShutdownRequested(timeout_ms))
+
+    @property
+    def _leads(self) -> bool:
+        return self.progress is not None and self.progress.is_leader
+
+    def flushed(self, event: api.LogFlushed) -> None:
+        """A flush is over; the pump comes to its event."""
+        self._inbox.append(event)
+        self._application.flushed()
+
+    def _turn(self, work: Work) -> None:
+        if callable(work):
+            self._barriers.clean(work)
+            return
+        event = work
+        if self._comes_after_decisions(event) and not self._is_first(event):
+            return
+        self._take(event, self.core.step(event, self.host.monotonic_ms()))
+
+    def _comes_after_decisions(self, event: api.Event) -> bool:
+        """True if the event may append a voter set, or is the last before records are refused."""
+        match event:
+            case api.ShutdownRequested():
+                return True
+            case api.TimerFired():
+                return self.core.may_append_voters
+            case api.RequestReceived(request=request):
+                return isinstance(request, _CHANGES)
+            case api.ResponseReceived(response=response):
+                return isinstance(response, m.ApiVersionsResponse)
+        return False
+
+    def _is_first(self, event: api.Event) -> bool:
+        """Whether nothing that was decided before is still to be proposed; else it goes first.
+
+        Decisions know the offsets of their records, and control records take offsets too.
+        """
+        self._application.drain()
+        proposals = [work for work in self._inbox if isinstance(work, api.RecordsProposed)]
+        if not proposals:
+            return True
+        others = [work for work in self._inbox if not isinstance(work, api.RecordsProposed)]
+        self._inbox = deque([*proposals, event, *others])
+        return False
+
+    def _take(self, event: api.Event | None, update: api.Update) -> None:
+        self._effects.extend(update.effects)
+        self._alarm.wanted_ms = update.wake_at_ms
+        self.observers.stepped(event, update)
+
+    def _fire(self) -> None:
+        self.deliver(api.TimerFired())
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def _perform(self, effect: api.Effect) -> None:
+        match effect:
+            case api.SendReply(token=token, response=response):
+                self._reply(token, response)
+            case api.AppendToLog():
+                timestamp_ms = self.host.wall_ms()
+                self.store.append(effect, timestamp_ms=timestamp_ms)
+                self._application.appended(effect, timestamp_ms)
+            case api.SendRequest():
+                self._transport.send(effect)
+            case api.PublishProgress():
+                self.progress = effect
+                self._application.progressed(effect)
+            case api.SaveElection():
+                self._barriers.save(effect)
+            case api.TruncateLog():
+                self._barriers.truncate(effect)
+            case api.InstallSnapshot():
+                self._barriers.install(effect, self._application)
+            case api.WriteSnapshotChunk():
+                self._barriers.write_chunk(effect)
+            case api.CheckSnapshot():
+                self._application.check_snapshot(effect)
+            case api.ForgetRememberedEnd():
+                self._barriers.forget_remembered_end()
+            case api.VoteAgain():
+                self._barriers.vote_again()
+            case api.SaveRival():
+                self._barriers.save_rival(effect)
+            case api.ProbeLeader():
+                self._transport.probe(effect)
+            case api.ShutdownComplete(in_time=True):
+                self._end(Ending.STOPPED, "handed over")
+            case api.ShutdownComplete():
+                self._end(Ending.LATE, "the time to stop is over, and nobody else leads")
+
+    def _reply(self, token: ReplyToken, response: m.Response) -> None:
+        if isinstance(response, _OF_THE_APPLICATION):
+            self._application.answered(token, response)
+        else:
+            self._answers.give(token, response)
+
+    # --- a disk that takes too long ---------------------------------------------------------------
+
+    def stands(self) -> None:
+        self._answers.cancel()
+        kept = [work for work in self._inbox if not isinstance(work, api.RequestReceived)]
+        self._inbox = deque(kept)
+        self._application.disk_hangs()
+
+    def goes_on(self) -> None:
+        self._application.advance()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def damaged(self, message: str) -> None:
+        """The log was found damaged while it was read (rule 17): resign, then start over."""
+        if not self._is_damaged:
+            self._is_damaged = True
+            log.error(message)
+            self._loop.call_later(RESIGNATION_S, self._end, Ending.DAMAGED, message)
+            self.deliver(api.ResignRequested("the log is damaged"))
+
+    def fail(self, error: Exception) -> None:
+        """Never step the core again: the disk failed, or this program did."""
+        if is_shortage(error):
+            self._end(Ending.SHORT, f"{Ending.SHORT.value}, the disk is healthy: {error}")
+        elif isinstance(error, OSError):
+            self.store.log.fail(error)
+            self._end(Ending.DISK_FAILED, f"the disk failed: {error}")
+        elif isinstance(error, StorageError):
+            self._end(Ending.DAMAGED, str(error))
+        else:
+            log.critical("the controller cannot go on", exc_info=error)
+            self._end(Ending.CRASHED, f"{type(error).__name__}: {error}")
+
+    def fall_silent(self) -> None:
+        """Never step the core again: no peer and no client can call it."""
+        self._end(Ending.UNHEARD, Ending.UNHEARD.value)
+
+    def _end(self, ending: Ending, message: str) -> None:
+        if self.ending is not None:
+            return
+        self.ending = ending
+        self._effects.clear()
+        self._inbox.clear()
+        self._alarm.cancel()
+        self._answers.cancel()
+        self.access.cancel()
+        self.observers.ended()
+        self._on_end(ending, message)
+
+    async def close(self, limit_s: float | None = None) -> bool:
+        """Wait for the disk, then close the files; False where it did not answer within the limit.
+
+        Files of a disk that hangs stay open: a thread that waits for one still uses it.
+        """
+        self._end(Ending.STOPPED, "closed")
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.quiesce()
+        except TimeoutError:
+            return False
+        finally:
+            self.access.close()
+        self.store.close()
+        return True
+
+    async def quiesce(self) -> None:
+        """Wait until the disk has done all that it was asked for."""
+        await self._barriers.over()
+        await self.access.quiesce()

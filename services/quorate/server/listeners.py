@@ -1,0 +1,173 @@
+"""The listeners of a controller: opened together, closed together, each with what it speaks.
+
+Whatever comes in goes to the same handlers, and what bounds it is shared: a second listener is a
+second door to the same house. A protocol that is not gRPC needs an opener of its own here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from quorate.api.authorization_settings import QUORUM_ACTION
+from quorate.api.permissions import PEER
+from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
+from quorate.rpc.channels import open_tls
+from quorate.rpc.limits.call_limits import CallPlaces
+from quorate.rpc.limits.shared_connections import Connections
+from quorate.rpc.listener import GrpcListener
+from quorate.rpc.method_table import every_id
+from quorate.rpc.security.authorization import Callers
+from quorate.settings.listeners import SecurityProtocol
+from quorate.settings.port_checks import require_free, taking_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from quorate.rpc.method_table import IsVoter
+    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.service import Service
+    from quorate.server.config import ControllerConfig
+    from quorate.settings.listeners import ListenerSettings
+    from quorate.settings.tls import TlsSettings
+
+log = logging.getLogger(__name__)
+
+
+class ServedListener(Protocol):
+    """One port, whatever is spoken there."""
+
+    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
+        """Take the port. Raises RuntimeError when it cannot be had."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def ended_unasked(self) -> bool:
+        """Wait for its end; whether nobody had told it to."""
+        ...
+
+    async def stop(self, grace_s: float | None = None) -> None: ...
+
+
+class Certificates:
+    """The certificates of all listeners, those of one setting opened once."""
+
+    def __init__(self, listeners: Iterable[ListenerSettings]) -> None:
+        """Raises TlsError."""
+        self._files: dict[TlsSettings, TlsFiles] = {}
+        for listener in listeners:
+            if listener.tls is not None and listener.tls not in self._files:
+                opened = open_tls(listener.tls)
+                assert opened is not None
+                self._files[listener.tls] = opened
+
+    def of(self, listener: ListenerSettings) -> TlsFiles | None:
+        """None where it speaks without TLS."""
+        return None if listener.tls is None else self._files[listener.tls]
+
+    def expiry_warnings(self) -> list[str]:
+        """What is to be said now of those that end soon."""
+        warnings = (files.expiry_warning() for files in self._files.values())
+        return [warning for warning in warnings if warning is not None]
+
+    @property
+    def expires_s(self) -> float | None:
+        """When the first of them ends, in seconds of the wall clock; None where there is none."""
+        ends = (files.expires_s for files in self._files.values())
+        return min((end for end in ends if end is not None), default=None)
+
+
+class Listeners:
+    """All listeners of one life of a controller."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        certificates: Certificates,
+        services: Callable[[str], Sequence[Service]],
+        is_voter: IsVoter = every_id,
+        connections: Connections | None = None,
+    ) -> None:
+        """`services` are made for a listener of that name; "" where there is no other.
+
+        `is_voter` tells whether a voter of a set that may be in force has a node id.
+        """
+        self.connections = connections or Connections()
+        self._config = config
+        self._is_voter = is_voter
+        self._certificates = certificates
+        self._services = services
+        # Of all listeners, so that what clients may hold does not grow with their number.
+        self._places = CallPlaces()
+        self._open = [(each, _OPENERS[each.protocol](self, each)) for each in config.listeners]
+        self._endings: list[asyncio.Future[bool]] = []
+        _check_own(config, certificates.of(config.peers))
+
+    def grpc(self, listener: ListenerSettings) -> GrpcListener:
+        """One that speaks gRPC."""
+        config, tls = self._config, self._certificates.of(listener)
+        name = listener.name if len(config.listeners) > 1 else ""
+        return GrpcListener.serving(
+            self._services(name),
+            # Nobody has a name where there are no certificates.
+            Callers(config.access, have_names=tls is not None, is_voter=self._is_voter),
+            has_reflection=config.has_reflection,
+            transport=config.transport,
+            places=self._places,
+            connections=self.connections,
+        )
+
+    def bind(self) -> None:
+        """Take all ports, or none. Raises ConfigError that names the one which cannot be had."""
+        for settings, _ in self._open:
+            # A server of grpc.aio that has not started gives no port back.
+            with taking_port("listeners", settings.hosts, settings.bound.port):
+                require_free(settings.hosts, settings.bound.port)
+        for settings, listener in self._open:
+            hosts, port = settings.hosts, settings.bound.port
+            with taking_port("listeners", hosts, port):
+                listener.bind(hosts, port, tls=self._certificates.of(settings))
+
+    async def start(self) -> None:
+        """Listen."""
+        for settings, listener in self._open:
+            await listener.start()
+            where = {"listener": str(settings.bound), "advertised": str(settings.advertised)}
+            log.info("serving", extra=where)
+
+    async def ended_unasked(self) -> bool:
+        """Wait until one of them ends; whether nobody had told it to."""
+        # None of them is cancelled: grpc.aio lets its servers' stop wait for the same future.
+        self._endings = [asyncio.ensure_future(each.ended_unasked()) for _, each in self._open]
+        done, _ = await asyncio.wait(self._endings, return_when=asyncio.FIRST_COMPLETED)
+        return any(ending.result() for ending in done)
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """End all of them, as `GrpcListener.stop` does with one."""
+        await asyncio.gather(*(listener.stop(grace_s) for _, listener in self._open))
+
+
+# How a listener is made, by what it speaks; settings/listeners.py offers no other protocol.
+_OPENERS: Final[
+    Mapping[SecurityProtocol, Callable[[Listeners, ListenerSettings], GrpcListener]]
+] = {
+    SecurityProtocol.GRPC: Listeners.grpc,
+    SecurityProtocol.GRPC_SSL: Listeners.grpc,
+}
+
+
+def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
+    """Whether this node may call its peers, by its own settings."""
+    if config.access is None:
+        return
+    pair = None if tls is None else tls.current().pair
+    own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
+    if not config.access.allows(Caller(own), PEER):
+        log.warning(
+            "this node calls its peers as %s, which may not do so by its own settings: add it to "
+            "super.users or %s",
+            own,
+            QUORUM_ACTION,
+        )

@@ -1,0 +1,1 @@
+"""Reclaiming superseded images and tuning garbage collection."""

@@ -1,0 +1,1 @@
+"""The metadata controller on the log: activation, writes, reads, replay."""

@@ -1,0 +1,147 @@
+"""A controller becomes active, commits, and steps down, as the core says who leads and how far."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from quorate.raft import api
+from quorate.raft.trace_events import Cause
+
+if TYPE_CHECKING:
+    from quorate.controller.brokers.image import Brokers
+    from quorate.controller.controller import Controller
+    from quorate.raft.messages import ProposalResponse
+    from quorate.records.ids import Epoch, Offset, ReplyToken
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.memory.superseded_images import ReplacedImages
+    from quorate.server.metadata.read_handler import Reading
+    from quorate.server.metadata.write_handler import Writing
+
+log = logging.getLogger(__name__)
+
+
+class Activation:
+    """The leadership of one controller, and what is committed in it."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        writing: Writing,
+        reading: Reading,
+        images: ReplacedImages,
+    ) -> None:
+        self._driver = driver
+        self._controller = controller
+        self._writing = writing
+        self._reading = reading
+        self._images = images
+        # Where each batch ends that this leader appended, and when that was.
+        self._timestamps: deque[tuple[Offset, int]] = deque()
+        self._brokers: Brokers | None = None
+
+    def is_due(self, progress: api.PublishProgress) -> bool:
+        """Whether everything in the log of this leader is committed and replayed.
+
+        A batch that this controller proposed before its disk hung may still be on its way into the
+        log: it would take the offsets of what is decided from here on. While there is another
+        quorum, what is acknowledged could be lost (rule 34).
+        """
+        start, end = progress.epoch_start, self._driver.store.log.end.offset
+        if not progress.is_leader or start is None or self._writing.proposer.is_awaited:
+            return False
+        if self._driver.core.replica.second_quorum.is_met:
+            return False
+        return start < self._controller.end_offset == end
+
+    def begin(self, epoch: Epoch) -> None:
+        """Become active; what has to be written first is decided at once."""
+        controller, writing = self._controller, self._writing
+        end, now_ms = controller.end_offset, self._driver.host.monotonic_ms()
+        decision = controller.activate(epoch, end, now_ms)
+        writing.begin(epoch)
+        writing.deciding.begin(end, decision.end_offset)
+        log.info("the controller is active", extra={"epoch": epoch, "offset": end})
+        self._tell_brokers_support()
+        if not controller.is_active:
+            # The core was told, and has resigned meanwhile: it had been out of touch for too long.
+            return
+        writing.accept(decision)
+        writing.expiry.begin(now_ms)
+
+    def _tell_brokers_support(self) -> None:
+        """The core may not finalise a kraft.version that a registered broker cannot read."""
+        brokers = self._controller.image.brokers
+        if brokers is not self._brokers:
+            self._brokers = brokers
+            self._driver.deliver(api.BrokersSupport(brokers.kraft_version_max))
+
+    # --- appends and commits ----------------------------------------------------------------------
+
+    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+        """Control records take offsets too."""
+        if self._controller.is_active and isinstance(effect.payload, api.ControlBatch):
+            self._controller.advance(effect.end.offset)
+            self._timestamps.append((effect.end.offset, timestamp_ms))
+
+    def proposed(self, token: ReplyToken, response: ProposalResponse) -> int | None:
+        """What the core made of a batch; how many bytes of it are in the log.
+
+        None for a batch of a leadership that is over.
+        """
+        batch = self._writing.proposer.answered(token)
+        if batch is None:
+            return None
+        if response.base_offset is None:
+            self.step_down(batch.base_offset)
+            return 0
+        if response.base_offset != batch.base_offset:
+            self.step_down(None)
+            reason = f"a batch for {batch.base_offset} was appended at {response.base_offset}"
+            self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
+            return 0
+        self._timestamps.append((batch.end_offset, batch.timestamp_ms))
+        self._writing.appended(batch)
+        return len(batch.data)
+
+    def commit(self, high_watermark: Offset) -> None:
+        """Show what is committed by now, and answer those who wait for it."""
+        controller, writing, image = self._controller, self._writing, self._controller.image
+        timestamp_ms = image.position.timestamp_ms
+        while self._timestamps and self._timestamps[0][0] <= high_watermark:
+            timestamp_ms = self._timestamps.popleft()[1]
+        controller.commit(high_watermark, timestamp_ms)
+        self._images.moved_on_from(image)
+        self._tell_brokers_support()
+        writing.held.release(high_watermark)
+        self._reading.reached()
+        writing.expiry.committed(high_watermark)
+        writing.deciding.committed(high_watermark)
+        writing.proposer.consider()
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def leads_no_more(self, progress: api.PublishProgress) -> None:
+        """Step down if this is another epoch than the one in which it is active, or not its own."""
+        controller, writing = self._controller, self._writing
+        led = progress.epoch if progress.is_leader else None
+        if not controller.is_active or controller.epoch == led:
+            return
+        if controller.epoch == progress.epoch and progress.high_watermark is not None:
+            # The last commit of a leader and its resignation are often one step.
+            writing.held.release(progress.high_watermark)
+        self.step_down(writing.proposer.base_offset)
+
+    def give_up(self) -> None:
+        """Step down, if it is active: the core cannot be asked, or there is none any more."""
+        if self._controller.is_active:
+            self.step_down(self._writing.proposer.base_offset)
+
+    def step_down(self, unsent_from: Offset | None) -> None:
+        """Changes that were not proposed, from that offset on, have not happened; the rest may."""
+        log.info("the controller is no longer active", extra={"epoch": self._controller.epoch})
+        self._writing.stop(unsent_from)
+        self._timestamps.clear()
+        self._controller.deactivate()

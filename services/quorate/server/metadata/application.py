@@ -1,0 +1,247 @@
+"""The metadata controller on top of the driver: its parts, and what each is told when.
+
+Standby: the committed log is read back in bounded slices. Leader: once all of it is replayed the
+controller becomes active; its decisions are gathered into batches and their replies held back
+until the high watermark has passed them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import ProposalResponse, ReadResponse
+from quorate.server.memory.superseded_images import ReplacedImages
+from quorate.server.metadata.activation import Activation
+from quorate.server.metadata.decision_executor import AHEAD_MAX
+from quorate.server.metadata.deferred_replies import leader_to_ask
+from quorate.server.metadata.leader_readiness import Fitness
+from quorate.server.metadata.read_handler import Reading
+from quorate.server.metadata.standby import StandingBy
+from quorate.server.metadata.write_handler import Writing
+from quorate.server.metrics.controller_gauges import applied_numbers, image_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quorate.controller.authorization.authorizer import Caller
+    from quorate.controller.controller import Controller
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.request_types import ReadRequest, WriteRequest
+    from quorate.raft import api
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.records.ids import OffsetAndEpoch, ReplyToken
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.snapshots.snapshotter import Snapshotter
+    from quorate.telemetry.metrics import Value
+
+
+class MetadataApplication:
+    """The controller's side of one process. Everything happens on the event loop."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        snapshotter: Snapshotter,
+        *,
+        linger_ms: int = 0,
+        pause_ms: int = 3000,
+        ahead_max: int = AHEAD_MAX,
+    ) -> None:
+        self.controller = controller
+        self._driver = driver
+        self._snapshotter = snapshotter
+        self._loop = asyncio.get_running_loop()
+        self._progress: api.PublishProgress | None = None
+        self._images = ReplacedImages(controller, driver.host)
+        snapshotter.let_go = self._images.let_go
+        self._reading = Reading(
+            driver,
+            controller,
+            is_loaded=lambda: self.is_loaded,
+            leader=lambda: leader_to_ask(driver),
+            let_go=self._images.let_go,
+        )
+        self._fitness = Fitness(driver.deliver)
+        self._standby = StandingBy(
+            driver,
+            controller,
+            snapshotter,
+            self._images,
+            self._fitness,
+            progress=lambda: self._progress,
+            advance=self.advance,
+            moved=self._reading.reached,
+            caught_up=self._caught_up,
+        )
+        self._writing = Writing(
+            driver,
+            controller,
+            self._reading,
+            linger_ms=linger_ms,
+            pause_ms=pause_ms,
+            ahead_max=ahead_max,
+        )
+        self._activation = Activation(
+            driver, controller, self._writing, self._reading, self._images
+        )
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        return self._standby.is_loaded
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """The core has started: load the newest snapshot, or replay from the log's beginning."""
+        self._standby.begin(snapshot_id)
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape."""
+        image, driver, host = self.controller.image, self._driver, self._driver.host
+        return {
+            **image_numbers(image, self._standby.tally),
+            **applied_numbers(
+                image.position,
+                driver.high_watermark,
+                driver.core.told_high_watermark,
+                wall_ms=host.wall_ms(),
+                silence_ms=driver.core.hearing.silence_ms(host.monotonic_ms()),
+            ),
+            **self._snapshotter.metrics(),
+            **self._writing.metrics(),
+            "active_controller": float(self.controller.is_active),
+            "replay_duration_seconds": self._standby.log_replay.durations,
+        }
+
+    def set_space(self, *, is_enough: bool) -> None:
+        """Whether the disk has room for what a leader appends."""
+        self._fitness.set_space(is_enough=is_enough)
+
+    # --- what the driver tells --------------------------------------------------------------------
+
+    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+        """Control records take offsets too."""
+        self._activation.appended(effect, timestamp_ms)
+
+    def progressed(self, progress: api.PublishProgress) -> None:
+        """Step down, commit, replay or become active, as the progress says."""
+        self._progress = progress
+        self._activation.leads_no_more(progress)
+        self.advance()
+
+    def advance(self) -> None:
+        """Commit, or replay on."""
+        progress = self._progress
+        if progress is None or progress.high_watermark is None:
+            return
+        if self.controller.is_active:
+            self._activation.commit(progress.high_watermark)
+            self._consider_snapshot()
+        else:
+            self._standby.go_on()
+
+    def _caught_up(self, progress: api.PublishProgress) -> None:
+        if self._activation.is_due(progress):
+            self._standby.log_replay.drop()
+            self._activation.begin(progress.epoch)
+        self._consider_snapshot()
+
+    def flushed(self) -> None:
+        """A flush is over: where that was a commit, what gathered meanwhile is the next batch."""
+        self._writing.proposer.consider()
+        self._consider_snapshot()
+
+    def drain(self) -> None:
+        """Propose what has gathered."""
+        self._writing.proposer.drain()
+
+    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+        """The core's answer to a proposal or to a current read."""
+        if isinstance(response, ReadResponse):
+            self._reading.answered(token, response)
+        elif (size_bytes := self._activation.proposed(token, response)) is not None:
+            self._snapshotter.note(size_bytes)
+        else:
+            # It may be all that this controller has waited for to be active again.
+            self.advance()
+
+    def disk_hangs(self) -> None:
+        """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""
+        self._activation.give_up()
+        self._reading.refuse_all()
+
+    # --- what clients ask -------------------------------------------------------------------------
+
+    def write_all(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> list[asyncio.Future[WriteReply]]:
+        """Decide on requests in their order; each future is a reply, or ControllerApiError."""
+        return self._writing.write(requests, caller)
+
+    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
+        """Decide on a request; the future is its reply, or ControllerApiError."""
+        (reply,) = self._writing.write((request,), caller)
+        return reply
+
+    async def read(
+        self,
+        request: ReadRequest,
+        caller: Caller,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool = False,
+    ) -> ReadReply:
+        """Answer from the committed image. Raises ControllerApiError (see `Reading.read`)."""
+        return await self._reading.read(
+            request,
+            caller,
+            min_offset=min_offset,
+            current=current,
+            timeout_ms=timeout_ms,
+            even_if_behind=even_if_behind,
+        )
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Once a second: snapshots that are due by time, or to be read again.
+
+        A leader that waited for another quorum to end becomes active.
+        """
+        if not self.controller.is_active:
+            self.advance()
+        self._snapshotter.recheck(self._consider_snapshot)
+        self._consider_snapshot()
+
+    def _consider_snapshot(self) -> None:
+        if self.is_loaded and not self.controller.is_in_transaction:
+            self._snapshotter.consider(self.controller.image)
+
+    def check_snapshot(self, effect: api.CheckSnapshot) -> None:
+        """Somebody wants to fetch a snapshot: is it sound? A successor may be due at once."""
+        self._snapshotter.check(effect, self._consider_snapshot)
+
+    async def save(self) -> SnapshotInfo | None:
+        """Write a snapshot of the image once the core is stepped no more; None where it is none."""
+        if not self.is_loaded or self.controller.is_in_transaction:
+            return None
+        return await self._snapshotter.save(self.controller.image)
+
+    async def pause(self) -> None:
+        """A fetched snapshot is about to replace the log."""
+        await self._standby.pause()
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+        """Go on from the installed snapshot, or with what there was."""
+        self._standby.resume(installed)
+
+    async def close(self) -> None:
+        """End what runs in the background."""
+        await self._snapshotter.end_checks()
+        await self.pause()
+        await self._images.close()
+        self._reading.close()
+        self._activation.give_up()

@@ -1,0 +1,223 @@
+"""Requests decided one after the other; what takes long has pauses in which everybody has turns.
+
+A request decided in between would be decided on metadata that the request under way is about to
+change, so those that come meanwhile wait, and clients take turns (server/metadata/decision_queue.py). A
+request that is not decided yet has changed nothing.
+
+What is decided far ahead of what is committed would only wait in the log, and small writes behind
+it, so that decisions wait there for commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.errors import RefusedError
+from quorate.records.errors import ErrorCode
+from quorate.rpc.time_slicer import Pace
+from quorate.server.metadata.decision_queue import DecisionQueue, Undecided
+from quorate.telemetry.histograms import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.controller.controller import Controller
+    from quorate.controller.decision import Decision
+    from quorate.controller.slices import Slices
+    from quorate.records.ids import Millis, Offset
+    from quorate.server.host import Host
+
+# Nearly every request is decided in the turn in which it came, with those that came beside it.
+AT_ONCE_S: Final = 0.004
+# Everybody who writes waits for the request under way, so that it may have half of the time.
+DECIDING_SHARE: Final = 0.5
+# A commit takes some turns of the loop, which wait for a slice each.
+SLICE_S: Final = 0.002
+# Records that are decided and not committed, before the next decision. What follows them in the
+# log waits for all of them.
+AHEAD_MAX: Final = 4_096
+# From a change of one setting to thousands of topics in one request.
+DECISION_BOUNDS_S: Final = (
+    *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
+    *(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
+_TOO_MANY: Final = "Too many requests of this client, or of all, wait for a decision; try again."
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """The one request whose decision takes longer, since when, and what it has used."""
+
+    asked: Undecided
+    slices: Slices[Decision]
+    begun_s: float
+    used_s: float = 0.0
+
+
+class Deciding:
+    """The requests of one leader, and the decision under way."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        host: Host,
+        *,
+        decides: Callable[[], bool],
+        decided: Callable[[Undecided, Decision], None],
+        failed: Callable[[Undecided, Exception], None],
+        rested: Callable[[], None],
+        broke: Callable[[Exception], None],
+        ahead_max: int,
+    ) -> None:
+        """`decided` takes what was; `rested` hears that no decision is under way just now.
+
+        Once `decides` says no, `stop` is about to be called. `broke` ends the process: what was
+        decided could not be taken.
+        """
+        self._controller = controller
+        self._host = host
+        self._decides = decides
+        self._decided = decided
+        self._failed = failed
+        self._rested = rested
+        self._broke = broke
+        self._ahead_max = ahead_max
+        # Those of this turn of the loop, of one client.
+        self._at_once: deque[Undecided] = deque()
+        self.queue = DecisionQueue()
+        # While there is a task whatever comes waits.
+        self._task: asyncio.Task[None] | None = None
+        self._under_way: _UnderWay | None = None
+        # How far is decided, and committed as far as is known.
+        self._end: Offset | None = None
+        self._committed: Offset | None = None
+        self._has_room = asyncio.Event()
+        self.durations = Histogram(DECISION_BOUNDS_S)
+        self.waits = Histogram(DECISION_BOUNDS_S)
+        self.asked = 0
+
+    @property
+    def queue_size(self) -> int:
+        """How many wait, the one under way included; none while each is decided at once."""
+        return len(self.queue) + len(self._at_once) + (self._under_way is not None)
+
+    @property
+    def _is_far_ahead(self) -> bool:
+        end, committed = self._end, self._committed
+        return end is not None and committed is not None and end - committed >= self._ahead_max
+
+    def take(self, asked: Sequence[Undecided]) -> None:
+        """Decide on requests in order: now, while none takes long and nothing is under way."""
+        self.asked += len(asked)
+        self._at_once.extend(asked)
+        if self._task is None and not self._is_far_ahead:
+            self._decide_at_once()
+        while self._at_once:
+            each = self._at_once.popleft()
+            if not self.queue.add(each):
+                self._failed(each, RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, _TOO_MANY))
+        if self._task is None and self.queue_size:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            self._task.add_done_callback(self._over)
+
+    def _decide_at_once(self) -> None:
+        """All of them together may take as long as one request, and then the rest waits."""
+        waiting, cpu_s = self._at_once, self._host.cpu_s
+        now_s, now_ms, begun_s = self._host.work_s(), self._host.monotonic_ms(), cpu_s()
+        until_s, is_over = begun_s + AT_ONCE_S, False
+        # A controller that loses leadership meanwhile stops, and then none waits.
+        while waiting and not is_over and not self._is_far_ahead:
+            client = waiting[0]
+            begun = self._begin(waiting.popleft(), now_s, now_ms)
+            self._work_on(begun)
+            while self._under_way is begun and cpu_s() < until_s:
+                self._work_on(begun)
+            is_over = self._under_way is not None or cpu_s() >= until_s
+            now_s = self._host.work_s()
+        # It is one client's turn. Where all was decided none waited for it.
+        if self._under_way is not None:
+            self._under_way.used_s = cpu_s() - begun_s
+        elif waiting and is_over:
+            self.queue.charge(client, cpu_s() - begun_s)
+
+    def begin(self, committed: Offset, end: Offset) -> None:
+        """The controller has become active, and has decided up to `end`."""
+        self._committed, self._end = committed, end
+
+    def committed(self, high_watermark: Offset) -> None:
+        """Everything below is committed: go on, if that was waited for."""
+        self._committed = high_watermark
+        if not self._is_far_ahead:
+            self._has_room.set()
+
+    def stop(self) -> tuple[Undecided, ...]:
+        """Leadership is lost: those that were not decided, and will not be."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        under_way, self._under_way = self._under_way, None
+        first = () if under_way is None else (under_way.asked,)
+        left = (*first, *self._at_once, *self.queue.clear())
+        self._at_once.clear()
+        self._end = self._committed = None
+        return left
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._broke(error)
+
+    def _begin(self, asked: Undecided, now_s: float, now_ms: Millis) -> _UnderWay:
+        slices = self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
+        self._under_way = begun = _UnderWay(asked, slices, now_s)
+        return begun
+
+    def _work_on(self, begun: _UnderWay) -> None:
+        """Do one slice; it is under way no more once all is decided, or never will be."""
+        try:
+            next(begun.slices)
+        except StopIteration as end:
+            decision: Decision = end.value
+            self._under_way = None
+            self._end = decision.end_offset
+            self.durations.observe(self._host.work_s() - begun.begun_s)
+            self._decided(begun.asked, decision)
+        except Exception as error:
+            self._under_way = None
+            self._failed(begun.asked, error)
+
+    async def _go_on(self) -> None:
+        # A sleep, however short, is long on a machine that is busy with others.
+        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
+        await asyncio.sleep(0)
+        while self._decides():
+            begun = self._under_way
+            if begun is None:
+                self._rested()
+                if not self._decides():
+                    return
+                if self._is_far_ahead:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+                    continue
+                begun = self._begin_next()
+                if begun is None:
+                    self._task = None
+                    return
+            before_s = self._host.cpu_s()
+            self._work_on(begun)
+            begun.used_s += self._host.cpu_s() - before_s
+            if self._under_way is None:
+                self.queue.charge(begun.asked, begun.used_s)
+            await pace.breathe()
+
+    def _begin_next(self) -> _UnderWay | None:
+        asked = self.queue.take()
+        if asked is None:
+            return None
+        now_s = self._host.work_s()
+        self.waits.observe(now_s - asked.came_s)
+        return self._begin(asked, now_s, self._host.monotonic_ms())

@@ -1,0 +1,125 @@
+"""The committed log read back into the controller, in slices of time.
+
+Replay takes turns with everything else: the votes of a replica that replays must not wait. A batch
+may hold ten thousand records, so a slice may end inside one; readers see it when all of it is
+replayed. A batch that is dropped half-way is replayed anew from its beginning.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.image import LogPosition
+from quorate.controller.record_runs import items_in
+from quorate.raft.messages import LogRange
+from quorate.records.batch import read_header
+from quorate.records.ids import Epoch, Offset
+from quorate.telemetry.histograms import Histogram
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from quorate.controller.controller import Controller
+    from quorate.controller.slices import Slices
+    from quorate.server.driver.raft_driver import RaftDriver
+
+SLICE_BYTES: Final = 64 * 1024
+# Another slice may follow in the same turn of the loop as what else there is to do.
+SLICE_MS: Final = 8
+# From one small commit to a batch of ten thousand records, whose slices take turns with others.
+REPLAY_BOUNDS_S: Final = (
+    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01),
+    *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
+
+
+class LogReplay:
+    """Where a standby's replay stands, between two slices."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        note: Callable[[int], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """`note` is told how many bytes were replayed; `wake`, that there is more to `go_on` with.
+
+        A batch that is not in memory is read in a thread: a disk that hangs holds up nobody else.
+        """
+        self._driver = driver
+        self._controller = controller
+        self._note = note
+        self._wake = wake
+        self._under_way: Slices[None] | None = None
+        self._read: asyncio.Future[bytes] | None = None
+        self._begun_s = 0.0
+        self.durations = Histogram(REPLAY_BOUNDS_S)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the disk has yet to give what comes next, or never will: then this node ends."""
+        read = self._read
+        return read is not None and (not read.done() or read.cancelled())
+
+    def drop(self) -> None:
+        """Forget the batch under way; the next slice begins where the controller stands."""
+        self._under_way = None
+        if self._read is not None:
+            self._read.cancel()
+            self._read = None
+
+    def go_on(self, high_watermark: Offset) -> None:
+        """Replay one slice of what is committed. Raises StorageError, ReplayError."""
+        host = self._driver.host
+        if self._under_way is None:
+            data = self._next(high_watermark)
+            if data is None:
+                return
+            self._begun_s = host.work_s()
+            self._under_way = self._batches(data)
+        deadline_ms = host.monotonic_ms() + SLICE_MS
+        for _ in self._under_way:
+            if host.monotonic_ms() >= deadline_ms:
+                return
+        self._under_way = None
+        self.durations.observe(host.work_s() - self._begun_s)
+
+    def _next(self, high_watermark: Offset) -> bytes | None:
+        """What follows in the log; None while there is nothing, or nothing yet."""
+        if self._read is not None:
+            if self.is_waiting:
+                return None
+            read, self._read = self._read, None
+            return read.result()
+        start = self._controller.end_offset
+        if start >= high_watermark:
+            return None
+        store = self._driver.store
+        span = LogRange(start=start, end=high_watermark, bytes_max=SLICE_BYTES)
+        data = store.cached_range(span)
+        if data is None:
+            self._read = self._driver.access.read("a replay", partial(store.read_range, span))
+            self._read.add_done_callback(self._was_read)
+        return data
+
+    def _was_read(self, read: asyncio.Future[bytes]) -> None:
+        # Cancelled where it was dropped, or where this node ends.
+        if read is self._read and not read.cancelled():
+            self._wake()
+
+    def _batches(self, data: bytes) -> Slices[None]:
+        position = 0
+        while position < len(data):
+            header = read_header(data, position)
+            epoch, end = Epoch(header.epoch), Offset(header.last_offset + 1)
+            yield from self._controller.replay_in_slices(
+                () if header.is_control else items_in(data, position, header),
+                base_offset=Offset(header.base_offset),
+                position=LogPosition(end, epoch, header.max_timestamp_ms),
+            )
+            self._note(header.size_bytes)
+            position += header.size_bytes
+            yield

@@ -1,0 +1,172 @@
+"""Reads of the committed image: when it has come far enough for one, and answers in short turns.
+
+A current read, and a refusal that may rest on an old image, wait until a majority has confirmed
+that this controller leads (rule 19). A controller that has just started refuses plain reads until
+it has had all that it heard to be committed: before that its "no such topic" would mean nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from quorate.api.handlers import ControllerApiError
+from quorate.controller.errors import RefusedError
+from quorate.raft import api
+from quorate.raft.messages import ReadResponse
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset
+from quorate.rpc.time_slicer import serving_pace
+from quorate.server.metadata.deferred_replies import OffsetWaits, not_controller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.authorization.authorizer import Caller
+    from quorate.controller.controller import Controller
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.replies import ReadReply
+    from quorate.controller.request_types import ReadRequest
+    from quorate.raft.messages import LeaderInfo
+    from quorate.records.ids import ReplyToken
+    from quorate.server.driver.raft_driver import RaftDriver
+
+READ_TIMEOUT_MS: Final = 30_000
+_BEHIND: Final = (
+    "this controller has not caught up since its start, and cannot tell what is missing: ask "
+    "another one, or wait; --even-if-behind (even_if_behind) has what it has"
+)
+
+
+class Reading:
+    """Reads that wait for an image, or for the word of a majority; all on the event loop."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        *,
+        is_loaded: Callable[[], bool],
+        leader: Callable[[], LeaderInfo],
+        let_go: Callable[[MetadataImage], None] = lambda _image: None,
+    ) -> None:
+        """`leader` is whom a client that is refused should ask.
+
+        `let_go` gets the image of an answer that is over, which nobody else may hold any more.
+        """
+        self._let_go = let_go
+        self._driver = driver
+        self._leader = leader
+        self._controller = controller
+        self._is_loaded = is_loaded
+        self._arrivals = OffsetWaits()
+        self._confirmations: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
+        self._has_been_up_to_date = False
+
+    async def read(
+        self,
+        request: ReadRequest,
+        caller: Caller,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool,
+    ) -> ReadReply:
+        """Answer from the committed image, once it has come far enough.
+
+        Raises ControllerApiError: not in time, a current read of a controller that does not lead,
+        a plain one of a controller that has not caught up since its start, or of a caller that may
+        not ask.
+        """
+        offset = Offset(min_offset)
+        if not (offset or current or even_if_behind or self._is_up_to_date()):
+            raise not_controller(self._leader(), _BEHIND)
+        try:
+            async with asyncio.timeout((timeout_ms or READ_TIMEOUT_MS) / 1000):
+                if current:
+                    offset = max(offset, await self._current_offset())
+                if not self._is_loaded() or self._controller.image.position.end_offset < offset:
+                    await self._arrivals.wait(offset)
+        except TimeoutError:
+            reached = self._controller.image.position.end_offset
+            raise ControllerApiError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"offset {offset} was not reached in time, this controller stands at {reached}: "
+                "ask for a smaller offset, wait longer, or ask another controller",
+            ) from None
+        return await self._answer(request, caller)
+
+    async def _answer(self, request: ReadRequest, caller: Caller) -> ReadReply:
+        image = self._controller.image
+        try:
+            pace = serving_pace(self._driver.host.cpu_s)
+            return await pace.finish(self._controller.answer_in_slices(request, caller))
+        except RefusedError as refused:
+            raise ControllerApiError(refused.error, refused.message) from refused
+        finally:
+            self._let_go(image)
+
+    def _is_up_to_date(self) -> bool:
+        """Whether it has had all that was committed when it first heard of that in its life.
+
+        Later it may lag again, by what a client can tell from the offset in each answer.
+        """
+        if not self._has_been_up_to_date:
+            told = self._driver.core.told_high_watermark
+            self._has_been_up_to_date = (
+                told is not None and self._is_loaded() and self._controller.end_offset >= told
+            )
+        return self._has_been_up_to_date
+
+    def reached(self) -> None:
+        """The image has moved."""
+        self._arrivals.reached(self._controller.image.position.end_offset)
+
+    # --- the word of a majority -------------------------------------------------------------------
+
+    async def _current_offset(self) -> Offset:
+        token, future = self.begin()
+        try:
+            response = await future
+        finally:
+            if self._confirmations.pop(token, None) is not None:
+                self._driver.deliver(api.CallerGone(token))
+        if response.offset is None:
+            raise not_controller(response.leader, "only the leader answers a current read")
+        return response.offset
+
+    def begin(self) -> tuple[ReplyToken, asyncio.Future[ReadResponse]]:
+        """Ask whether this controller leads, and up to where a current read has to look."""
+        token = self._driver.next_token()
+        future: asyncio.Future[ReadResponse] = asyncio.get_running_loop().create_future()
+        if self._driver.is_standing:
+            future.set_result(self._refusal())
+            return token, future
+        self._confirmations[token] = future
+        self._driver.deliver(api.ReadRequested(token))
+        return token, future
+
+    def forget(self, token: ReplyToken) -> None:
+        """Nobody waits for that word any more."""
+        self._confirmations.pop(token, None)
+
+    def answered(self, token: ReplyToken, response: ReadResponse) -> None:
+        """The core's answer to `begin`."""
+        future = self._confirmations.pop(token, None)
+        if future is not None and not future.done():
+            future.set_result(response)
+
+    def refuse_all(self) -> None:
+        """The core stands still: nobody can say now who leads."""
+        for future in tuple(self._confirmations.values()):
+            if not future.done():
+                future.set_result(self._refusal())
+
+    def _refusal(self) -> ReadResponse:
+        return ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, self._leader())
+
+    def close(self) -> None:
+        """End what waits for a word that will not come."""
+        for future in tuple(self._confirmations.values()):
+            future.cancel()

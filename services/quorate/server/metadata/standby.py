@@ -1,0 +1,174 @@
+"""The image of a controller that does not lead: loaded from a snapshot, replayed from the log.
+
+The committed log is read back in bounded slices; the votes of a replica that replays must not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from quorate.raft import api
+from quorate.server.metadata.log_replay import LogReplay
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.controller import Controller
+    from quorate.controller.partitions.partition import PartitionTally
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.memory.superseded_images import ReplacedImages
+    from quorate.server.metadata.leader_readiness import Fitness
+    from quorate.server.snapshots.snapshotter import Snapshotter
+
+
+class StandingBy:
+    """What one controller does with the log of others."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        snapshotter: Snapshotter,
+        images: ReplacedImages,
+        fitness: Fitness,
+        *,
+        progress: Callable[[], api.PublishProgress | None],
+        advance: Callable[[], None],
+        moved: Callable[[], None],
+        caught_up: Callable[[api.PublishProgress], None],
+    ) -> None:
+        """`progress` is what the core told last; `advance` goes on where something had to wait.
+
+        `moved` hears of each step of the image, `caught_up` when all that is committed is in it.
+        """
+        self._driver = driver
+        self._controller = controller
+        self._snapshotter = snapshotter
+        self._images = images
+        self._fitness = fitness
+        self._progress = progress
+        self._advance = advance
+        self._moved = moved
+        self._caught_up = caught_up
+        self._loop = asyncio.get_running_loop()
+        self.log_replay = LogReplay(driver, controller, snapshotter.note, advance)
+        self._handle: asyncio.Handle | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._is_paused = True
+        # How partitions stood when the image had caught up; None until then.
+        self.tally: PartitionTally | None = None
+        self._recovered_end = 0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        return self._loading is None and not self._is_paused
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """Load the newest snapshot, or replay from the log's beginning."""
+        self._is_paused = False
+        self._recovered_end = self._driver.store.log.end.offset
+        if snapshot_id is not None:
+            self.load(snapshot_id)
+        else:
+            self._advance()
+
+    # --- replay -----------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Replay what is committed by now, unless that is under way.
+
+        News of a commit mostly comes with records that the leader waits for: those are flushed and
+        acknowledged in this turn of the loop, before anything is replayed. A new leader has nobody
+        to answer, and clients that wait for its image.
+        """
+        progress = self._progress()
+        if self._handle is not None or progress is None:
+            return
+        if progress.is_leader:
+            self._replay()
+        else:
+            self._handle = self._loop.call_soon(self._replay)
+
+    def _replay(self) -> None:
+        """One slice of the committed log, then others may run."""
+        self._handle = None
+        progress = self._progress()
+        if progress is None or progress.high_watermark is None or not self.is_loaded:
+            return
+        driver, controller, image = self._driver, self._controller, self._controller.image
+        if controller.is_active or driver.ending is not None or driver.has_log_alone:
+            return
+        try:
+            self.log_replay.go_on(progress.high_watermark)
+        except StorageError as error:
+            driver.damaged(str(error))
+            return
+        except Exception as error:
+            driver.fail(error)
+            return
+        end = controller.end_offset
+        self._images.moved_on_from(image)
+        self._moved()
+        self._fitness.set_lag(progress.high_watermark - end)
+        if end >= progress.high_watermark:
+            if self.tally is None and end >= self._history_end():
+                self.tally = controller.image.topics.tally
+            self._caught_up(progress)
+        elif not self.log_replay.is_waiting:
+            self._handle = self._loop.call_soon(self._replay)
+
+    def _history_end(self) -> int:
+        """The offset below which all is of the time before: the log's, and what a leader told."""
+        recovered = min(self._recovered_end, self._driver.store.log.end.offset)
+        return max(recovered, self._driver.core.told_high_watermark or 0)
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
+        self._fitness.set_caught_up(has_caught_up=False)
+        self.log_replay.drop()
+        self._loading = self._loop.create_task(self._load(snapshot_id))
+
+    async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
+        try:
+            image = await self._snapshotter.load(snapshot_id)
+        except StorageError as error:
+            self._driver.damaged(str(error))
+            return
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        self._loading = None
+        self._images.gave_up(self._controller.image)
+        self._controller.load(image)
+        self.tally = None
+        self._moved()
+        self._fitness.set_caught_up(has_caught_up=True)
+        self._advance()
+
+    async def pause(self) -> None:
+        """A fetched snapshot is about to replace the log."""
+        self._is_paused = True
+        self.log_replay.drop()
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait([self._loading])
+            self._loading = None
+        await self._snapshotter.abandon()
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+        """Go on from the installed snapshot, or with what there was."""
+        self._is_paused = False
+        if isinstance(installed, api.SnapshotInstalled):
+            self.load(installed.snapshot.snapshot_id)
+            return
+        newest = self._snapshotter.newest
+        if newest is not None and self._controller.end_offset < newest.offset:
+            self.load(newest)
+        else:
+            self._advance()

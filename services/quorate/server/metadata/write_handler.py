@@ -1,0 +1,222 @@
+"""Requests that change metadata: decided, gathered into batches, answered when committed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from quorate.api.handlers import ControllerApiError
+from quorate.controller.errors import RefusedError
+from quorate.records.errors import ErrorCode
+from quorate.server.metadata.decision_executor import Deciding
+from quorate.server.metadata.decision_queue import Undecided
+from quorate.server.metadata.deferred_replies import (
+    HeldReplies,
+    Refusals,
+    leader_to_ask,
+    not_controller,
+    refuse,
+)
+from quorate.server.metadata.periodic_tasks import Expiry
+from quorate.server.metadata.proposer import Proposer
+from quorate.telemetry import tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quorate.controller.authorization.authorizer import Caller
+    from quorate.controller.controller import Controller
+    from quorate.controller.decision import Decision
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteRequest
+    from quorate.raft.messages import ReadResponse
+    from quorate.records.ids import Epoch, Offset
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.metadata.batch_accumulator import CutBatch
+    from quorate.server.metadata.read_handler import Reading
+    from quorate.server.tracing.write_spans import WriteSpans
+    from quorate.telemetry.metrics import Value
+
+log = logging.getLogger(__name__)
+
+
+class Writing:
+    """The writes of one controller while it is active, those that nobody asks for included."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        reading: Reading,
+        *,
+        linger_ms: int,
+        pause_ms: int,
+        ahead_max: int,
+    ) -> None:
+        self._driver = driver
+        self._controller = controller
+        self._reading = reading
+        self._loop = asyncio.get_running_loop()
+        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
+        self.held = HeldReplies()
+        self._refusals = Refusals()
+        self.deciding = Deciding(
+            controller,
+            driver.host,
+            decides=lambda: self.decides,
+            decided=self._decided,
+            failed=self._undecided,
+            rested=lambda: self.expiry.catch_up(),
+            broke=driver.fail,
+            ahead_max=ahead_max,
+        )
+        self.expiry = Expiry(
+            driver, controller, self.deciding.queue, self.accept, pause_ms=pause_ms
+        )
+        self._spans = _make_spans(driver)
+        self._errors = 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether this controller takes writes now."""
+        driver = self._driver
+        return self._controller.is_active and driver.ending is None and not driver.is_stopping
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape."""
+        deciding = self.deciding
+        return {
+            "event_queue_size": deciding.queue_size,
+            "event_queue_operations_started_total": deciding.asked,
+            "event_queue_processing_time_seconds": deciding.durations,
+            "event_queue_time_seconds": deciding.waits,
+            "metadata_errors_total": self._errors + self.expiry.errors,
+            **self._controller.counted,
+        }
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def write(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> list[asyncio.Future[WriteReply]]:
+        """Decide on requests in their order, heartbeats perhaps sooner.
+
+        Each future is a reply, or ControllerApiError.
+        """
+        make = self._loop.create_future
+        futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
+        if not self.decides:
+            info = leader_to_ask(self._driver)
+            second_quorum = self._driver.core.replica.second_quorum.remark()
+            why = second_quorum or "this controller is not active"
+            for future in futures:
+                refuse(future, not_controller(info, why))
+            return futures
+        if self._spans is not None:
+            for future in futures:
+                self._spans.asked(future)
+        # After a pause sessions begin again before a request is judged by them.
+        now_ms, now_s = self.expiry.look(), self._driver.host.work_s()
+        hear = self._controller.hear
+        asked = [
+            Undecided(each, caller, future, now_s, sender=hear(each, caller, now_ms))
+            for each, future in zip(requests, futures, strict=True)
+        ]
+        self.deciding.take(asked)
+        return futures
+
+    def _decided(self, asked: Undecided, decision: Decision) -> None:
+        if self._spans is not None:
+            self._spans.decided(asked, decision)
+        reply, future = decision.reply, asked.future
+        if not self._is_settled(decision):
+            self.accept(decision, future)
+        elif reply is not None and asked.request.has_to_be_true:
+            self._confirm(reply, future)
+        elif reply is not None and not future.done():
+            future.set_result(reply)
+        if decision.changes_soft:
+            self.expiry.arm()
+
+    def _undecided(self, asked: Undecided, error: Exception) -> None:
+        """Nothing was counted as appended, so that it ends this request only (rule 28).
+
+        It is refused to this caller, or the decision has failed.
+        """
+        if isinstance(error, RefusedError):
+            refuse(asked.future, ControllerApiError(error.error, error.message))
+            return
+        self._errors += 1
+        kind = type(asked.request).__name__
+        about = {"repeats": (kind, type(error))}
+        log.error("no decision on %s", kind, exc_info=error, extra=about)
+        message = f"the controller could not decide on this {kind}: {type(error).__name__}"
+        refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
+
+    def _is_settled(self, decision: Decision) -> bool:
+        """Whether all that the decision rests on is committed, so that no commit vouches for it."""
+        high_watermark = self._driver.high_watermark
+        return high_watermark is not None and decision.end_offset <= high_watermark
+
+    def _confirm(self, reply: WriteReply, future: asyncio.Future[WriteReply]) -> None:
+        """Answer without records, once a majority has said that this controller still leads.
+
+        A refusal, or a change to what is set already, tells how the metadata is: a leader that was
+        cut off may not know any more. A heartbeat tells nothing that somebody could miss.
+        """
+        token, read = self._reading.begin()
+
+        def confirmed(read: asyncio.Future[ReadResponse]) -> None:
+            self._reading.forget(token)
+            if future.done():
+                return
+            if read.cancelled():
+                info = leader_to_ask(self._driver)
+                refuse(future, not_controller(info, "this controller stopped"))
+            elif (response := read.result()).offset is None:
+                message = "this controller may not lead any more"
+                refuse(future, not_controller(response.leader, message))
+            else:
+                future.set_result(reply)
+
+        read.add_done_callback(confirmed)
+
+    # --- into the log -----------------------------------------------------------------------------
+
+    def accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
+        """Have it proposed, and answer `future` when it is committed."""
+        if decision.values:
+            self.proposer.gather(decision)
+        if future is not None and decision.reply is not None:
+            self.held.hold(decision.end_offset, decision.reply, future)
+        self.proposer.consider()
+
+    def appended(self, batch: CutBatch) -> None:
+        """The core has taken a batch."""
+        if self._spans is not None:
+            self._spans.appended(batch)
+
+    def begin(self, epoch: Epoch) -> None:
+        """Decisions that are gathered from here on are proposed in that epoch."""
+        self.proposer.epoch = epoch
+
+    def stop(self, unsent_from: Offset | None) -> None:
+        """It is active no more: nobody knows what becomes of what was sent (rule 20)."""
+        sent, unsent = self.held.clear(unsent_from=unsent_from)
+        self.proposer.stop()
+        unsent += [asked.future for asked in self.deciding.stop()]
+        self.expiry.stop()
+        self._refusals.begin(leader_to_ask(self._driver), sent, unsent)
+
+
+def _make_spans(driver: RaftDriver) -> WriteSpans | None:
+    """What makes spans of changes; None where tracing is off."""
+    active = tracing.active()
+    if active is None:
+        return None
+    from quorate.server.tracing.write_spans import WriteSpans
+
+    spans = WriteSpans(active, driver.core.replica)
+    driver.observers.add(spans)
+    return spans

@@ -1,0 +1,286 @@
+"""The controller process: configuration, signals, and starting over after damage.
+
+Exit status 0 after a graceful stop, 1 when the process cannot start, cannot go on, or could not
+stop in time. A stop may come at any moment, a second one changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+
+from quorate.process.interruption import unless_stopped
+from quorate.process.stop_signals import STOP_SIGNALS
+from quorate.records.ids import format_uuid
+from quorate.rpc.health import HealthServer
+from quorate.rpc.listener import bound_addresses
+from quorate.server.advertised_host import AdvertisedHost
+from quorate.server.config import load_config
+from quorate.server.driver.raft_driver import Ending
+from quorate.server.listeners import Certificates
+from quorate.server.loop_watchdog import LoopWatch
+from quorate.server.memory.gc_tuning import PassWatch
+from quorate.server.node import Node, Surroundings
+from quorate.server.resource_limits import access_warning, check_descriptors
+from quorate.server.restart_backoff import Restarts
+from quorate.server.state_machine import host_metadata
+from quorate.settings.port_checks import taking_port
+from quorate.settings.properties import ConfigError, format_settings
+from quorate.settings.tls import TlsError
+from quorate.storage import layout
+from quorate.storage.directory_lock import DirectoryLock
+from quorate.storage.errors import StorageError, problem_of
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.meta_properties import read_meta
+from quorate.storage.reserved_descriptors import is_shortage
+from quorate.telemetry import tracing
+from quorate.telemetry.logs import LogFormat, configure_logs
+
+if TYPE_CHECKING:
+    from quorate.server.config import ControllerConfig
+    from quorate.server.node import Opened
+    from quorate.server.state_machine import Hosting
+
+log = logging.getLogger(__name__)
+# The core bounds the hand-over by itself; this bounds a core that does not answer.
+_SHUTDOWN_MARGIN_S: Final = 2.0
+_BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
+
+
+def main_controller(
+    path: str, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
+) -> int:
+    """Read the properties file and run the controller; errors go to stderr."""
+    try:
+        config = load_config(path, os.environ)
+        configure_logs(
+            level=config.log_level,
+            log_format=LogFormat(config.log_format),
+            process_fields={"node": config.node_id},
+        )
+    except (ConfigError, ValueError) as error:
+        sys.stderr.write(f"quorate controller: {error}\n")
+        return 1
+    return run_controller(config, hosting=hosting, stops_with_stdin=stops_with_stdin)
+
+
+def run_controller(
+    config: ControllerConfig, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
+) -> int:
+    """Run until a stop signal or, where that is asked for, the end of stdin; the exit status."""
+    for warning in config.warnings:
+        log.warning(warning)
+    log.info("settings: %s", format_settings(config.effective))
+    few_descriptors = check_descriptors()
+    if few_descriptors is not None:
+        log.warning(few_descriptors)
+    if (too_open := access_warning(config.log.directory)) is not None:
+        log.warning(too_open)
+    lock = DirectoryLock(config.log.directory)
+    try:
+        certificates = Certificates(config.listeners)
+        lock.acquire()
+    except (OSError, StorageError, TlsError) as error:
+        sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
+        return 1
+    if config.tracing is not None:
+        tracing.start(config.tracing, f"controller-{config.node_id}", _told_apart_by(config))
+    try:
+        status = uvloop.run(
+            _serve(config, certificates, hosting=hosting, stops_with_stdin=stops_with_stdin)
+        )
+    finally:
+        STOP_SIGNALS.keep_on()
+        tracing.stop()
+    if status == 0:
+        lock.release()
+    # Otherwise a thread may still wait for the disk: the lock goes with the process.
+    return status
+
+
+def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
+    """What a trace says of this process; a directory that cannot be read has its own words soon."""
+    meta = None
+    with suppress(OSError, StorageError):
+        meta = read_meta(OsFileSystem(), f"{config.log.directory}/{layout.META_PROPERTIES}")
+    told: dict[str, str | int] = {
+        "kraft.node.id": config.node_id,
+        "service.instance.id": str(config.node_id),
+        # By this name Jaeger knows whose clock a span has; without it it doubts the order of spans
+        # of one process, where one begins after its parent's end.
+        "ip": config.peers.advertised.host,
+    }
+    if meta is not None:
+        directory_id = format_uuid(meta.directory_id)
+        told["kraft.cluster.id"] = meta.cluster_id
+        told["kraft.directory.id"] = directory_id
+        told["service.instance.id"] = f"{config.node_id}-{directory_id}"
+    return told
+
+
+def _refusal(config: ControllerConfig, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and not os.path.exists(config.log.directory):
+        return f"metadata.log.dir {config.log.directory} does not exist: format it first"
+    if isinstance(error, OSError):
+        return problem_of(error, config.log.directory)
+    return str(error)
+
+
+async def _serve(
+    config: ControllerConfig,
+    certificates: Certificates,
+    *,
+    hosting: Hosting,
+    stops_with_stdin: bool,
+) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    STOP_SIGNALS.on_stop(loop, stop.set)
+    if stop.is_set():
+        _stopped(Ending.STOPPED)
+        return 0
+    if stops_with_stdin:
+        _stop_with_stdin(loop, stop)
+    health = HealthServer(config.transport)
+    passes = PassWatch(loop)
+    passes.start()
+    watch = LoopWatch(loop)
+    watch.start()
+    advertised = AdvertisedHost(config.peers.advertised.host, secrets.SystemRandom())
+    looking_up = loop.create_task(advertised.resolve())
+    around = Surroundings(watch, advertised)
+    try:
+        resolved = await unless_stopped(stop, _with_addresses(config))
+        if resolved is None:
+            _stopped(Ending.STOPPED)
+            return 0
+        config = resolved
+        if config.health_port >= 0:
+            with taking_port("health.port", config.peers.hosts, config.health_port):
+                await health.start(config.peers.hosts, config.health_port)
+        restarts = Restarts(secrets.SystemRandom())
+        while True:
+            begun_s = loop.time()
+            node = Node(config, health, certificates=certificates, hosting=hosting, around=around)
+            try:
+                ending = await _run_once(config, node, stop)
+            except (ConfigError, MemoryError, OSError, RuntimeError) as error:
+                # A port that could not be had has its reason behind it.
+                if not is_shortage(error.__cause__ or error):
+                    raise
+                # The disk is healthy, and others may give back what is short (rule 31).
+                ending = Ending.SHORT
+                about = {"repeats": (ending, type(error))}
+                log.warning("could not begin: %s: %s", ending.value, str(error), extra=about)
+            if ending not in _BEGINS_ANEW or stop.is_set():
+                return 0 if ending in (Ending.STOPPED, *_BEGINS_ANEW) else 1
+            lived_s = loop.time() - begun_s
+            is_short = ending is Ending.SHORT
+            wait_s = restarts.shortage_wait_s() if is_short else restarts.next_wait_s(lived_s)
+            directory = config.log.directory
+            again = "opening %s again in %.1f s: recovery heals what it can"
+            log.warning(again, directory, wait_s, extra={"repeats": ending} if is_short else None)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), wait_s)
+                return 0
+            del node
+            passes.begin_anew()
+    except (ConfigError, OSError, StorageError, RuntimeError) as error:
+        sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
+        return 1
+    finally:
+        looking_up.cancel()
+        watch.stop()
+        passes.stop()
+        await health.stop()
+
+
+def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop at the end of standard input: the program that started this one is gone."""
+    descriptor = sys.stdin.fileno()
+
+    def readable() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            stop.set()
+
+    loop.add_reader(descriptor, readable)
+
+
+async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
+    """The settings with IP addresses for the hosts of the listeners. Raises ConfigError."""
+    listeners = []
+    for listener in config.listeners:
+        bound = listener.bound
+        addresses = await bound_addresses("listeners", bound.host, bound.port)
+        listeners.append(replace(listener, addresses=addresses))
+    return replace(config, listeners=tuple(listeners))
+
+
+async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
+    limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
+    recovery = node.open()
+    await _first(recovery, _event(stop))
+    if stop.is_set():
+        return await _stop_recovery(recovery, limit_s)
+    await node.serve(await recovery)
+    metrics = node.metrics_server()
+    ending = Ending.CRASHED
+    try:
+        if config.metrics_port >= 0:
+            with taking_port("metrics.port", config.peers.hosts, config.metrics_port):
+                metrics.start(config.peers.hosts, config.metrics_port)
+        await _first(_event(stop), _event(node.ended))
+        if node.ending is None:
+            node.request_shutdown()
+            await asyncio.wait([_event(node.ended)], timeout=limit_s)
+        elif node.ending is Ending.DISK_FAILED:
+            # The process stays up, alive and not ready, so that somebody can read why (rule 17).
+            await stop.wait()
+        ending = node.ending or Ending.LATE
+    finally:
+        is_over = await node.stop(limit_s)
+        # The loop stands still for it: the last replies go first.
+        metrics.stop()
+        if not is_over:
+            # A call to the disk of this life may still end: no other life may begin beside it.
+            over = (Ending.DISK_FAILED, Ending.CRASHED)
+            ending = ending if ending in over else Ending.LATE
+    return _stopped(ending)
+
+
+async def _stop_recovery(recovery: asyncio.Future[Opened], limit_s: float) -> Ending:
+    """A stop came before the core was started, and it is not: nobody is asked for anything."""
+    log.info("stopping as soon as the directory is recovered")
+    await asyncio.wait([recovery], timeout=limit_s)
+    if not recovery.done():
+        log.error("recovery did not end in %s s", limit_s)
+        return Ending.LATE
+    recovery.result().store.close()
+    return _stopped(Ending.STOPPED)
+
+
+def _stopped(ending: Ending) -> Ending:
+    """The last line of a log that ends as it should."""
+    log.info("stopped", extra={"ending": ending.name})
+    return ending
+
+
+def _event(event: asyncio.Event) -> asyncio.Future[bool]:
+    return asyncio.ensure_future(event.wait())
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Wait for one; tasks among them have no other purpose."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future in futures:
+        if isinstance(future, asyncio.Task):
+            future.cancel()

@@ -1,0 +1,1 @@
+"""Taking, loading and verifying snapshots."""

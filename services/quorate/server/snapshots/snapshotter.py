@@ -1,0 +1,345 @@
+"""Snapshots of the controller's image: when to take one, taken and loaded in short slices.
+
+All members replay the same bytes, and would take their snapshots at the same moment: each draws how
+far below its bounds of bytes and time it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.record_runs import items_in
+from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
+from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.server.disk.executor import DiskCalls
+from quorate.server.snapshots.verifier import SnapshotChecks, pieces
+from quorate.storage.errors import StorageError
+from quorate.storage.reserved_descriptors import is_shortage
+from quorate.telemetry.histograms import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from quorate.raft.api import SnapshotChecked
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.server.config import LogSettings
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.server.host import Host
+    from quorate.storage.snapshots.writer import SnapshotWriter
+    from quorate.telemetry.metrics import Value
+
+log = logging.getLogger(__name__)
+# The bounds are maxima: a snapshot begins up to this part of them earlier.
+_SPREAD: Final = 0.3
+# A snapshot that nobody fetches is read again so often: the next start may have nothing else.
+RECHECK_MS: Final = 3_600_000
+# Half a batch of the file: few changes of threads.
+_WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
+_LOADING: Final = "a read of a snapshot"
+# Of an empty image, and of millions of partitions beside a full load.
+SNAPSHOT_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Snapshotter:
+    """Takes snapshots by bytes and by time, and lets the storage clean what they replace."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        settings: LogSettings,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`draw` gives numbers in [0, 1)."""
+        self._draw = draw
+        self._part = self._draw_part()
+        self._host = host = driver.host
+        self._recheck_ms = host.monotonic_ms() + RECHECK_MS * self._draw_part()
+        self._driver = driver
+        self._store = driver.store
+        self._settings = settings
+        self._bytes = 0
+        self._since_ms = host.monotonic_ms()
+        self.newest: OffsetAndEpoch | None = self._store.log.state.newest_snapshot
+        self._task: asyncio.Task[None] | None = None
+        self._is_given_up = False
+        # So many bytes may take their time on a disk that is sound: nobody judges them.
+        self._thread = host.disk_queue("snapshot", DiskCalls())
+        self._is_wanted = False
+        self._waiting: MetadataImage | None = None
+        self._checks = SnapshotChecks(driver, self._checked)
+        self._after_check: Callable[[], None] = lambda: None
+        # Gets the image of a snapshot that is over, which nobody else may hold any more.
+        self.let_go: Callable[[MetadataImage], None] = lambda _image: None
+        self._taken: MetadataImage | None = None
+        self._meters = _SnapshotMeters(host)
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape, of what this life has generated and loaded."""
+        return self._meters.read()
+
+    def _draw_part(self) -> float:
+        return 1 - _SPREAD * self._draw()
+
+    def note(self, size_bytes: int) -> None:
+        """So many bytes of records were committed."""
+        self._bytes += size_bytes
+
+    def consider(self, image: MetadataImage) -> None:
+        """Begin a snapshot of `image` when it is due; nothing when one is under way.
+
+        A majority may have flushed what the own disk has not (rule 15). With writes going on that
+        would be so each time, and no snapshot would ever be taken: the image of the moment when one
+        fell due is kept until the disk has come that far.
+        """
+        if self._task is not None or not self._is_due() or not image.features:
+            return
+        if self._driver.has_log_alone:
+            return
+        image = self._waiting or image
+        flushed, end = self._store.log.flushed_end.offset, image.position.end_offset
+        if not self._is_new(end):
+            self._waiting = None
+            return
+        if end > flushed:
+            self._waiting = image
+            return
+        self._waiting, self._is_wanted = None, False
+        self._bytes, self._part = 0, self._draw_part()
+        self._since_ms = self._host.monotonic_ms()
+        self._is_given_up = False
+        # At once: the log must not be cut between these looks at it and the first batch.
+        begin = self._beginning(image)
+        writer = self._driver.access.read("the beginning of a snapshot", begin)
+        self._taken = image
+        self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
+        self._task.add_done_callback(self._over)
+
+    def _beginning(self, image: MetadataImage) -> Callable[[], SnapshotWriter]:
+        return partial(
+            self._store.begin_snapshot,
+            _id_of(image),
+            timestamp_ms=self._host.wall_ms(),
+            contained_ms=image.position.timestamp_ms,
+        )
+
+    def _is_new(self, end: Offset) -> bool:
+        """Whether a snapshot up to `end` would replace the newest one, a damaged one included."""
+        taken = self.newest.offset if self.newest is not None else 0
+        return end >= taken if self._is_wanted else end > taken
+
+    def _is_due(self) -> bool:
+        if self._is_wanted:
+            return True
+        if self._bytes >= self._settings.snapshot_bytes * self._part:
+            return True
+        interval_ms = self._settings.snapshot_interval_ms * self._part
+        is_late = self._host.monotonic_ms() - self._since_ms >= interval_ms > 0
+        return is_late and self._bytes > 0
+
+    async def _take(self, image: MetadataImage, begun: asyncio.Future[SnapshotWriter]) -> None:
+        writer, begun_s = await begun, self._host.work_s()
+        info = await self._write_whole(image, writer)
+        if info is None:
+            return
+        self.newest = info.snapshot_id
+        self._meters.generated(self._host.work_s() - begun_s, info.size_bytes)
+        log.info("snapshot %s has %d bytes", info.snapshot_id, info.size_bytes)
+
+        def store() -> Event | None:
+            # Those that were found damaged are set aside now.
+            self._store.snapshot_stored(info)
+            return SnapshotStored(info)
+
+        self._driver.deliver(store)
+        self.clean(info.snapshot_id.offset)
+
+    async def save(self, image: MetadataImage) -> SnapshotInfo | None:
+        """Write a snapshot of an image that may be all there is; None where it is empty.
+
+        For a core that is stepped no more. Raises OSError, and ValueError where the log does not
+        hold the image's end.
+        """
+        await self.abandon()
+        if not image.features:
+            return None
+        self._is_given_up = False
+        begin = self._beginning(image)
+        writer = await self._thread.run("the beginning of a snapshot", begin)
+        return await self._write_whole(image, writer)
+
+    async def _write_whole(
+        self, image: MetadataImage, writer: SnapshotWriter
+    ) -> SnapshotInfo | None:
+        """A durable snapshot; None where it was given up."""
+        info = None
+        try:
+            if await self._write(image, writer):
+                info = await self._thread.run("the flush of a snapshot", writer.freeze)
+        finally:
+            if info is None:
+                await self._thread.run("the end of a snapshot", writer.abandon)
+        return info
+
+    async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
+        """All of the image, or False where it was given up: so many bytes may wait for the disk."""
+        pace = Pace(SERVING_SHARE, clock=self._host.cpu_s)
+        gathered: list[bytes] = []
+        size = 0
+        for values in snapshot_slices(image):
+            gathered += values
+            size += sum(map(len, values))
+            if size >= _WRITTEN_TOGETHER_BYTES:
+                await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
+                gathered, size = [], 0
+            await pace.breathe()
+            if self._is_given_up:
+                return False
+        await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
+        return not self._is_given_up
+
+    def clean(self, replayed: Offset) -> None:
+        """Let the storage drop what its retention no longer keeps; the core hears at once.
+
+        What the disk refuses ends the process. A fault of this program is logged, where it has
+        changed nothing.
+        """
+
+        def work() -> Event | None:
+            pinned = self._driver.core.pinned_snapshots()
+            before = self._kept()
+            try:
+                cleaned = self._store.clean(
+                    replayed, now_ms=self._host.wall_ms(), pinned=pinned, report=_tell_damage
+                )
+            except (OSError, StorageError):
+                raise
+            except Exception as error:
+                # What was half done has to end the process: the core knows nothing of it.
+                if is_shortage(error) or self._kept() != before:
+                    raise
+                # All would end in one minute, for something that only space depends on.
+                repeats = ("cleaning", type(error))
+                text = "the log is not cleaned, and is tried again after the next snapshot"
+                log.exception(text, extra={"repeats": repeats})
+                return None
+            if cleaned is not None:
+                log.info("the log begins at %d now", cleaned.log_start)
+            return cleaned
+
+        self._driver.deliver(work)
+
+    def _kept(self) -> tuple[Offset, tuple[SnapshotInfo, ...]]:
+        state = self._store.log.state
+        return state.log_start, tuple(state.snapshots)
+
+    # --- those that others fetch ------------------------------------------------------------------
+
+    def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
+        """Read a snapshot beside everything else, tell the core what it is like, go on."""
+        self._after_check = then
+        self._checks.begin(effect)
+
+    def recheck(self, then: Callable[[], None]) -> None:
+        """Check the newest one when that is due, as `check` does.
+
+        A voter that is alone has nobody who fetches it, and learns at its next start that it has
+        rotted, when what was in memory is gone.
+        """
+        now_ms, newest = self._host.monotonic_ms(), self._store.log.state.newest_snapshot
+        if now_ms < self._recheck_ms:
+            return
+        self._recheck_ms = now_ms + RECHECK_MS * self._draw_part()
+        if newest is not None:
+            self.check(CheckSnapshot(newest), then)
+
+    def _checked(self, found: SnapshotChecked) -> None:
+        """What is served later; a successor of a damaged one is due at once."""
+        if found.damage is not None:
+            log.error("%s: not served to anybody, another one is written", found.damage)
+            self._store.mark_unsound(found.snapshot_id)
+            self._is_wanted = True
+        self._driver.deliver(found)
+        self._after_check()
+
+    async def end_checks(self) -> None:
+        """Nobody waits for them any more."""
+        await self._checks.end()
+
+    # --- what is under way ------------------------------------------------------------------------
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            self.let_go(taken)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception):
+            self._driver.fail(error)
+
+    async def abandon(self) -> None:
+        """Give up the snapshot under way, or wait until it is durable."""
+        self._waiting = None
+        self._is_given_up = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def load(self, snapshot_id: OffsetAndEpoch) -> MetadataImage:
+        """The image that a stored snapshot holds. Raises DamagedSnapshotError, ReplayError."""
+        snapshots, driver = self._store.snapshots, self._driver
+        header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
+        timestamp_ms = await driver.access.look(_LOADING, header)
+        loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
+        # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
+        pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
+        async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
+            # Of others' snapshots a batch may hold a hundred thousand.
+            items = items_in(batch.buffer, batch.at, batch.header)
+            for _ in loader.add_in_slices(items):
+                await pace.breathe()
+        self.newest = snapshot_id
+        self._bytes = 0
+        self._meters.loads += 1
+        return loader.finish()
+
+
+class _SnapshotMeters:
+    """Of the snapshots of one life; Kafka's SnapshotEmitter and MetadataLoader tell the same."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.durations = Histogram(SNAPSHOT_BOUNDS_S)
+        self.loads = 0
+        self._newest: tuple[int, int] | None = None
+
+    def generated(self, duration_s: float, size_bytes: int) -> None:
+        self.durations.observe(duration_s)
+        self._newest = (self._host.monotonic_ms(), size_bytes)
+
+    def read(self) -> Mapping[str, Value]:
+        values: dict[str, Value] = {
+            "snapshot_generation_duration_seconds": self.durations,
+            "handle_load_snapshot_total": self.loads,
+        }
+        if self._newest is not None:
+            at_ms, size_bytes = self._newest
+            age_ms = self._host.monotonic_ms() - at_ms
+            values["latest_snapshot_generated_age_seconds"] = age_ms / 1000
+            values["latest_snapshot_generated_bytes"] = size_bytes
+        return values
+
+
+def _id_of(image: MetadataImage) -> OffsetAndEpoch:
+    return OffsetAndEpoch(epoch=image.position.epoch, offset=image.position.end_offset)
+
+
+def _tell_damage(what: str) -> None:
+    log.warning("%s: it was only to be deleted, and is set aside", what)

@@ -1,0 +1,141 @@
+"""What a controller runs on its log, and what clients ask of it: metadata, or something else.
+
+A program that measures the consensus alone starts a controller with a state machine of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.controller.controller import Controller
+from quorate.records.codec.schema import SchemaError
+from quorate.records.ids import Epoch
+from quorate.records.metadata import decode_record
+from quorate.records.value_types import value
+from quorate.rpc.controller.servicer import ControllerService, WriteStreams
+from quorate.server.component_config import controller_settings, pause_ms
+from quorate.server.driver.interfaces import MachineSide
+from quorate.server.metadata.application import MetadataApplication
+from quorate.server.snapshots.snapshotter import Snapshotter
+from quorate.storage import layout
+from quorate.storage.errors import StorageError
+from quorate.storage.file_system import OsFileSystem
+from quorate.storage.snapshots.snapshot_store import read_content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.metadata import MetadataRecord
+    from quorate.rpc.service import Service
+    from quorate.server.config import ControllerConfig
+    from quorate.server.driver.raft_driver import RaftDriver
+    from quorate.storage.meta_properties import MetaProperties
+    from quorate.telemetry.metrics import Value
+
+log = logging.getLogger(__name__)
+
+
+class StateMachine(MachineSide, Protocol):
+    """The driver's side of it, and what a node asks of it besides."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it stands for this replica's log, not for a snapshot half read."""
+        ...
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """The core has started: go on from the newest snapshot, or from the log's beginning."""
+        ...
+
+    def tick(self) -> None:
+        """Once a second."""
+        ...
+
+    def set_space(self, *, is_enough: bool) -> None:
+        """Whether the disk has room for what a leader appends."""
+        ...
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape."""
+        ...
+
+    async def save(self) -> SnapshotInfo | None:
+        """Write a snapshot of all that is committed, once the core is stepped no more.
+
+        None where there is nothing whole to write. Raises OSError, ValueError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what runs in the background, and what clients wait for."""
+        ...
+
+
+@value
+class Hosted:
+    """A state machine, and the services by which clients of a listener of that name ask it."""
+
+    machine: StateMachine
+    services: Callable[[str], tuple[Service, ...]]
+
+
+class Hosting(Protocol):
+    """Makes what a controller runs on the log of a driver.
+
+    `bootstrap` are the records that `format` left for the first active controller.
+    """
+
+    def __call__(
+        self,
+        driver: RaftDriver,
+        config: ControllerConfig,
+        meta: MetaProperties,
+        bootstrap: tuple[MetadataRecord, ...],
+    ) -> Hosted: ...
+
+
+def host_metadata(
+    driver: RaftDriver,
+    config: ControllerConfig,
+    meta: MetaProperties,
+    bootstrap: tuple[MetadataRecord, ...],
+) -> Hosted:
+    """The metadata of a cluster."""
+    metadata = MetadataApplication(
+        driver,
+        Controller(controller_settings(config, meta), bootstrap, gathers=True),
+        Snapshotter(driver, config.log),
+        linger_ms=config.quorum.append_linger_ms,
+        pause_ms=pause_ms(config),
+    )
+    streams = WriteStreams()
+
+    def services(listener: str) -> tuple[Service, ...]:
+        return (ControllerService(metadata, listener=listener, streams=streams),)
+
+    return Hosted(metadata, services)
+
+
+def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:
+    """The records that `format` left for the first active controller.
+
+    Raises StorageError where they cannot be read and the log does not have them yet.
+    """
+    fs = OsFileSystem()
+    path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"
+    if not fs.exists(path):
+        return ()
+    try:
+        content = read_content(fs, path, Epoch(0))
+        return tuple(decode_record(value)[0] for value in content.records)
+    except (StorageError, SchemaError) as error:
+        if is_needed:
+            raise StorageError(
+                f"{error}. It holds the first metadata, which the log does not have yet: copy the "
+                f"file from another controller of this cluster, or format {directory} anew"
+            ) from error
+        log.warning("%s: not needed any more, the log has what was in it", error)
+        return ()

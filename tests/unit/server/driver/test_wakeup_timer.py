@@ -1,0 +1,75 @@
+"""The one timer of a core."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar, copy_context
+
+from quorate.records.ids import Millis
+from quorate.server.driver.wakeup_timer import Alarm
+from quorate.server.host import Host
+
+
+class Standing(Host):
+    """A machine whose clock stands still: what is due rings at once, and nothing else in a test."""
+
+    def monotonic_ms(self) -> Millis:
+        return Millis(1000)
+
+
+FAR = Millis(1000 + 3_600_000)
+whose: ContextVar[str] = ContextVar("whose", default="the owner's")
+
+
+class Bell:
+    def __init__(self) -> None:
+        self.rung: list[str] = []
+        self.alarm = Alarm(Standing(), lambda: self.rung.append(whose.get()), copy_context())
+
+    def set(self, wanted_ms: Millis) -> None:
+        self.alarm.wanted_ms = wanted_ms
+        self.alarm.set()
+
+    async def rings(self) -> list[str]:
+        """What has rung by the time that all that is due has."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return self.rung
+
+
+async def test_what_is_due_rings_once() -> None:
+    bell = Bell()
+    bell.set(Millis(999))
+    assert len(await bell.rings()) == 1
+    assert len(await bell.rings()) == 1
+
+
+async def test_an_earlier_wake_up_takes_the_place_of_a_later_one_and_not_the_reverse() -> None:
+    bell = Bell()
+    bell.set(FAR)
+    bell.set(Millis(1000))
+    bell.set(FAR)
+    assert len(await bell.rings()) == 1
+
+
+async def test_an_alarm_that_is_cancelled_does_not_ring_and_may_be_set_anew() -> None:
+    bell = Bell()
+    bell.set(Millis(1000))
+    bell.alarm.cancel()
+    assert await bell.rings() == []
+    bell.set(Millis(1000))
+    assert len(await bell.rings()) == 1
+
+
+async def test_it_rings_in_its_own_context_whoever_has_set_it() -> None:
+    bell = Bell()
+    token = whose.set("a caller's")
+    bell.set(Millis(1000))
+    assert await bell.rings() == ["the owner's"]
+    whose.reset(token)
+
+
+async def test_nothing_is_wanted_at_first() -> None:
+    bell = Bell()
+    bell.alarm.set()
+    assert await bell.rings() == []
