@@ -30,8 +30,8 @@ from quorate.records.metadata import (
     encode_record,
     record_version,
 )
-from quorate.sim.week.scenario import FIRST_BROKER_ID
-from quorate.sim.week.unsynced import UnsyncedFileSystem, sync_tree
+from quorate.sim.log_generator.scenario import FIRST_BROKER_ID
+from quorate.sim.log_generator.unsynced_files import UnsyncedFileSystem, sync_tree
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.log_store import LogStore
 from quorate.storage.meta_properties import read_meta

@@ -16,8 +16,8 @@ from quorate.controller.replay import Replayer
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import decode_record
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
+from quorate.sim.log_generator.generator import generate
+from quorate.sim.log_generator.options import WeekOptions
 from tests.interop.comparison import content, healthy_files, messages, ours, said_of
 from tests.interop.metadata_shell import show
 

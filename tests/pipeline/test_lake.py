@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.jobs.ingest import DAMAGED, start_ingest
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
+from quorate.sim.log_generator.generator import generate
+from quorate.sim.log_generator.options import WeekOptions
 from tests.chaos.disks import SmallDisk
 from tests.lacking import lack
 from tests.pipeline.growing import GrowingVoter, Kept, committed

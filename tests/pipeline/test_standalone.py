@@ -13,8 +13,8 @@ from quorate.pipeline import __main__ as program
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import job_runner as running
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
+from quorate.sim.log_generator.generator import generate
+from quorate.sim.log_generator.options import WeekOptions
 from tests.pipeline import every_job, faulty_inputs
 from tests.pipeline.every_job import results, run_jobs
 from tests.pipeline.faulty_inputs import answers, write_inputs

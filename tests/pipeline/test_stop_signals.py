@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
+from quorate.sim.log_generator.generator import generate
+from quorate.sim.log_generator.options import WeekOptions
 from tests.pipeline.source.logs import small_log
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.sim.planted import BUGS
-from quorate.sim.simulation import run_seed
-from quorate.sim.swarm import begin_worker
+from quorate.sim.mutants import BUGS
+from quorate.sim.parallel_runner import begin_worker
+from quorate.sim.runner import run_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api, messages
 from quorate.records.ids import DirectoryId, Millis, NodeId
-from quorate.sim.configuring import CLUSTER_ID
-from quorate.sim.disk import Survival
-from quorate.sim.fields import with_fields
-from quorate.sim.healing import is_caught_up
-from quorate.sim.network import NetworkOptions
-from quorate.sim.options import ClientOptions, DiskOptions, WorldOptions
-from quorate.sim.quorum import build, replace_disk
-from quorate.sim.storage import LOG_DIR
-from quorate.sim.world import World
+from quorate.sim.cases.field_codec import with_fields
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.cluster import World
+from quorate.sim.engine.disk import Survival
+from quorate.sim.engine.network import NetworkOptions
+from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.engine.quorum_setup import build, replace_disk
+from quorate.sim.engine.storage import LOG_DIR
+from quorate.sim.sim_options import ClientOptions, DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.trace_events import Note
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.engine.node import SimulatedNode
     from quorate.sim.transcript import Line
 
 OPTIONS: Final = WorldOptions(

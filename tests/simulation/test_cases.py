@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.case import Case, format_case, parse_case
-from quorate.sim.simulation import run_case
+from quorate.sim.cases.case import Case, format_case, parse_case
+from quorate.sim.runner import run_case
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.case"))
 

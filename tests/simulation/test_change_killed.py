@@ -15,14 +15,14 @@ import pytest
 from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.sim.configuring import CLUSTER_ID
-from quorate.sim.disk import Survival
-from quorate.sim.healing import is_caught_up
-from quorate.sim.network import NetworkOptions
-from quorate.sim.node import SimulatedNode
-from quorate.sim.options import DiskOptions, TimeoutOptions, WorldOptions
-from quorate.sim.quorum import build
-from quorate.sim.world import World
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.cluster import World
+from quorate.sim.engine.disk import Survival
+from quorate.sim.engine.network import NetworkOptions
+from quorate.sim.engine.node import SimulatedNode
+from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.engine.quorum_setup import build
+from quorate.sim.sim_options import DiskOptions, TimeoutOptions, WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.endings import Doom
+    from quorate.sim.engine.process_exits import Doom
 
 OPTIONS: Final = WorldOptions(
     network=NetworkOptions(delay_us=1000),

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import SendRequest
 from quorate.raft.messages import VoteRequest
 from quorate.records.ids import NodeId
-from quorate.sim.healing import is_caught_up
-from quorate.sim.storage import LOG_DIR
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.engine.storage import LOG_DIR
 from tests.simulation.story import Story
 
 if TYPE_CHECKING:
-    from quorate.sim.world import World
+    from quorate.sim.cluster import World
 
 FOLLOWER = NodeId(3)
 PATIENCE_MS = 20_000

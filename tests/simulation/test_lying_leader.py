@@ -15,19 +15,19 @@ import pytest
 
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.sim.healing import is_caught_up
-from quorate.sim.options import DiskOptions, WorldOptions
-from quorate.sim.quorum import build
-from quorate.sim.world import World
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.cluster import World
+from quorate.sim.engine.quorum_setup import build
+from quorate.sim.sim_options import DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import CallFailure, SendRequest
     from quorate.raft.messages import PeerResponse
-    from quorate.sim.network import PeerCaller
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.seen import SeenNode
+    from quorate.sim.engine.network import PeerCaller
+    from quorate.sim.engine.node import SimulatedNode
+    from quorate.sim.views import SeenNode
 
 LIMIT_MS = 60_000
 FALLEN = Offset(1)

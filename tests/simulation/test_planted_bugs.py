@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.planted import BUGS
-from quorate.sim.simulation import run_seed
+from quorate.sim.mutants import BUGS
+from quorate.sim.runner import run_seed
 
 PLANTED_BUGS_MIN = 80
 

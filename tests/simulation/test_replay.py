@@ -22,7 +22,7 @@ SERVICES = Path(quorate.__file__).resolve().parents[1]
 
 def transcripts_hash(seed: int, hash_seed: int, python: Path = Path(sys.executable)) -> str:
     """The hash of a seed's transcript, from a process of its own."""
-    program = "from quorate.sim.simulation import run_seed; import sys; "
+    program = "from quorate.sim.runner import run_seed; import sys; "
     program += "print(run_seed(int(sys.argv[1]), digest=True).digest)"
     environment = {
         **os.environ,

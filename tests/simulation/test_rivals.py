@@ -16,11 +16,11 @@ import pytest
 
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.election.pre_vote_leases import ASK_SHARE, Promises
-from quorate.sim.healing import is_caught_up
-from quorate.sim.network import NetworkOptions
-from quorate.sim.options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions
-from quorate.sim.quorum import build
-from quorate.sim.world import World
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.cluster import World
+from quorate.sim.engine.network import NetworkOptions
+from quorate.sim.engine.quorum_setup import build
+from quorate.sim.sim_options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions
 
 WORLDS = 20
 WORLDS_WITH_THE_BUG = 60

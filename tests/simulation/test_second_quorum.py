@@ -24,18 +24,18 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
-from quorate.sim.configuring import CLUSTER_ID
-from quorate.sim.healing import is_caught_up
-from quorate.sim.options import DiskOptions, WorldOptions
-from quorate.sim.quorum import build
-from quorate.sim.world import World
+from quorate.sim.checkers.liveness import is_caught_up
+from quorate.sim.cluster import World
+from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.engine.quorum_setup import build
+from quorate.sim.sim_options import DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
     from quorate.raft.api import CallFailure, SendRequest
     from quorate.raft.messages import PeerResponse
-    from quorate.sim.network import PeerCaller
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.seen import SeenNode
+    from quorate.sim.engine.network import PeerCaller
+    from quorate.sim.engine.node import SimulatedNode
+    from quorate.sim.views import SeenNode
 
 LIMIT_MS = 60_000
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.sim.simulation import run_seed
-from quorate.sim.swarm import COLLECTED_AFTER, run_seeds
+from quorate.sim.parallel_runner import COLLECTED_AFTER, run_seeds
+from quorate.sim.runner import run_seed
 
 if TYPE_CHECKING:
-    from quorate.sim.simulation import SeedResult
+    from quorate.sim.runner import SeedResult
 
 
 # Fewer seeds may happen to commit little.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.sim.planted import BUGS
+from quorate.sim.mutants import BUGS
 from tools import note_seeds
 from tools.note_seeds import Noted
 

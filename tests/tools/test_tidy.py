@@ -130,7 +130,7 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
         f"{PACKAGE}/raft/roles.py": "",
         f"{PACKAGE}/rpc/server.py": "",
         f"{PACKAGE}/rpc/gen/raft_pb2.py": "",
-        f"{PACKAGE}/sim/world.py": "",
+        f"{PACKAGE}/sim/cluster.py": "",
         f"{PACKAGE}/pipeline/session.py": "",
         f"{PACKAGE}/pipeline/jobs/acls.py": "",
         "tests/pipeline/test_session.py": "",
@@ -175,7 +175,7 @@ def test_a_rule_of_the_protocol_that_no_code_names_is_missed(
     files = {
         f"{PACKAGE}/raft/core.py": "# Rule 1: once; rules 3, 4 and 5.\n",
         f"{PACKAGE}/raft/roles.py": '"""A role (rule 17)."""\n',
-        f"{PACKAGE}/sim/world.py": "# Rule 6 is judged here.\n",
+        f"{PACKAGE}/sim/cluster.py": "# Rule 6 is judged here.\n",
         "tests/unit/raft/test_core.py": "# Rule 7\n",
     }
     assert judge(tmp_path, tidy.rules_of_the_protocol_are_named_where_they_are_kept, files) == [

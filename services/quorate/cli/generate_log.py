@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import number
 from quorate.cli.output import CommandError, fail
-from quorate.sim.week.options import (
+from quorate.sim.log_generator.options import (
     DAY_MS,
     HOUR_MS,
     MIB,
@@ -155,7 +155,7 @@ def check_directory(directory: str) -> None:
 
 def generate_log(directory: str, options: WeekOptions) -> str:
     """Write the directory, which is new or empty, and say what came out."""
-    from quorate.sim.week.generating import generate
+    from quorate.sim.log_generator.generator import generate
 
     root = os.path.abspath(directory)
     had_it = os.path.isdir(root)

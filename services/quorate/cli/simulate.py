@@ -25,8 +25,8 @@ from quorate.settings.regular_files import UnfitFileError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from quorate.sim.case import Case
-    from quorate.sim.simulation import SeedResult
+    from quorate.sim.cases.case import Case
+    from quorate.sim.runner import SeedResult
 
 LINES_DEFAULT: Final = 40
 # So many failed seeds are named at the end of a run, the first ones.
@@ -121,7 +121,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the seeds in order of their numbers, or the case."""
-    from quorate.sim.planted import BUGS
+    from quorate.sim.mutants import BUGS
 
     if arguments.bug is not None and arguments.bug not in BUGS:
         print(f"--bug: there is no {arguments.bug!r}, only {', '.join(BUGS)}", file=sys.stderr)
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_seeds(arguments: argparse.Namespace) -> int:
     from concurrent.futures.process import BrokenProcessPool
 
-    from quorate.sim.swarm import run_seeds
+    from quorate.sim.parallel_runner import run_seeds
 
     seeds = arguments.seeds
     if seeds is None:
@@ -165,8 +165,8 @@ def _run_seeds(arguments: argparse.Namespace) -> int:
 
 
 def _run_case(arguments: argparse.Namespace) -> int:
-    from quorate.sim.case import CaseError, parse_case
-    from quorate.sim.simulation import run_case
+    from quorate.sim.cases.case import CaseError, parse_case
+    from quorate.sim.runner import run_case
 
     try:
         case = parse_case(read_input(str(arguments.case)).decode())
@@ -184,7 +184,7 @@ def _run_case(arguments: argparse.Namespace) -> int:
 
 
 def _lines(arguments: argparse.Namespace) -> int:
-    from quorate.sim.simulation import ALL_LINES
+    from quorate.sim.runner import ALL_LINES
 
     lines: int = ALL_LINES if arguments.transcript else arguments.lines
     return lines
@@ -192,9 +192,9 @@ def _lines(arguments: argparse.Namespace) -> int:
 
 def _shrink(case: Case, arguments: argparse.Namespace) -> None:
     """Keep the smallest case that fails alike, and tell how it fails."""
-    from quorate.sim.case import format_case
-    from quorate.sim.reducing import reduce_case
-    from quorate.sim.simulation import run_case
+    from quorate.sim.cases.case import format_case
+    from quorate.sim.cases.reducer import reduce_case
+    from quorate.sim.runner import run_case
 
     until_s = time.monotonic() + SHRINK_S
     smaller = reduce_case(case, lambda: time.monotonic() >= until_s)
@@ -240,7 +240,7 @@ class SeedTally:
 
 
 def _show(results: Iterable[SeedResult], tally: SeedTally, arguments: argparse.Namespace) -> None:
-    from quorate.sim.simulation import drawn_case
+    from quorate.sim.runner import drawn_case
 
     for result in results:
         tally.add(result)

@@ -9,12 +9,12 @@ from quorate.raft.api import CallFailure
 from quorate.raft.messages import FetchedBatches, FetchResponse
 from quorate.raft.replication.batch_info import batch_infos
 from quorate.sim.draws import SALTS, Draws
-from quorate.sim.nonsense import spoilt
+from quorate.sim.fuzz.peer_responses import spoilt
 
 if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import NodeId
-    from quorate.sim.sides import WorldAround
+    from quorate.sim.interfaces import WorldAround
 
 
 def on_its_way(

@@ -29,8 +29,8 @@ from quorate.pipeline.report.formatting import grouped
 from quorate.pipeline.source import live_log as live
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
-from quorate.sim.week.generating import generate
-from quorate.sim.week.options import WeekOptions
+from quorate.sim.log_generator.generator import generate
+from quorate.sim.log_generator.options import WeekOptions
 from tests.pipeline.jobs.histories import Entry, History, frame_of
 from tests.pipeline.log_frames import Log, clock_seed, frame, read_directory
 from tests.pipeline.source.logs import small_log

@@ -6,12 +6,12 @@ import pytest
 
 from quorate.cli import generate_log
 from quorate.cli.main import main
-from quorate.sim.week import generating
+from quorate.sim.log_generator import generator as generating
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from quorate.sim.week.options import WeekOptions
+    from quorate.sim.log_generator.options import WeekOptions
 
 TINY = ("--days", "1", "--brokers", "3", "--topics", "3", "--records", "500")
 

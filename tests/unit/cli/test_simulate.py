@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.simulate import NAMED_MAX, Seeds, parse_seeds, register
-from quorate.sim import swarm
-from quorate.sim.failures import Failure
-from quorate.sim.simulation import SeedResult
+from quorate.sim import parallel_runner as swarm
+from quorate.sim.failure import Failure
+from quorate.sim.runner import SeedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

@@ -25,7 +25,7 @@ from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, 
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
-from quorate.sim.deciding import DrawnDecisions, Standby, require_equal
+from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
 from quorate.sim.draws import Draws
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.request_types import WriteRequest
     from quorate.records.metadata import MetadataRecord
-    from quorate.sim.deciding import Batch
+    from quorate.sim.checkers.overlay_differential import Batch
 
 LEADERS = 6
 

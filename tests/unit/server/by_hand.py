@@ -29,7 +29,7 @@ from quorate.records.ids import (
 from quorate.records.voters import VoterSet
 from quorate.server.driver.raft_driver import Ending, RaftDriver
 from quorate.server.host import Host
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.log_store import LogStore
 from quorate.storage.meta_properties import MetaProperties

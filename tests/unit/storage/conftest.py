@@ -31,7 +31,7 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.sim.disk import SimulatedDisk, Survival
+from quorate.sim.engine.disk import SimulatedDisk, Survival
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.log_store import LogStore

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.records.ids import NodeId, ReplicaKey
-from quorate.sim.disk import Survival
+from quorate.sim.engine.disk import Survival
 from quorate.storage.flushed_end import (
     SLOT_BYTES,
     FlushedEnd,

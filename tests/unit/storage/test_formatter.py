@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId
-from quorate.sim.disk import SimulatedDisk, Survival
+from quorate.sim.engine.disk import SimulatedDisk, Survival
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
 from quorate.storage.formatter import Formatting, format_directory

@@ -27,7 +27,7 @@ from quorate.records.control import (
     encode_control_batch,
 )
 from quorate.records.ids import Offset
-from quorate.sim.disk import Survival
+from quorate.sim.engine.disk import Survival
 from quorate.storage.healing import Healing
 from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.unit.storage.conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at

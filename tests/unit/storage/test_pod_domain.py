@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
 from quorate.storage.pod_domain import (

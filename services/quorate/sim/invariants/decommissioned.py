@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import DECOMMISSIONED_MAX
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.logview import Entry
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class DecommissionedStayAway(Invariant):

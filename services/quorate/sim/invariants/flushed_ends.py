@@ -6,14 +6,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
-from quorate.sim.patience import clock_factor, slowest_call_us
+from quorate.sim.time_bounds import clock_factor, slowest_call_us
 from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
     from quorate.records.ids import Millis, NodeId, Offset, OffsetAndEpoch
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.views import SeenNode, SeenWorld
 
 SLACK_MS: Final = 100
 # What is flushed is noted at one in so many looks.

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from quorate.raft.trace_events import Note
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.server.driver.raft_driver import Ending
-    from quorate.sim.logview import Entry
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class Invariant:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import changed, holds, ids
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.messages import (
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         MembershipResponse,
     )
     from quorate.records.ids import Millis, NodeId, ReplicaKey, ReplyToken
-    from quorate.sim.logview import Entry
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class _Asked(NamedTuple):

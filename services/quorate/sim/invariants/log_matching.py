@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
-    from quorate.sim.logview import Entry
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class LogMatching(Invariant):

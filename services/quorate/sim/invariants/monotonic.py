@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
     from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch, Offset, ReplicaKey
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class Monotonic(Invariant):

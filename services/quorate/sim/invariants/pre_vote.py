@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.roles import Follower, Leader
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.raft.roles import Role
     from quorate.records.ids import Epoch, ReplicaKey
-    from quorate.sim.seen import SeenNode, SeenWorld
+    from quorate.sim.views import SeenNode, SeenWorld
 
 
 class HealthyLeaderKeepsEpoch(Invariant):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.seen import SeenNode
+    from quorate.sim.views import SeenNode
 
 
 class StateMachineSafety(Invariant):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import TimerFired
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
-    from quorate.sim.seen import SeenNode
+    from quorate.sim.views import SeenNode
 
 # It costs a step: no more than one in so many looks.
 LOOKS: Final = 6

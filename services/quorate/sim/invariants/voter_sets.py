@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import VoterSet
-    from quorate.sim.logview import Entry
-    from quorate.sim.seen import SeenNode
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode
 
 
 class OneVoterChangeAtATime(Invariant):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.sim.mix import draw_mix
+from quorate.sim.faults.option_mix import draw_mix
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.disaster_recovery.backup_file import (
     CHECKSUMS,
     MANIFEST,

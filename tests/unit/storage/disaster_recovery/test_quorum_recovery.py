@@ -15,7 +15,7 @@ from quorate.records.batch import iter_batches
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, control_records
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey
 from quorate.records.voters import VoterSet
-from quorate.sim.disk import Survival
+from quorate.sim.engine.disk import Survival
 from quorate.storage.disaster_recovery.quorum_recovery import choose, finish, new_epoch, survey
 from quorate.storage.disaster_recovery.recovery_plan import (
     RescueKind,

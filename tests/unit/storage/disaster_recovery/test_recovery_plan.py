@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.disaster_recovery.recovery_plan import (
     RescueKind,
     RescuePlan,

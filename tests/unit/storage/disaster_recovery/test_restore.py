@@ -11,7 +11,7 @@ import pytest
 
 from quorate.raft.messages import VotersAt
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset
-from quorate.sim.disk import SimulatedDisk, Survival
+from quorate.sim.engine.disk import SimulatedDisk, Survival
 from quorate.storage.disaster_recovery.backup import open_source
 from quorate.storage.disaster_recovery.backup_file import check_backup, write_backup
 from quorate.storage.disaster_recovery.recovery_plan import RescueKind, read_plan, write_plan

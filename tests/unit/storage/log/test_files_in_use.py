@@ -12,7 +12,7 @@ from quorate.raft.api import SaveElection
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import Epoch, NodeId
 from quorate.records.voters import VoterSet
-from quorate.sim.disk import SimulatedFile
+from quorate.sim.engine.disk import SimulatedFile
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem, write_atomically
 from quorate.storage.formatter import Formatting, format_directory

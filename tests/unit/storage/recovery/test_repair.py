@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.sim.disk import Survival
+from quorate.sim.engine.disk import Survival
 from tests.unit.storage.conftest import DIRECTORY, LOG_DIR, Crashed, Replica, at
 
 if TYPE_CHECKING:

@@ -1,0 +1,28 @@
+"""Deeds: what is done to a world, each a frozen value that a case can write down.
+
+`KINDS` are all of them, by the word that a case has for each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.engine.event_queue import admin_requests as asking
+from quorate.sim.engine.event_queue import client_requests as using
+from quorate.sim.engine.event_queue import delayed_messages as late
+from quorate.sim.engine.event_queue import disks, files, network, processes
+from quorate.sim.engine.event_queue import invalid_requests as in_vain
+
+if TYPE_CHECKING:
+    from quorate.sim.action_runner import Deed
+
+KINDS: Final[dict[str, type[Deed]]] = {
+    **processes.KINDS,
+    **disks.KINDS,
+    **files.KINDS,
+    **network.KINDS,
+    **asking.KINDS,
+    **using.KINDS,
+    **in_vain.KINDS,
+    **late.KINDS,
+}

@@ -1,0 +1,108 @@
+"""Messages that arrive seconds late, when what they say is over: an election, a hand-over, a read.
+
+They are held back until a later epoch has begun, of which a read may wait at a leader that has not
+heard, and then arrive all at once.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.value_types import named_value
+from quorate.sim.engine.network import Hold
+
+if TYPE_CHECKING:
+    from quorate.sim.action_runner import Deed, Stage
+
+# How often it is looked whether their moment has come.
+LOOK_US: Final = 5000
+LOOKS: Final = 100
+# So few that a count of a peer's messages cannot take them for new ones.
+HELD_MAX: Final = 3
+
+
+class Of(Enum):
+    """What the messages that are held back are about."""
+
+    ELECTION = "an election"
+    HAND_OVER = "a hand-over"
+    FETCHING = "fetches and reads"
+
+
+_KINDS: Final = {
+    Of.ELECTION: (VoteRequest, VoteResponse),
+    Of.HAND_OVER: (
+        EndQuorumEpochRequest,
+        EndQuorumEpochResponse,
+        BeginQuorumEpochRequest,
+        BeginQuorumEpochResponse,
+    ),
+    Of.FETCHING: (FetchRequest, FetchResponse),
+}
+
+
+@named_value
+class HoldBack:
+    """The next messages of a kind that a node sends arrive late, for `for_us` at the most.
+
+    Those of an election or a hand-over when a later epoch has begun, fetches when a read waits at
+    a leader that another one has taken over from.
+    """
+
+    who: int
+    of: Of
+    count: int
+    for_us: int
+
+    def do(self, stage: Stage) -> None:
+        node, world = stage.find_running(self.who), stage.world
+        if node is None:
+            return
+        count = min(self.count, HELD_MAX)
+        world.remark(f"messages of node {node.node_id} about {self.of.value} are held back")
+        hold = Hold(node.node_id, _KINDS[self.of], count)
+        world.network.holds.append(hold)
+        until_us, epoch = world.now_us + self.for_us, _epoch(stage)
+        look_us = max(LOOK_US, self.for_us // LOOKS)
+
+        def look() -> None:
+            is_time = world.now_us >= until_us or stage.is_over
+            if is_time or (hold.held and self._is_worst(stage, epoch)):
+                world.remark(f"{len(hold.held)} messages of node {node.node_id} arrive late")
+                world.network.release(hold)
+            else:
+                world.schedule(look_us, look)
+
+        world.schedule(look_us, look)
+
+    def _is_worst(self, stage: Stage, epoch: int) -> bool:
+        if self.of is Of.FETCHING:
+            newest = _epoch(stage)
+            return any(
+                node.oldest_read_ms is not None
+                and node.progress is not None
+                and node.progress.is_leader
+                and node.progress.epoch < newest
+                for node in stage.world.running()
+            )
+        return _epoch(stage) > epoch
+
+
+def _epoch(stage: Stage) -> int:
+    """The newest one that anybody has told."""
+    told = [node.progress.epoch for node in stage.world.running() if node.progress is not None]
+    return max(told, default=0)
+
+
+KINDS: Final[dict[str, type[Deed]]] = {"hold-back": HoldBack}

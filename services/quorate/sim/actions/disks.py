@@ -1,0 +1,163 @@
+"""What befalls disks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import DirectoryId
+from quorate.records.value_types import named_value
+from quorate.sim.engine.disk import Survival
+from quorate.sim.engine.event_loop import MILLION
+from quorate.sim.engine.machine import FAULTS
+from quorate.sim.engine.node import Status
+from quorate.sim.engine.quorum_setup import replace_disk
+from quorate.sim.engine.storage import rottable
+
+if TYPE_CHECKING:
+    from quorate.sim.action_runner import Deed, Stage
+
+
+def _check_fault(fault: str) -> None:
+    if fault not in FAULTS:
+        raise ValueError(f"fault {fault!r}: one of {', '.join(FAULTS)} is needed")
+
+
+@named_value
+class BreakDisk:
+    """A disk is full, or fails, until somebody replaces the machine around it.
+
+    Of what was not flushed `survival` and draws of `salt` leave a part then.
+    """
+
+    who: int
+    fault: str
+    for_us: int
+    survival: Survival = Survival.NOTHING
+    salt: int = 0
+
+    def __post_init__(self) -> None:
+        _check_fault(self.fault)
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is None:
+            return
+        node.disk_fault = self.fault
+        stage.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+
+        def repair() -> None:
+            if not stage.is_over and node.disk_fault is not None:
+                node.disk_fault = None
+                node.power_off(self.survival, self.salt)
+                node.start()
+
+        stage.world.schedule(self.for_us, repair)
+
+
+@named_value
+class Fail:
+    """Calls to a disk fail for a while, and then no more: nothing is replaced or lost.
+
+    A process that has ended or stands by then is started anew.
+    """
+
+    who: int
+    fault: str
+    for_us: int
+
+    def __post_init__(self) -> None:
+        _check_fault(self.fault)
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is None or node.disk_fault is not None:
+            return
+        node.disk_fault = self.fault
+        stage.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+
+        def end() -> None:
+            if stage.is_over or node.disk_fault != self.fault:
+                return
+            stage.world.remark(f"the disk of node {node.node_id} is no more {self.fault}")
+            node.disk_fault = None
+            if node.status is Status.FAILED:
+                node.kill()
+                node.start()
+
+        stage.world.schedule(self.for_us, end)
+
+
+@named_value
+class Hang:
+    """Flushes do not return for a while; what was to be flushed is not lost by that."""
+
+    who: int
+    for_us: int
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is None or node.host.is_hanging:
+            return
+        world, host = stage.world, node.host
+        world.remark(f"the disk of node {node.node_id} hangs")
+        host.hang()
+
+        def release() -> None:
+            if node.host is host and host.is_hanging:
+                world.remark(f"the disk of node {node.node_id} goes on")
+                host.release()
+
+        world.schedule(self.for_us, release)
+
+
+@named_value
+class Rot:
+    """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
+
+    It lies after `at_ppm` of all bytes in which it would have to be noticed.
+    """
+
+    who: int
+    at_ppm: int
+    bit: int
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find(self.who)
+        if node is None or not stage.sparing.can_spare(node):
+            return
+        places = rottable(node.disk)
+        at = sum(count for _, count in places) * self.at_ppm // MILLION
+        for name, count in places:
+            if at < count:
+                node.rot(name, at, 1 << self.bit % 8)
+                stage.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
+                return
+            at -= count
+
+
+@named_value
+class Wipe:
+    """A node goes down and gets a new, empty disk, and with it a new directory id."""
+
+    who: int
+    down_us: int
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find(self.who)
+        if node is None or not stage.sparing.can_spare(node):
+            return
+        stage.world.remark(f"node {node.node_id} gets an empty disk")
+        replace_disk(node, DirectoryId(stage.world.fates.directory_id(node.node_id)))
+        if self.down_us:
+            stage.start_later(node, self.down_us)
+        else:
+            node.start()
+
+
+KINDS: Final[dict[str, type[Deed]]] = {
+    "break-disk": BreakDisk,
+    "fail": Fail,
+    "hang": Hang,
+    "rot": Rot,
+    "wipe": Wipe,
+}

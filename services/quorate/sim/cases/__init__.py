@@ -1,0 +1,1 @@
+"""Minimized reproductions as text, and how they are shrunk."""

@@ -1,0 +1,220 @@
+"""Makes a case that fails smaller: fewer deeds, plainer settings, fewer nodes, less time.
+
+Whatever is tried counts as the same failure when its kind is the same (`Failure.kind`), whichever
+nodes and offsets it names. What is left is what a reader looks at, and what is kept.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import MISSING, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.sim.action_runner import LEADER, DoneDeed
+from quorate.sim.actions import KINDS
+from quorate.sim.cases.case import Case, written_down
+from quorate.sim.cases.delta_debugging import OutOfTime, least, smallest, without_groups
+from quorate.sim.cases.field_codec import flat, with_fields
+from quorate.sim.cluster import World
+from quorate.sim.runner import play
+from quorate.sim.sim_options import WorldOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from quorate.sim.action_runner import Deed
+    from quorate.sim.runner import Ran
+
+# The fields of deeds that name a node, or several.
+_NODES: Final = ("who", "whom", "to", "liar")
+_SETS: Final = ("those",)
+# Settings that say how large a world is, which has ways of its own to become smaller.
+_SIZES: Final = ("voters", "duration_ms")
+# How often all is gone through again at the most: what could not go before may go in the end.
+_ROUNDS: Final = 4
+# Of the time between two deeds, what is tried to be left of it.
+_SHARES: Final = (0, 1 / 8, 1 / 2)
+_GAP_US: Final = 100_000
+
+
+def reduce_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
+    """A smaller case that fails alike; None where it is clean, or fails only as it was drawn.
+
+    What was found until `is_time_up` has to do.
+    """
+    first = _run(case)
+    if first.failure is None:
+        return None
+    if case.deeds is None:
+        case = written_down(case, first.done, str(first.failure))
+    reducer = Reducer(first.failure.kind, is_time_up)
+    with suppress(OutOfTime):
+        if reducer.fails(case):
+            reducer.reduce()
+    return reducer.best
+
+
+class Reducer:
+    """Looks for smaller cases that fail in one way, and knows the smallest one so far."""
+
+    def __init__(self, kind: str, is_time_up: Callable[[], bool]) -> None:
+        self.best: Case | None = None
+        self._kind = kind
+        self._is_time_up = is_time_up
+
+    def fails(self, case: Case) -> bool:
+        """Whether it fails alike; it is the best one then. Raises OutOfTime."""
+        if self.best is not None and self._is_time_up():
+            raise OutOfTime
+        ran = _run(case)
+        if ran.failure is None or ran.failure.kind != self._kind:
+            return False
+        self.best = _ended(case, ran.at_us, str(ran.failure))
+        return True
+
+    def reduce(self) -> None:
+        """Take away what can go, until nothing can. Raises OutOfTime."""
+        for _ in range(_ROUNDS):
+            before = self._case
+            self._plain_settings()
+            self._fewer_nodes()
+            self._fewer_deeds()
+            self._plain_deeds()
+            self._less_time()
+            if self._case == before:
+                return
+
+    @property
+    def _case(self) -> Case:
+        assert self.best is not None, "it failed once"
+        return self.best
+
+    # --- what may go ------------------------------------------------------------------------------
+
+    def _fewer_deeds(self) -> None:
+        kinds = [_is_of(kind) for kind in KINDS.values()]
+        deeds = without_groups(self._deeds, kinds, self._with_deeds)
+        smallest(deeds, self._with_deeds)
+
+    @property
+    def _deeds(self) -> Sequence[DoneDeed]:
+        return self._case.deeds or ()
+
+    def _with_deeds(self, deeds: Sequence[DoneDeed]) -> bool:
+        return self.fails(replace(self._case, deeds=tuple(deeds)))
+
+    def _plain_deeds(self) -> None:
+        """Each with as little as it needs said."""
+        for index, (at_us, deed) in enumerate(self._deeds):
+            plain = _plain(deed)
+            if plain != deed and index < len(self._deeds):
+                deeds = list(self._deeds)
+                deeds[index] = DoneDeed(at_us, plain)
+                self._with_deeds(deeds)
+
+    def _plain_settings(self) -> None:
+        """Whatever is not at its default, all at once, or else one after the other."""
+        unusual = list(_unusual(self._case.options))
+        if self._with_settings(dict(unusual)):
+            return
+        for name, value in unusual:
+            self._with_settings({name: value})
+
+    def _with_settings(self, settings: dict[str, Any]) -> bool:
+        options = with_fields(self._case.options, **settings)
+        return options != self._case.options and self.fails(replace(self._case, options=options))
+
+    def _fewer_nodes(self) -> None:
+        options = self._case.options
+        for node_id in range(options.voters + options.observers, 0, -1):
+            smaller = _without_node(self._case, node_id)
+            if smaller is not None:
+                self.fails(smaller)
+
+    def _less_time(self) -> None:
+        """What lies between two deeds, and the time until faults stop."""
+        index = 0
+        while index < len(self._deeds):
+            before_us = self._deeds[index - 1].at_us if index else 0
+            gap_us = self._deeds[index].at_us - before_us
+            if gap_us > _GAP_US:
+                any(self._with_earlier(index, gap_us - int(share * gap_us)) for share in _SHARES)
+            index += 1
+        last_ms = self._deeds[-1].at_us // 1000 + 1 if self._deeds else 1
+        duration_ms = self._case.options.duration_ms
+        least(duration_ms, self._with_duration, at_least=min(last_ms, duration_ms))
+
+    def _with_earlier(self, index: int, by_us: int) -> bool:
+        """All deeds from that one on, and the end, come so much earlier."""
+        case, deeds = self._case, list(self._deeds)
+        deeds[index:] = [DoneDeed(at_us - by_us, deed) for at_us, deed in deeds[index:]]
+        duration_ms = max(1, case.options.duration_ms - by_us // 1000)
+        options = replace(case.options, duration_ms=duration_ms)
+        return self.fails(replace(case, options=options, deeds=tuple(deeds)))
+
+    def _with_duration(self, duration_ms: int) -> bool:
+        return self._with_settings({"duration_ms": duration_ms})
+
+
+def _run(case: Case) -> Ran:
+    return play(case, World(case.seed, case.options, keep=0))
+
+
+def _ended(case: Case, at_us: int, about: str) -> Case:
+    """Without what would have come after its failure."""
+    duration_ms = min(case.options.duration_ms, at_us // 1000 + 1)
+    deeds = tuple(done for done in case.deeds or () if done.at_us <= at_us)
+    options = replace(case.options, duration_ms=duration_ms)
+    return replace(case, options=options, deeds=deeds, about=about)
+
+
+def _is_of(kind: type[Deed]) -> Callable[[DoneDeed], bool]:
+    return lambda done: type(done.deed) is kind
+
+
+def _plain(deed: Deed) -> Deed:
+    """The same with all at its default that has one, but for whom it is done to."""
+    usual = {
+        field.name: field.default
+        for field in fields(deed)  # type: ignore[arg-type]
+        if field.default is not MISSING and field.name not in _NODES
+    }
+    return replace(deed, **usual)  # type: ignore[type-var]
+
+
+def _unusual(options: WorldOptions) -> Iterator[tuple[str, Any]]:
+    usual = dict(flat(WorldOptions()))
+    for name, value in flat(options):
+        if name not in _SIZES and value != usual[name]:
+            yield name, usual[name]
+
+
+def _without_node(case: Case, node_id: int) -> Case | None:
+    """Nobody does anything to that node, and all behind it are called as the one before."""
+    options = case.options
+    if node_id > options.voters:
+        options = replace(options, observers=options.observers - 1)
+    elif options.voters > 1:
+        options = replace(options, voters=options.voters - 1)
+    else:
+        return None
+    renamed = ((at_us, _renamed(deed, node_id)) for at_us, deed in case.deeds or ())
+    deeds = tuple(DoneDeed(at_us, deed) for at_us, deed in renamed if deed is not None)
+    return replace(case, options=options, deeds=deeds)
+
+
+def _renamed(deed: Deed, gone: int) -> Deed | None:
+    """A deed without a node, None where it is about that one."""
+    changes: dict[str, Any] = {}
+    for field in fields(deed):  # type: ignore[arg-type]
+        value = getattr(deed, field.name)
+        if field.name in _NODES and value != LEADER:
+            if value == gone:
+                return None
+            changes[field.name] = value - (value > gone)
+        elif field.name in _SETS:
+            those = tuple(node - (node > gone) for node in value if node != gone)
+            if not those:
+                return None
+            changes[field.name] = those
+    return replace(deed, **changes)  # type: ignore[type-var]

@@ -1,0 +1,1 @@
+"""Checks on a run: oracle, log views, liveness, differential execution."""

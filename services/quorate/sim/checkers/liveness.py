@@ -1,0 +1,244 @@
+"""What must hold once faults have stopped: a leader, everybody caught up and whole, service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
+from quorate.controller.partitions.leader_election import change_of
+from quorate.controller.partitions.leader_isr_sweep import RECORDS_SLICE
+from quorate.raft.api import StateMachineProgress
+from quorate.raft.messages import LogRange
+from quorate.records.ids import Offset
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.draws import Draws
+from quorate.sim.engine.node import SimulatedNode, Status
+from quorate.sim.time_bounds import (
+    slowest_call_us,
+    slowest_trip_us,
+    succession_patience_us,
+)
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import World
+    from quorate.sim.workload.broker_fleet import Fleet
+    from quorate.sim.workload.clients import Clients
+
+TIMEOUTS_TO_HEAL: Final = 60
+WRITES_MAX: Final = 3
+# In so many worlds every replica leaves the last election to others at first.
+ALL_BEHIND: Final = 0.3
+
+
+class HealingFailed(AssertionError):
+    """The quorum did not come back although nothing disturbs it any more."""
+
+
+def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
+    """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
+    timeouts = world.options.timeouts
+    patience_ms = TIMEOUTS_TO_HEAL * max(timeouts.fetch_timeout_ms, timeouts.election_timeout_ms)
+    if not _settles(world, patience_ms):
+        why = why_unsettled(world) or ""
+        raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
+    # A leader that takes a write may be about to hand over, and then refuses it.
+    tries = (_write(world, clients, patience_ms) for _ in range(WRITES_MAX))
+    if not any(_commits(world, operation, patience_ms) for operation in tries):
+        raise HealingFailed(f"{WRITES_MAX} writes were refused: {_state(world)}")
+    reads = world.oracle.reads
+    for leader in clients.believed_leaders():
+        clients.read_current(leader)
+    if not world.run(world.now_ms + patience_ms, stop=lambda: world.oracle.reads > reads):
+        raise HealingFailed(f"a current read is not answered: {_state(world)}")
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
+        raise HealingFailed(f"not everybody has the last write: {_state(world)}")
+    _settle_brokers(world, fleet, patience_ms)
+    _compare(world)
+    _replace_leader(world)
+
+
+def _settles(world: World, patience_ms: int) -> bool:
+    """Whether all is well, or comes nearer to it, within each span of patience.
+
+    A replica that begins anew with small fetches and a slow disk may take long; what is between it
+    and the others must shrink meanwhile.
+    """
+    behind = _behind(world)
+    while not world.run(world.now_ms + patience_ms, stop=lambda: is_settled(world)):
+        before, behind = behind, _behind(world)
+        if behind >= before:
+            return False
+    return True
+
+
+def _behind(world: World) -> int:
+    """How many records the last one lacks of the first one's log."""
+    ends = [node.log.end.offset for node in world.nodes.values()]
+    return max(ends) - min(ends)
+
+
+def is_caught_up(world: World) -> bool:
+    """One active leader, whose whole log is committed, replayed by everybody, and nobody heals."""
+    leader = world.leader()
+    if leader is None or not leader.application.is_active:
+        return False
+    end = leader.log.end
+    for node in world.nodes.values():
+        if node.status is not Status.RUNNING or node.is_healing:
+            return False
+        if node.log.end != end or node.application.applied != end.offset:
+            return False
+    return True
+
+
+def is_settled(world: World) -> bool:
+    """Everybody is caught up, and the voters are who they should be, and where they are."""
+    return is_caught_up(world) and why_unsettled(world) is None
+
+
+def why_unsettled(world: World) -> str | None:
+    """What the quorum still has to repair by itself; None when it is as it should be.
+
+    A leader votes; voters are where the set says; with auto-join every controller is a voter, new
+    disks in the place of old ones too, but for those that were removed on purpose.
+    """
+    leader = world.leader()
+    if leader is None:
+        return "there is no leader; "
+    voters = leader.log.voters
+    if any(voter.key.directory_id is None for voter in voters):
+        return None
+    for node in world.nodes.values():
+        voter = voters.by_id(node.node_id)
+        is_voter = voter is not None and node.is_voter(voter)
+        if node is leader and not is_voter:
+            return f"leader {node.node_id} is no voter; "
+        if voter is not None and is_voter and voter.endpoints != node.endpoints:
+            return f"voter {node.node_id} is not where the set says; "
+        is_unwanted = node.key in voters.decommissioned
+        if world.options.auto_join and not is_voter and not is_unwanted:
+            return f"node {node.node_id} has not joined; "
+    return None
+
+
+def _write(world: World, clients: Clients, patience_ms: int) -> int:
+    operation: int | None = None
+
+    def written() -> bool:
+        nonlocal operation
+        leaders = clients.believed_leaders()
+        operation = clients.write(leaders[-1], 1) if leaders else None
+        return operation is not None
+
+    if not written() and not world.run(world.now_ms + patience_ms, stop=written):
+        raise HealingFailed(f"nobody takes a write: {_state(world)}")
+    assert operation is not None
+    return operation
+
+
+def _commits(world: World, operation: int, patience_ms: int) -> bool:
+    """Whether the write is acknowledged; False when its client was told that it is not."""
+    history = world.oracle
+
+    def is_told() -> bool:
+        return any(operation in a for a in (history.acknowledged, history.refused, history.unknown))
+
+    if not world.run(world.now_ms + patience_ms, stop=is_told):
+        raise HealingFailed(f"operation {operation} is not committed: {_state(world)}")
+    return operation in history.acknowledged
+
+
+def _replace_leader(world: World) -> None:
+    """A leader that vanishes has a successor after one election.
+
+    The others miss it all at once, and one of them would rather not lead, or in some worlds all of
+    them: then each leaves the election to the others once (rule 11).
+    """
+    leader = world.leader()
+    assert leader is not None
+    voters = leader.log.voters
+    # A voter whose disk was replaced is none any more.
+    left = [voter for voter in voters if world.nodes[voter.key.node_id].is_voter(voter)]
+    if len(left) - 1 < voters.majority:
+        return
+    idle = [voter.key.node_id for voter in left if voter.key.node_id != leader.node_id]
+    is_all = Draws(world.seed, "succession").chance(ALL_BEHIND)
+    for node_id in idle if is_all else idle[:1]:
+        world.nodes[node_id].deliver(StateMachineProgress(ready=False))
+    world.remark(f"node {leader.node_id} vanishes")
+    world.network.isolate(leader.node_id, list(world.nodes))
+    patience_ms = succession_patience_us(world.options, are_all_behind=is_all) // 1000
+    if not world.run(world.now_ms + patience_ms, stop=lambda: world.leader() not in (None, leader)):
+        raise HealingFailed(
+            f"no successor of {leader.node_id} in {patience_ms} ms: {_state(world)}"
+        )
+
+
+def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
+    """Brokers that are heard no more are fenced, all others are not; partitions follow."""
+    options = world.options
+    if not fleet.brokers:
+        return
+    round_us = slowest_trip_us(options) + slowest_call_us(options)
+    slice_us = options.log.linger_ms * 1000 + 2 * round_us
+    slices = options.fleet.topics * options.fleet.partitions // RECORDS_SLICE + len(fleet.brokers)
+    patience_ms += 3 * options.timeouts.session_timeout_ms + 2 * slices * slice_us // 1000
+    if not world.run(world.now_ms + patience_ms, stop=lambda: _unsettled(world, fleet) is None):
+        raise HealingFailed(f"after {patience_ms} ms {_unsettled(world, fleet)}: {_state(world)}")
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
+        raise HealingFailed(f"not everybody has what was settled: {_state(world)}")
+
+
+def _unsettled(world: World, fleet: Fleet) -> str | None:
+    """What the active controller still has to decide on its brokers."""
+    leader = world.leader()
+    if leader is None or not leader.application.is_active:
+        return "nobody is active"
+    image = leader.image
+    for broker in fleet.brokers:
+        known = image.brokers.by_id.get(broker.broker_id)
+        is_fenced = known is None or known.registration.fenced
+        if is_fenced is not broker.is_silent:
+            return f"broker {broker.broker_id} is {'fenced' if is_fenced else 'not fenced'}"
+    acceptor = LeaderAcceptor.of(image.brokers)
+    for topic in image.topics.by_id.values():
+        for partition_id, _ in image.topics.partitions_of(topic.topic_id):
+            if change_of(image, topic, partition_id, acceptor) is not None:
+                return f"partition {partition_id} of {topic.name} is not settled"
+    return None
+
+
+def _compare(world: World) -> None:
+    """Every log byte for byte as history has it, every state machine alike, nothing lost."""
+    history = world.oracle
+    expected = history.state_at(history.end)
+    reference = _bytes(next(iter(world.nodes.values())))
+    for node in world.nodes.values():
+        if node.application.machine != expected:
+            raise Violation(f"node {node.node_id} ends in another state than history")
+        content = _bytes(node)
+        shorter = min(len(content), len(reference))
+        if content[len(content) - shorter :] != reference[len(reference) - shorter :]:
+            raise Violation(f"the log of node {node.node_id} differs from that of the first")
+    for operation, offset in history.acknowledged.items():
+        if history.committed_at.get(operation) != offset:
+            raise Violation(f"acknowledged operation {operation} is lost")
+
+
+def _bytes(node: SimulatedNode) -> bytes:
+    start, end = node.log.start.offset, node.log.end.offset
+    return node.store.read_range(LogRange(start=start, end=Offset(end), bytes_max=1 << 30))
+
+
+def _state(world: World) -> str:
+    parts = []
+    for node in world.nodes.values():
+        role = node.progress.role if node.progress is not None else "-"
+        epoch = node.progress.epoch if node.progress is not None else "-"
+        healing = ", healing" if node.is_healing else ""
+        parts.append(
+            f"node {node.node_id} {node.status.name.lower()} {role} in epoch {epoch}, "
+            f"log {node.log.start}..{node.log.end}, voters "
+            f"{[int(v.key.node_id) for v in node.log.voters]}{healing}"
+        )
+    return "; ".join(parts)

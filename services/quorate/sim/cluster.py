@@ -1,0 +1,278 @@
+"""The world of one seed: what is still to happen, the nodes, the network between them.
+
+Everything that happens is an action on one heap (`sim/engine/event_queue.py`), and all that is left to chance
+is drawn from streams that the seed stands for (`sim/randomness.py`); so the same seed makes the same
+world, whatever the process.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import (
+    CallFailure,
+    ProbeAnswered,
+    ResponseReceived,
+)
+from quorate.raft.messages import AddRaftVoterRequest
+from quorate.records.ids import UUID_BYTES, NodeId, ReplyToken, TopicId
+from quorate.records.voters import VoterSet
+from quorate.sim.checkers.invariant_dispatch import Watch
+from quorate.sim.checkers.oracle import Oracle
+from quorate.sim.engine.address_pool import AddressPool
+from quorate.sim.engine.event_queue import Actions
+from quorate.sim.engine.network import Network, PeerCaller
+from quorate.sim.engine.node import SimulatedNode, Status
+from quorate.sim.engine.process_exits import Endings
+from quorate.sim.engine.storage import LOG_DIR
+from quorate.sim.fuzz.foreign_cluster import answer_of_another_cluster
+from quorate.sim.randomness import Fates
+from quorate.sim.transcript import Transcript
+from quorate.storage.layout import PART_SUFFIX, checkpoint_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.api import Peer, SendRequest
+    from quorate.raft.messages import MembershipResponse, PeerResponse, Request
+    from quorate.records.ids import CallId, OffsetAndEpoch
+    from quorate.sim.engine.event_queue import Action
+    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.sim_options import WorldOptions
+    from quorate.sim.views import SeenNode
+
+CONNECT_TIMEOUT_US: Final = 1_000_000
+# How often the invariants look, in parts of the shorter timeout, and in which bounds.
+LOOKS: Final = 4
+LOOK_MIN_MS: Final = 25
+LOOK_MAX_MS: Final = 500
+
+
+class World:
+    """Nodes, network and time; faults and clients act on it from outside."""
+
+    def __init__(
+        self, seed: int, options: WorldOptions, *, keep: int = 40, digest: bool = False
+    ) -> None:
+        self.seed = seed
+        self.options = options
+        self.fates = Fates(seed)
+        self.actions = Actions()
+        self.network = Network(options.network, self.fates)
+        self.transcript = Transcript(keep, digest)
+        self.oracle = Oracle()
+        self.watch = Watch(self)
+        self.nodes: dict[NodeId, SimulatedNode] = {}
+        self.addresses = AddressPool(self.fates)
+        self.answers: dict[ReplyToken, MembershipResponse] = {}
+        self.endings = Endings(self.actions, self.nodes)
+        self.is_calm = False
+        # Until when the address of a node answers as a controller of another cluster.
+        self.taken_over: dict[NodeId, int] = {}
+        self.static_voters = VoterSet()
+        self._tokens = 0
+
+    def end(self) -> None:
+        """Nothing happens any more in any process."""
+        for node in self.running():
+            node.process.end()
+
+    def __del__(self) -> None:
+        # Their coroutines are thrown away next, and may not act any more.
+        if not sys.is_finalizing():
+            self.end()
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        return self.actions.now_us
+
+    @property
+    def now_ms(self) -> int:
+        return self.actions.now_us // 1000
+
+    def schedule(self, delay_us: int, action: Action) -> None:
+        """Have `action` done after that many microseconds."""
+        self.actions.schedule(delay_us, action)
+
+    def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
+        """Let time pass; True when `stop` became true before `until_ms`."""
+        return self.actions.run(until_ms, stop=stop)
+
+    def remark(self, text: str) -> None:
+        """A line of the world's own in the transcript."""
+        self.transcript.add(self.now_us, None, text)
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def add_node(self, node: SimulatedNode) -> None:
+        self.nodes[node.node_id] = node
+        self.addresses.add(node)
+
+    def is_taken_over(self, node: SeenNode) -> bool:
+        """Whether somebody else answers at the address of a node."""
+        return self.taken_over.get(node.node_id, 0) > self.now_us
+
+    def take_cut_links(self) -> dict[tuple[NodeId, NodeId], None]:
+        """The ways that were cut at any time since this was asked last."""
+        return self.network.take_cut()
+
+    def look(self) -> None:
+        """Have the invariants look now, and again and again."""
+        self.watch.looked()
+        timeouts = self.options.timeouts
+        part_ms = min(timeouts.election_timeout_ms, timeouts.fetch_timeout_ms) // LOOKS
+        self.schedule(1000 * min(LOOK_MAX_MS, max(LOOK_MIN_MS, part_ms)), self.look)
+
+    def running(self) -> list[SimulatedNode]:
+        """The nodes whose process runs, paused ones included."""
+        return [node for node in self.nodes.values() if node.status is Status.RUNNING]
+
+    def leader(self) -> SimulatedNode | None:
+        """The running leader of the highest epoch."""
+        best: SimulatedNode | None = None
+        for node in self.running():
+            progress = node.progress
+            if progress is None or not progress.is_leader:
+                continue
+            if best is None or best.progress is None or progress.epoch > best.progress.epoch:
+                best = node
+        return best
+
+    def calm_down(self) -> None:
+        """No more faults of network, disks or processes."""
+        self.is_calm = True
+        self.endings.calm_down()
+        self.taken_over.clear()
+        self.network.calm_down()
+
+    # --- what is left to chance -------------------------------------------------------------------
+
+    def draw_fsync_us(self, node: SeenNode) -> int:
+        disks = self.options.disks
+        delay = disks.fsync_us
+        if not self.is_calm and self.fates.happens(disks.slow_fsync_rate, "disk", node.node_id):
+            delay += int(self.fates.of("disk", node.node_id).random() * disks.slow_fsync_us)
+        return delay
+
+    def tempt_fate(self, node: SeenNode) -> None:
+        """A process votes, is elected, changes the voters: now and then it dies right then."""
+        rate = self.options.processes.crash_at_vote_rate
+        if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
+            self.endings.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
+
+    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
+        rate = self.options.log.spoiled_snapshot_rate
+        if not self.is_calm and self.fates.happens(rate, "spoiling", node.node_id):
+            name = checkpoint_name(snapshot_id) + PART_SUFFIX
+            draw = self.fates.of("spoiling", node.node_id).random()
+            at = int(draw * node.disk.files(LOG_DIR)[name])
+            node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
+            self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
+
+    def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
+        """Whether what would be bad just now happens; no more once faults have stopped."""
+        return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
+
+    def new_topic_id(self) -> TopicId:
+        return TopicId(self.fates.of("topic ids").randbytes(UUID_BYTES))
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def next_token(self) -> ReplyToken:
+        self._tokens += 1
+        return ReplyToken(self._tokens)
+
+    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+        """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
+        if isinstance(effect.request, AddRaftVoterRequest):
+            self.watch.joining(source, effect.request)
+        target = self._target(effect.to)
+        if target is None:
+            return
+        caller = PeerCaller(source.node_id, source.incarnation, effect.call)
+        self._carry(
+            source.node_id,
+            target.node_id,
+            effect.request,
+            lambda: self._arrive(caller, target, effect.request),
+        )
+
+    def _carry(self, source: NodeId, target: NodeId, message: object, arrive: Action) -> None:
+        """Have the copies of a message arrive that are not lost."""
+        network = self.network
+        for delay in network.deliveries(source, target):
+            if not network.holds or not network.holds_back(source, target, message, arrive):
+                self.schedule(delay, arrive)
+
+    def _target(self, peer: Peer) -> SimulatedNode | None:
+        node_id = self.addresses.of(peer)
+        return None if node_id is None else self.nodes[node_id]
+
+    def _arrive(self, caller: PeerCaller, target: SimulatedNode, request: Request) -> None:
+        if self.is_taken_over(target):
+            answer = answer_of_another_cluster(target, request)
+            self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
+        elif target.is_listening:
+            token = self.next_token()
+            target.callers[token] = caller
+            target.receive(token, request)
+        elif target.refuses_connections:
+            self.send_response(target, caller, CallFailure.DISCONNECTED)
+
+    def send_response(
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+    ) -> None:
+        """Carry an answer, or the news that a connection broke, back to the caller."""
+        self._carry(
+            source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
+        )
+
+    def _answer(self, caller: PeerCaller, response: PeerResponse | CallFailure) -> None:
+        node = self.nodes[caller.node_id]
+        if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
+            node.deliver(ResponseReceived(caller.call, response))
+
+    def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None:
+        """A plain connect: refused at once by a machine without the process, else accepted or lost.
+
+        Whether packets of a split network come through is decided when the connect begins.
+        """
+        target = self._target(peer)
+        caller = PeerCaller(source.node_id, source.incarnation, call)
+        if target is None or not self.network.is_open(source.node_id, target.node_id):
+            self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
+            return
+        there, back = (source.node_id, target.node_id), (target.node_id, source.node_id)
+        delay = self.network.delay(*there) + self.network.delay(*back)
+        self.schedule(delay, lambda: self._connect(caller, target))
+
+    def _connect(self, caller: PeerCaller, target: SimulatedNode) -> None:
+        if target.is_listening or target.refuses_connections:
+            self._probed(caller, refused=target.refuses_connections)
+        else:
+            self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
+
+    def _probed(self, caller: PeerCaller, *, refused: bool) -> None:
+        node = self.nodes[caller.node_id]
+        if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
+            node.deliver(ProbeAnswered(caller.call, refused))
+
+    def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
+        """A process is gone, its machine lives: connections break, on both ends."""
+        for caller in callers.values():
+            self.send_response(node, caller, CallFailure.DISCONNECTED)
+        for other in self.nodes.values():
+            for token, caller in list(other.callers.items()):
+                if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:
+                    self._hang_up(node, other, token)
+
+    def _hang_up(self, source: SeenNode, target: SimulatedNode, token: ReplyToken) -> None:
+        for delay in self.network.deliveries(source.node_id, target.node_id):
+            self.schedule(delay, lambda: self._hung_up(target, token))
+
+    def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
+        target.hung_up(token)

@@ -1,0 +1,1 @@
+"""Simulation engine: event queue, event loop, machines, processes, network."""

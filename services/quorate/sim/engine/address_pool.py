@@ -1,0 +1,52 @@
+"""Where the nodes of a world answer: a node that moves gets another address, of a pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.engine.node_config import bootstrap_name, endpoint
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer
+    from quorate.records.ids import NodeId
+    from quorate.records.voters import Endpoint
+    from quorate.sim.engine.node import SimulatedNode
+    from quorate.sim.randomness import Fates
+
+
+class AddressPool:
+    """Who answers at each address of one world."""
+
+    def __init__(self, fates: Fates) -> None:
+        self._fates = fates
+        self._nodes: dict[tuple[str, int], NodeId] = {}
+        self._free: list[tuple[Endpoint, ...]] = []
+
+    def of(self, peer: Peer) -> NodeId | None:
+        """The node that answers there."""
+        return self._nodes.get((peer.host, peer.port))
+
+    def add(self, node: SimulatedNode) -> None:
+        """A node answers where it listens, and at its name."""
+        self._nodes[bootstrap_name(node)] = node.node_id
+        self._listen(node)
+
+    def move(self, node: SimulatedNode) -> None:
+        """A node whose process is down gets another address; nobody answers at the old one.
+
+        Until somebody else is given it, as addresses of a pool are.
+        """
+        for listener in node.endpoints:
+            del self._nodes[listener.host, listener.port]
+        node.moves += 1
+        free = node.endpoints
+        node.endpoints = (endpoint(node.node_id, node.moves),)
+        if self._free and self._fates.happens(0.3, "addresses"):
+            at = int(self._fates.of("addresses").random() * len(self._free))
+            node.endpoints = self._free.pop(at)
+        self._free.append(free)
+        self._listen(node)
+
+    def _listen(self, node: SimulatedNode) -> None:
+        for listener in node.endpoints:
+            self._nodes[listener.host, listener.port] = node.node_id

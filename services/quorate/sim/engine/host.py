@@ -1,0 +1,250 @@
+"""The machine below one life of a process, as production's code sees it: clocks, chance, a disk.
+
+A call to the disk is made at the end of the time that it takes, by its thread and beside the loop;
+the calls of one thread one after the other. So a task that goes on before a call is over does so
+before anything of it is on the disk. Now and then one thread comes between two steps of another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from quorate.server.disk.log_flusher import SYNCING_END
+from quorate.server.driver.barriers import WRITING_CHUNK
+from quorate.server.host import Host
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.engine.event_loop import MILLION, SimulatedLoop
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from quorate.records.ids import Millis
+    from quorate.server.disk.executor import DiskCalls
+    from quorate.sim.interfaces import MachineBelow
+
+T = TypeVar("T")
+
+SLOWEST_CLOCK: Final = 1.06
+SLACK_MS: Final = 100
+# What nothing has to be flushed for: reads mostly find what they want in memory.
+QUICK_US: Final = 50
+
+
+class ProcessDied(BaseException):
+    """Raised between two effects or two calls to the disk; no code of ours may catch it."""
+
+
+@dataclass(slots=True, eq=False)
+class DiskCall:
+    """A call to the disk: it promises the writes up to `written`, no later ones."""
+
+    what: str
+    number: int
+    work: Callable[[], Any]
+    future: asyncio.Future[Any]
+    written: int = 0
+    duration_us: int = 0
+    is_due: bool = False
+
+
+class SimulatedHost(Host):
+    """One life of a process, on a machine with a disk that may hang."""
+
+    def __init__(self, node: MachineBelow) -> None:
+        self.node = node
+        self.random = node.random
+        # Whatever it lacks is refused, as it should be.
+        self.loop = SimulatedLoop(node)  # type: ignore[abstract]
+        self.is_hanging = False
+        self._threads: dict[str, SimulatedThread] = {}
+        self._working: SimulatedThread | None = None
+        self._is_between = False
+        self._begun_before_us = 0
+
+    # --- the port ---------------------------------------------------------------------------------
+
+    def monotonic_ms(self) -> Millis:
+        return self.node.local_ms
+
+    def wall_ms(self) -> int:
+        return self.node.world.now_ms
+
+    def work_s(self) -> float:
+        """A call has taken no time yet before its first step."""
+        return (self.node.now_us - self._begun_before_us) / MILLION
+
+    def cpu_s(self) -> float:
+        """Nothing but decisions takes time, and these only where the world says so."""
+        return self.loop.worked_us / MILLION
+
+    def collect_garbage(self) -> None:
+        """How a seed's processes share one interpreter's memory is no matter of theirs."""
+
+    def disk_queue(self, name: str, calls: DiskCalls) -> SimulatedThread:
+        thread = self._threads[name] = SimulatedThread(self, name, calls)
+        return thread
+
+    # --- threads ----------------------------------------------------------------------------------
+
+    def make(self, thread: SimulatedThread, call: DiskCall) -> tuple[Any, Exception | None]:
+        """Have a thread do its work: what came of it. Raises ProcessDied, and what is a defect."""
+        disk = self.node.disk
+        before = self._working, disk.unpromised
+        self._working, disk.unpromised = thread, (call.written, disk.sequence)
+        self._begun_before_us = call.duration_us
+        try:
+            return call.work(), None
+        except AssertionError:
+            raise
+        except Exception as error:
+            return None, error
+        finally:
+            self._working, disk.unpromised = before
+            self._begun_before_us = 0
+
+    def stepped(self) -> None:
+        """A step of whatever calls the disk just now is about to come."""
+        self._begun_before_us = 0
+        working, world = self._working, self.node.world
+        rate = world.options.disks.between_rate
+        if working is None or self._is_between or not rate:
+            return
+        for other in self._threads.values():
+            if other is not working and other.first is not None and not self.is_hanging:
+                if world.fates.happens(rate, "threads", self.node.node_id):
+                    self._is_between = True
+                    other.end(other.first)
+                    self._is_between = False
+                    if self.loop.is_closed():
+                        raise ProcessDied
+                return
+
+    def go_on(self) -> None:
+        """The process was paused, or the disk hung: calls have ended meanwhile."""
+        for thread in self._threads.values():
+            if self.loop.is_closed():
+                # No thread of a process that is gone does anything more.
+                return
+            if thread.first is not None and thread.first.is_due:
+                thread.end(thread.first)
+
+    # --- a disk that hangs ------------------------------------------------------------------------
+
+    def hang(self) -> None:
+        """No call to the disk returns until `release`; nothing else stops."""
+        self.is_hanging = True
+        self.node.troubles += 1
+        self.time_flush()
+
+    def release(self) -> None:
+        """What waited for the disk goes on."""
+        self.is_hanging = False
+        if not self.node.is_paused:
+            self.go_on()
+
+    def time_flush(self) -> None:
+        """Look at the leader when the flush under way has hung for too long."""
+        flush = self._threads["flush"].first
+        if self.is_hanging and flush is not None:
+            options = self.node.world.options
+            # The slowest clock, and the barrier behind which the core heard of the last flush.
+            limit_ms = options.timeouts.fetch_timeout_ms * 1.5 * SLOWEST_CLOCK + SLACK_MS
+            limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
+            self.node.world.schedule(limit_us, partial(self._is_late, flush))
+
+    def _is_late(self, flush: DiskCall) -> None:
+        """Rule 24: nobody leads whose disk hangs, unless there is nobody else."""
+        node = self.node
+        if self.loop.is_closed() or flush is not self._threads["flush"].first:
+            return
+        progress = node.progress
+        if not self.is_hanging or node.is_paused or progress is None or self.waits_for_disk:
+            return
+        if progress.is_leader and len(node.log.voters) > 1:
+            raise Violation(f"node {node.node_id} leads although its flush does not return")
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether the core is not stepped until the disk has answered."""
+        return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
+
+
+class SimulatedThread:
+    """One thread for calls to the disk."""
+
+    def __init__(self, host: SimulatedHost, name: str, calls: DiskCalls) -> None:
+        self._host = host
+        self._name = name
+        self._calls = calls
+        self._waiting: deque[DiskCall] = deque()
+
+    @property
+    def first(self) -> DiskCall | None:
+        """The call under way."""
+        return self._waiting[0] if self._waiting else None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a call is under way, or behind another, that effects have to wait for."""
+        return any(call.what != SYNCING_END for call in self._waiting)
+
+    def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
+        """Make a call after those before it. No time passes where the loop waits for it."""
+        loop = self._host.loop
+        call = DiskCall(what, self._calls.begin(what), work, loop.create_future())
+        if loop.is_closed():
+            # What is left of a process that is gone asks, and must not wait.
+            call.future.set_result(None)
+            return call.future
+        self._waiting.append(call)
+        if len(self._waiting) == 1:
+            self._begin(call, int(wait_s * MILLION))
+        return call.future
+
+    def close(self) -> None:
+        """Its calls end with the process."""
+
+    def _begin(self, call: DiskCall, patience_us: int = 0) -> None:
+        host = self._host
+        world = host.node.world
+        is_quick = self._name == "read" or call.what == WRITING_CHUNK
+        call.written = host.node.disk.sequence
+        call.duration_us = QUICK_US if is_quick else world.draw_fsync_us(host.node)
+        if call.duration_us <= patience_us and not host.is_hanging:
+            self._make(call)
+            return
+        if self._name == "flush":
+            host.time_flush()
+        world.schedule(call.duration_us, partial(self._over, call))
+
+    def _over(self, call: DiskCall) -> None:
+        host = self._host
+        if host.loop.is_closed() or call is not self.first:
+            return
+        if host.is_hanging or host.node.is_paused:
+            call.is_due = True
+        else:
+            self.end(call)
+
+    def end(self, call: DiskCall) -> None:
+        """The call under way is made now, and the task that waits for it hears of it."""
+        try:
+            self._make(call)
+        except ProcessDied:
+            return
+        self._host.loop.turn()
+
+    def _make(self, call: DiskCall) -> None:
+        result, error = self._host.make(self, call)
+        self._calls.end(call.number)
+        self._waiting.popleft()
+        if error is not None:
+            call.future.set_exception(error)
+        else:
+            call.future.set_result(result)
+        if self._waiting:
+            self._begin(self._waiting[0])

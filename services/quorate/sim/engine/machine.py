@@ -1,0 +1,157 @@
+"""A simulated machine without its processes: disk, clock, addresses, and what befalls them.
+
+It also keeps what the simulator knows of the log on its disk, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Millis, ReplicaKey
+from quorate.sim.checkers.log_view import LogView
+from quorate.sim.engine.disk import SimulatedDisk
+from quorate.sim.engine.event_loop import MILLION
+from quorate.sim.engine.node_config import DATA_DIR, endpoint
+from quorate.sim.engine.storage import LOG_DIR
+from quorate.sim.faults.file_tampering import Spoiling
+from quorate.sim.faults.lost_logs import Losses
+from quorate.storage.flushed_end import newest_slot
+from quorate.storage.layout import CHECKPOINT_SUFFIX, FLUSHED_END, LOG_SUFFIX, checkpoint_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.api import Random
+    from quorate.records.ids import DirectoryId, NodeId, Offset, OffsetAndEpoch
+    from quorate.records.voters import Endpoint, Voter
+    from quorate.sim.interfaces import WorldAround
+
+# What holds records, and is read by a start.
+_WITH_RECORDS: Final = (LOG_SUFFIX, CHECKPOINT_SUFFIX)
+_OPENING: Final = ("open", "read", "list_dir", "sync_dir")
+# What is wrong with a disk, or with the process's share of the machine: the error, and of what.
+FAULTS: Final = {
+    "full": (errno.ENOSPC, ("write_at",)),
+    "failing": (errno.EIO, ("fdatasync", "sync_dir")),
+    "unreadable": (errno.EIO, ("read", "read_at")),
+    "short of descriptors": (errno.EMFILE, _OPENING),
+}
+UNREADABLE: Final = "unreadable"
+SHORT: Final = "short of descriptors"
+ROTTEN: Final = "rotten"
+
+
+class Hardware:
+    """One machine of the world."""
+
+    def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
+        self.world = world
+        self.random: Random = world.fates.of("core", node_id)
+        self.node_id = node_id
+        self.directory_id = directory_id
+        self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)
+        self.moves = 0
+        self.disk = SimulatedDisk(self._before_disk_call)
+        self.disk_fault: str | None = None
+        # Which of these, and of rot, this life of its process has met.
+        self.faults_met: dict[str, None] = {}
+        self.log = LogView()
+        self.losses = Losses()
+        self.spoiling = Spoiling(self.disk)
+        # Whether the next start finds damage, or one that was cut short has found it.
+        self.is_harmed = False
+        self.drift_ppm = 0
+        self.base_ms = 0
+        # How often something has befallen it, so that an onlooker sees what came in between.
+        self.troubles = 0
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.node_id, self.directory_id)
+
+    def is_voter(self, voter: Voter) -> bool:
+        """Whether `voter` means this very disk; without directory ids any of this node."""
+        key = voter.key
+        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
+
+    # --- clock ------------------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        """The node's own monotonic clock, which runs a little fast or slow."""
+        now = self.world.now_us
+        return self.base_ms * 1000 + now + now * self.drift_ppm // MILLION
+
+    @property
+    def local_ms(self) -> Millis:
+        return Millis(self.now_us // 1000)
+
+    def at(self, when_us: int, action: Callable[[], None]) -> None:
+        """Have something done when that clock has come so far."""
+        world, since_us = self.world, when_us - self.base_ms * 1000
+        if self.drift_ppm:
+            since_us = since_us * MILLION // (MILLION + self.drift_ppm) + 1
+        world.schedule(since_us - world.now_us, action)
+
+    # --- disk -------------------------------------------------------------------------------------
+
+    def _before_disk_call(self, operation: str, path: str) -> None:
+        if self.disk_fault is not None:
+            number, operations = FAULTS[self.disk_fault]
+            if operation in operations:
+                self.faults_met[self.disk_fault] = None
+                raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
+
+    @property
+    def is_rotten(self) -> bool:
+        """Whether bits have flipped in the log or in a snapshot, and the next start reads them."""
+        return any(name.endswith(_WITH_RECORDS) for name in self.disk.rotten_files(LOG_DIR))
+
+    @property
+    def has_lost_flushed_end(self) -> bool:
+        """Whether bits have flipped in flushed-end, and no slot of it is left."""
+        if FLUSHED_END not in self.disk.rotten_files(DATA_DIR):
+            return False
+        return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
+
+    @property
+    def flushed_end_on_platter(self) -> Offset | None:
+        """The flushed end that a power cut leaves; None where the file is not as it was."""
+        if self.spoiling.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
+            return None
+        newest = newest_slot(self.disk.on_platter(f"{DATA_DIR}/{FLUSHED_END}"))
+        return None if newest is None else newest[2].end.offset
+
+    def age(self, path: str, data: bytes | None, *, harms: bool) -> None:
+        """Somebody puts an old file back; where that `harms`, what is there is there no more."""
+        if harms:
+            self.lose_what_is_there()
+            self.is_harmed = True
+        self.spoiling.put_back(path, data)
+
+    def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Whether no power cut can take that snapshot."""
+        return self.disk.is_safe(f"{LOG_DIR}/{checkpoint_name(snapshot_id)}")
+
+    def safe_end(self) -> Offset:
+        """Where the log would end if the power went now."""
+        return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
+
+    def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
+        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        log = self.log
+        if self.is_voter(voter):
+            if offset <= log.start.offset:
+                return True
+            if self.safe_end() >= offset and log.chain_at(offset) == chain:
+                return True
+        return self.losses.had(voter.key.directory_id, offset, chain)
+
+    def had(self, voter: Voter, offset: Offset) -> bool:
+        """The same of the committed log below `offset`."""
+        return self.holds(voter, offset, self.world.oracle.chains.get(offset))
+
+    def lose_what_is_there(self) -> None:
+        """From now on nobody may count on what was flushed here."""
+        self.losses.note(self.directory_id, self.log, self.safe_end())

@@ -1,0 +1,171 @@
+"""A network that delays, loses, repeats, reorders and splits, as the seed's options say.
+
+It only decides: for each message from one node to another it answers when copies of it arrive.
+Which node is up, and what a refused connection looks like, is the world's part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from quorate.records.value_types import named_value, value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.records.ids import CallId, NodeId
+    from quorate.sim.randomness import Fates
+
+
+@named_value
+class NetworkOptions:
+    """Delays in microseconds, probabilities per message."""
+
+    delay_us: int = 500
+    jitter_us: int = 0
+    slow_rate: float = 0.0
+    slow_us: int = 0
+    loss_rate: float = 0.0
+    duplication_rate: float = 0.0
+
+
+@value
+class PeerCaller:
+    """Who waits for an answer: one call of one life of one node."""
+
+    node_id: NodeId
+    incarnation: int
+    call: CallId
+
+
+class PartitionShape(Enum):
+    """How a partition cuts: a node from all others, two halves, or one link; or one way only."""
+
+    ISOLATE = "one node from the others"
+    HALVES = "two halves"
+    LINK = "one link"
+    DEAF = "one node hears nobody"
+    MUTE = "nobody hears one node"
+    ONE_WAY_LINK = "one direction of one link"
+
+
+@dataclass(slots=True, eq=False)
+class Hold:
+    """Messages of some kinds that a node sends, held back: as many as are left to hold."""
+
+    source: NodeId
+    kinds: tuple[type, ...]
+    left: int
+    held: list[tuple[NodeId, Callable[[], None]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Network:
+    """Who can reach whom, and how long it takes."""
+
+    options: NetworkOptions
+    fates: Fates
+    blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
+    _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
+
+    def can_reach(self, source: NodeId, target: NodeId) -> bool:
+        """Whether a message from `source` has a way to `target`."""
+        return (source, target) not in self.blocked
+
+    def is_open(self, one: NodeId, other: NodeId) -> bool:
+        """Whether both directions work, as a TCP connection needs."""
+        return self.can_reach(one, other) and self.can_reach(other, one)
+
+    def delay(self, source: NodeId, target: NodeId) -> int:
+        """How long one message takes, in microseconds."""
+        options = self.options
+        delay = options.delay_us
+        if options.jitter_us or options.slow_rate:
+            draw = self.fates.of("way", source, target).random
+            delay += int(draw() * options.jitter_us)
+            if options.slow_rate and draw() < options.slow_rate:
+                delay += int(draw() * options.slow_us)
+        return delay
+
+    def deliveries(self, source: NodeId, target: NodeId) -> list[int]:
+        """When the copies of one message arrive, as delays; empty when it is lost."""
+        if (source, target) in self.blocked:
+            return []
+        if self.fates.happens(self.options.loss_rate, "loss", source, target):
+            return []
+        delays = [self.delay(source, target)]
+        if self.fates.happens(self.options.duplication_rate, "copies", source, target):
+            delays.append(self.delay(source, target) + self.delay(source, target))
+        return delays
+
+    def holds_back(
+        self, source: NodeId, target: NodeId, message: object, arrive: Callable[[], None]
+    ) -> bool:
+        """Whether this message arrives later than its way takes: when its hold is released."""
+        for hold in self.holds:
+            if hold.left and hold.source == source and isinstance(message, hold.kinds):
+                hold.left -= 1
+                hold.held.append((target, arrive))
+                self._were_blocked[source, target] = None
+                return True
+        return False
+
+    def release(self, hold: Hold) -> None:
+        """All that it holds arrives, and it holds nothing any more."""
+        self.holds.remove(hold)
+        for target, arrive in hold.held:
+            self._were_blocked[hold.source, target] = None
+            arrive()
+
+    def heal(self) -> None:
+        """Every link works again."""
+        self._were_blocked.update(self.blocked)
+        self.blocked.clear()
+
+    def take_cut(self) -> dict[tuple[NodeId, NodeId], None]:
+        """The ways that were cut at any time since this was asked last."""
+        were, self._were_blocked = self._were_blocked, {}
+        return were | self.blocked
+
+    def calm_down(self) -> None:
+        """No link is cut, no message is lost, doubled or late any more."""
+        self.heal()
+        self.options = NetworkOptions(delay_us=self.options.delay_us)
+
+    def isolate(self, node: NodeId, others: list[NodeId]) -> None:
+        """Cut one node off from the others, both ways."""
+        for other in others:
+            if other != node:
+                self.blocked[node, other] = None
+                self.blocked[other, node] = None
+
+    def split(self, shape: PartitionShape, those: Sequence[NodeId], nodes: list[NodeId]) -> str:
+        """Replace what is cut by a partition of that shape; say what was cut.
+
+        `those` are one half, or both ends of a link, from the first to the second; for all other
+        shapes it is the first of them.
+        """
+        self.heal()
+        rest = [node for node in nodes if node not in those]
+        first = those[0]
+        match shape:
+            case PartitionShape.ISOLATE:
+                self.isolate(first, nodes)
+            case PartitionShape.HALVES:
+                for one in those:
+                    self.isolate(one, rest)
+                return f"{shape.value}: {sorted(those)} | {sorted(rest)}"
+            case PartitionShape.LINK:
+                self.isolate(first, [those[1]])
+                return f"{shape.value}: {first}-{those[1]}"
+            case PartitionShape.DEAF:
+                self.blocked.update({(other, first): None for other in nodes if other != first})
+            case PartitionShape.MUTE:
+                self.blocked.update({(first, other): None for other in nodes if other != first})
+            case PartitionShape.ONE_WAY_LINK:
+                self.blocked[first, those[1]] = None
+                return f"{shape.value}: {first} to {those[1]}"
+        return f"{shape.value}: {first}"

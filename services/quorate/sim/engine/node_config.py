@@ -1,0 +1,120 @@
+"""The settings of a simulated process: a properties file, read and checked as in production."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import ClusterId
+from quorate.records.voters import Endpoint
+from quorate.server.config import ControllerConfig, read_config
+
+if TYPE_CHECKING:
+    from quorate.records.ids import NodeId
+    from quorate.records.voters import VoterSet
+    from quorate.sim.sim_options import WorldOptions
+    from quorate.sim.views import SeenNode, SeenWorld
+
+LISTENER: Final = "GRPC"
+PORT: Final = 9094
+CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
+DATA_DIR: Final = "/data"
+# What a record has in a batch beside its value.
+_OVERHEAD_BYTES: Final = 40
+_NEVER: Final = 1 << 40
+
+
+def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
+    """Where a node listens after that many moves."""
+    return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
+
+
+def bootstrap_name(node: SeenNode) -> tuple[str, int]:
+    """A name that is looked up anew each time, so that it holds wherever the node is."""
+    return f"bootstrap-{node.node_id}", PORT
+
+
+def is_lost(world: SeenWorld, node: SeenNode) -> bool:
+    """Whether only its settings can lead this node to the others.
+
+    Nobody calls a node that is no voter, and a log that is gone names none that have moved.
+    """
+    is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
+    return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
+
+
+def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple[str, int]:
+    """What the settings of a node have for another: its name, or where it was at first.
+
+    An operator that mends a quorum after all faults writes into the settings of a lost node where
+    the others are then.
+    """
+    if world.options.reach.has_bootstrap_names:
+        return bootstrap_name(other)
+    at = endpoint(other.node_id)
+    if world.is_calm and is_lost(world, node):
+        at = other.endpoints[0]
+    return at.host, at.port
+
+
+def controller_config(
+    world: SeenWorld, node: SeenNode, static_voters: VoterSet
+) -> ControllerConfig:
+    """All settings, as the seed's options and the addresses of now say."""
+    own = node.endpoints[0]
+    servers = [
+        (own.host, own.port) if other is node else bootstrap_server(world, node, other)
+        for other in world.nodes.values()
+    ]
+    properties = {
+        "node.id": str(node.node_id),
+        "listeners": f"{LISTENER}://:{own.port}",
+        "advertised.listeners": f"{LISTENER}://{own.host}:{own.port}",
+        "health.port": "-1",
+        "metrics.port": "-1",
+        "metadata.log.dir": DATA_DIR,
+        "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host, port in servers),
+        "controller.quorum.voters": ",".join(
+            f"{voter.key.node_id}@{at.host}:{at.port}"
+            for voter in static_voters
+            for at in voter.endpoints
+        ),
+        **settings_of(world.options),
+    }
+    return _read(tuple(properties.items()))
+
+
+@lru_cache(maxsize=64)
+def _read(properties: tuple[tuple[str, str], ...]) -> ControllerConfig:
+    return read_config(dict(properties), {})
+
+
+def settings_of(options: WorldOptions) -> dict[str, str]:
+    """What all nodes of a world have alike."""
+    timeouts, log = options.timeouts, options.log
+    quorum = {
+        "election.timeout.ms": timeouts.election_timeout_ms,
+        "fetch.timeout.ms": timeouts.fetch_timeout_ms,
+        "request.timeout.ms": timeouts.request_timeout_ms or timeouts.fetch_timeout_ms,
+        "election.backoff.max.ms": timeouts.election_backoff_max_ms or timeouts.election_timeout_ms,
+        "retry.backoff.ms": timeouts.retry_backoff_ms,
+        "append.linger.ms": log.linger_ms,
+        "fetch.max.bytes": log.fetch_max_bytes,
+        "fetch.snapshot.max.bytes": log.chunk_bytes,
+        "auto.join.enable": str(options.auto_join).lower(),
+    }
+    record_bytes = options.clients.record_bytes + _OVERHEAD_BYTES
+    snapshot_bytes = log.snapshot_every_records * record_bytes
+    storage = {
+        "log.segment.bytes": log.segment_bytes,
+        "max.retention.bytes": log.retention_bytes,
+        "max.retention.ms": log.retention_ms,
+        "log.max.record.bytes.between.snapshots": snapshot_bytes or _NEVER,
+        "log.max.snapshot.interval.ms": log.snapshot_interval_ms,
+        "log.free.bytes.min": 0,
+    }
+    return {
+        **{f"controller.quorum.{name}": str(value) for name, value in quorum.items()},
+        **{f"metadata.{name}": str(value) for name, value in storage.items()},
+        "broker.session.timeout.ms": str(timeouts.session_timeout_ms),
+    }

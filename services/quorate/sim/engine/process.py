@@ -1,0 +1,260 @@
+"""One life of a simulated controller: production's driver on a simulated machine.
+
+What the driver has on its sides is here: the way to the peers, the callers whose requests it
+answers, and those who look on. A process may die before whatever leaves it or reaches its disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+from quorate.raft import api
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    MembershipRequest,
+    MembershipResponse,
+    PeerResponse,
+    ReadResponse,
+    SnapshotRange,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.control import KRaftVoters
+from quorate.records.errors import ErrorCode
+from quorate.server.driver.observers import Observers
+from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.engine.application import Application
+from quorate.sim.engine.host import SimulatedHost
+from quorate.sim.garbling import on_its_way
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from quorate.raft.messages import Request, Response
+    from quorate.records.ids import Millis, ReplyToken
+    from quorate.sim.interfaces import MachineBelow
+
+
+class WatchedDriver(RaftDriver):
+    """Production's driver. Its tokens are the world's: in a transcript no two are the same."""
+
+    node: MachineBelow
+    token: ReplyToken | None = None
+
+    @property
+    def wake_at_ms(self) -> Millis | None:
+        """The time at which the core wants to be woken, as far as it has told."""
+        return self._alarm.wanted_ms
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True when all that the core has told is done, and it has heard of all that came."""
+        is_busy = self._barriers.is_under_way or self._is_pumping
+        return not (is_busy or self._effects or self._inbox or self.ending)
+
+    def next_token(self) -> ReplyToken:
+        token, self.token = self.token, None
+        return self.node.world.next_token() if token is None else token
+
+    def _reply(self, token: ReplyToken, response: Response) -> None:
+        if isinstance(response, MembershipResponse):
+            # Now: in the turn in which it leaves, the next change may have begun.
+            self.node.world.watch.answering(self.node, token, response)
+        super()._reply(token, response)
+
+
+class DriverWitness(Observers):
+    """Tells transcript and invariants what a driver does. Unlike production's it may raise."""
+
+    def __init__(self, node: MachineBelow) -> None:
+        super().__init__()
+        self._node = node
+        self._saving: api.SaveElection | None = None
+        self._wake_at_ms: Millis | None = None
+
+    def submitted(self, token: ReplyToken, request: Request) -> None:
+        """Its step comes, too."""
+
+    def stepped(self, event: api.Event | None, update: api.Update) -> None:
+        node, world = self._node, self._node.world
+        watch = world.watch
+        is_due = self._wake_at_ms is not None and self._wake_at_ms <= node.local_ms
+        self._wake_at_ms = update.wake_at_ms
+        for note in update.notes:
+            watch.noted(node, note)
+        if isinstance(event, api.RequestReceived):
+            request = event.request
+            watch.handled(node, event, update, is_due=is_due)
+            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+                watch.fetching(node, request)
+            elif isinstance(request, MembershipRequest):
+                watch.asked(node, event.token, request)
+        elif isinstance(event, api.ReadRequested):
+            watch.reading(node, event.token)
+        elif isinstance(event, api.SnapshotChecked):
+            node.checked.add(event.snapshot_id)
+        world.transcript.add(world.now_us, node.node_id, event or "start", update)
+        if isinstance(event, api.ResponseReceived | api.TruncationRefused):
+            watch.heard_leader(node)
+        if any(map(_changes_voters, update.effects)):
+            watch.changing(node)
+            world.tempt_fate(node)
+        for effect in update.effects:
+            if isinstance(effect, api.SendReply):
+                self._replying(effect)
+
+    def _replying(self, effect: api.SendReply) -> None:
+        node = self._node
+        watch = node.world.watch
+        match effect.response:
+            case FetchResponse(read_round=read_round):
+                if read_round:
+                    watch.sending_round(node, read_round)
+            case FetchSnapshotResponse(chunk=SnapshotRange() as part):
+                watch.sending(node, part)
+            case ReadResponse(error=ErrorCode.NONE):
+                watch.confirming(node, effect.token)
+
+    def saving(self, effect: api.SaveElection) -> None:
+        self._node.world.tempt_fate(self._node)
+        self._node.world.watch.saving(self._node, effect.state)
+        self._saving = effect
+
+    def saved(self, saving: asyncio.Future[None]) -> None:
+        node, effect = self._node, self._saving
+        if effect is None or saving.cancelled() or saving.exception() is not None:
+            return
+        if effect.state.voted == node.key:
+            node.world.watch.voted(node, effect.state.epoch, node.key)
+
+    def ended(self) -> None:
+        """The process tells."""
+
+
+class Process:
+    """From the start of a core to the end of its process."""
+
+    def __init__(self, node: MachineBelow) -> None:
+        self._node = node
+        self.host = SimulatedHost(node)
+        self.driver: WatchedDriver
+        self.application: Application
+        self.has_begun = False
+
+    def begin(self) -> None:
+        """Take up the role that the disk tells."""
+        self.host.loop.run(self._begin)
+
+    def _begin(self) -> None:
+        node = self._node
+        witness = DriverWitness(node)
+        self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
+        self.driver.node = node
+        self.has_begun = True
+        self.application = application = Application(node, self.host)
+        self.driver.start(self, application)
+        application.begin(node.newest_snapshot)
+        application.keep_house()
+
+    def deliver(self, work: api.Event) -> None:
+        """Something happens: a turn of the loop, once it has one."""
+        self.host.loop.run(self.driver.deliver, work)
+
+    def shut_down(self, timeout_ms: Millis) -> None:
+        """Asked to stop: a turn of the loop, once it has one."""
+        self.host.loop.run(self.driver.shut_down, timeout_ms)
+
+    # --- callers ----------------------------------------------------------------------------------
+
+    def receive(self, token: ReplyToken, request: Request) -> None:
+        """A request came; the caller that waits for its answer is among those of the node."""
+        self.host.loop.run(self._submit, token, request)
+
+    def _submit(self, token: ReplyToken, request: Request) -> None:
+        self.driver.token = token
+        _, answer = self.driver.submit(request)
+        answer.add_done_callback(partial(self._answered, token, request))
+
+    def hung_up(self, token: ReplyToken) -> None:
+        """Nobody waits for that answer any more."""
+        self.host.loop.run(self.driver.gone, token)
+
+    def _answered(
+        self, token: ReplyToken, request: Request, answer: asyncio.Future[Response]
+    ) -> None:
+        node = self._node
+        world = node.world
+        node.may_die()
+        caller = node.callers.pop(token, None)
+        if answer.cancelled():
+            if caller is not None:
+                world.send_response(node, caller, api.CallFailure.DISCONNECTED)
+            return
+        response = answer.result()
+        world.watch.answered(node, token, request, response)
+        is_granted = isinstance(response, VoteResponse) and response.vote_granted
+        if isinstance(request, VoteRequest) and is_granted:
+            tell = world.watch.promised if request.pre_vote else world.watch.voted
+            tell(node, request.replica_epoch, request.replica)
+        if isinstance(response, MembershipResponse) and caller is None:
+            world.answers[token] = response
+        if caller is not None:
+            assert isinstance(response, PeerResponse), "peers are sent nothing else"
+            arriving = on_its_way(world, response, node.node_id, caller.node_id)
+            world.send_response(node, caller, arriving)
+
+    # --- peers ------------------------------------------------------------------------------------
+
+    def send(self, effect: api.SendRequest) -> None:
+        """Production's way to the peers."""
+        self._node.may_die()
+        self._node.world.send_request(self._node, effect)
+
+    def probe(self, effect: api.ProbeLeader) -> None:
+        """The same, for a plain connect."""
+        self._node.may_die()
+        self._node.world.send_probe(self._node, effect.call, effect.to)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Nothing of it runs any more, not even what coroutines do when they are thrown away."""
+        if self.has_begun and self.driver.ending is None:
+            self.driver.ending = Ending.STOPPED
+        self.host.loop.close()
+
+    def _ended(self, ending: Ending, message: str) -> None:
+        node = self._node
+        try:
+            node.world.watch.ended(node, ending, message)
+        except Violation as error:
+            # Whatever is on the stack would take it for a failure of the disk.
+            self.host.loop.fail(error)
+            return
+        match ending:
+            case Ending.STOPPED | Ending.LATE:
+                node.world.endings.stopped(node)
+            case Ending.DAMAGED:
+                node.world.remark(f"node {node.node_id}: {message}")
+                node.world.endings.stopped(node)
+            case Ending.DISK_FAILED:
+                node.fail(message)
+            case Ending.SHORT:
+                node.world.remark(f"node {node.node_id}: {message}")
+                node.world.endings.ran_short(node)
+            case _:
+                crash = sys.exc_info()[1]
+                self.host.loop.fail(Violation(message) if crash is None else crash)
+
+
+def _changes_voters(effect: api.Effect) -> bool:
+    match effect:
+        case api.AppendToLog(payload=api.ControlBatch(records=records)):
+            return any(isinstance(record, KRaftVoters) for record in records)
+    return False

@@ -1,0 +1,93 @@
+"""How processes end: chance or a deed dooms one, and somebody is told when one has ended.
+
+The keeper of processes says what becomes of the node then (`sim/engine/process_supervisor.py`); in a world without
+one it stays dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.sim.engine.node import SimulatedNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from quorate.records.ids import NodeId
+    from quorate.sim.engine.event_queue import Actions
+    from quorate.sim.views import SeenNode
+
+
+@dataclass(slots=True)
+class Doom:
+    """When a process is to die: before its so many-th step, an effect or a call to its disk.
+
+    `counted` are those of the instant `at_us`, of now when it strikes.
+    """
+
+    steps: int
+    counted: int = 0
+    at_us: int = -1
+
+    def strikes(self, now_us: int) -> bool:
+        """Count one step; whether it is the one before which the process dies."""
+        if now_us != self.at_us:
+            self.at_us, self.counted = now_us, 0
+        self.counted += 1
+        self.steps -= 1
+        return self.steps <= 0
+
+
+class Endings:
+    """The ends of all processes of one world."""
+
+    def __init__(self, actions: Actions, nodes: Mapping[NodeId, SimulatedNode]) -> None:
+        self.when_dies: Callable[[SimulatedNode, Doom], None] = _die
+        self.when_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.when_runs_short: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.when_refused: Callable[[SimulatedNode, Exception], None] = _nobody_mends
+        self._actions = actions
+        self._nodes = nodes
+        self._dooms: dict[NodeId, Doom] = {}
+        self._struck: dict[NodeId, Doom] = {}
+
+    def doom(self, node: SeenNode, steps: int) -> Doom:
+        """Have a process of that node die before its so many-th step from now on."""
+        doom = self._dooms[node.node_id] = Doom(steps)
+        return doom
+
+    def is_time_to_die(self, node: SeenNode) -> bool:
+        """Count one effect or one call to a disk; True for the one that a process dies before."""
+        doom = self._dooms.get(node.node_id)
+        if doom is None or not doom.strikes(self._actions.now_us):
+            return False
+        self._struck[node.node_id] = self._dooms.pop(node.node_id)
+        return True
+
+    def died(self, node: SeenNode) -> None:
+        self.when_dies(self._nodes[node.node_id], self._struck.pop(node.node_id))
+
+    def stopped(self, node: SeenNode) -> None:
+        self.when_stops(self._nodes[node.node_id])
+
+    def ran_short(self, node: SeenNode) -> None:
+        self.when_runs_short(self._nodes[node.node_id])
+
+    def refused(self, node: SeenNode, error: Exception) -> None:
+        self.when_refused(self._nodes[node.node_id], error)
+
+    def calm_down(self) -> None:
+        """Nobody is doomed any more."""
+        self._dooms.clear()
+
+
+def _die(node: SimulatedNode, doom: Doom) -> None:
+    """Nobody starts it again."""
+    del doom
+    node.kill()
+
+
+def _nobody_mends(node: SimulatedNode, error: Exception) -> None:
+    """A directory that is refused stays as it is."""
+    del node, error

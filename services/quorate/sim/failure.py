@@ -1,0 +1,64 @@
+"""What a world failed at: the property by its name, and what was seen in words."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.value_types import value
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INVARIANTS: Final = frozenset(invariant.__name__ for invariant in ALL)
+_PLACES: Final = 3
+# Where words go on with how each node is, or where an error was raised.
+_DETAILS: Final = re.compile(r";|: node| \(")
+_NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
+
+
+@value
+class Failure:
+    """`name` is that of an invariant, of another judge, or of an exception."""
+
+    name: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.words}"
+
+    @property
+    def kind(self) -> str:
+        """What other failures may have in common with it, whichever nodes and offsets they name.
+
+        An invariant is one property; others who judge look at several, each in words of its own.
+        """
+        if self.name in _INVARIANTS:
+            return self.name
+        return f"{self.name}: {_NUMBERS.sub('', _DETAILS.split(self.words)[0])}"
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The violation in its own words; anything else with the place where it was raised."""
+        if isinstance(error, Violation):
+            judges = list(_classes(error))
+            invariants = [name for name in judges if name in _INVARIANTS]
+            return cls((invariants or judges or ["Violation"])[-1], str(error))
+        if isinstance(error, AssertionError) and type(error) is not AssertionError:
+            return cls(type(error).__name__, str(error))
+        frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
+        places = " < ".join(
+            f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[::-1]
+        )
+        return cls(type(error).__name__, f"{error} ({places})")
+
+
+def _classes(error: Exception) -> Iterator[str]:
+    """The classes whose methods an error came through, the one that raised it last."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner, dot, _ = frame.f_code.co_qualname.partition(".")
+        if dot and owner.isidentifier():
+            yield owner

@@ -1,0 +1,1 @@
+"""Fault injection: schedules, fault models, survivability checks."""

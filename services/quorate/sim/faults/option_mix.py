@@ -1,0 +1,260 @@
+"""The whole mix of one seed: its faults and, in some worlds, other settings.
+
+What came later than `sim/faults/fault_mix.py` is drawn here, each idea from a stream of its own, so that one
+more leaves the worlds without it as they were.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.server.timeouts import (
+    ELECTION_TIMEOUT_MIN_MS,
+    FETCH_TIMEOUT_MIN_MS,
+    REQUEST_TIMEOUT_MIN_MS,
+    SESSION_SHARE,
+)
+from quorate.sim.cases.field_codec import flat, with_fields
+from quorate.sim.draws import Draws
+from quorate.sim.faults.fault_mix import draw_options
+
+if TYPE_CHECKING:
+    from quorate.sim.engine.network import NetworkOptions
+    from quorate.sim.sim_options import WorldOptions
+
+MIB: Final = 1024 * 1024
+# What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
+ROUND_TRIPS_OF_ELECTION: Final = 10
+ROUND_TRIPS_OF_FETCH: Final = 20
+SESSION_MAX_MS: Final = 20_000
+# What faults last, beside the intervals between them.
+_LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms", "late_ms")
+# So many brokers write little enough for any fetch that may be set.
+_FEW_BROKERS: Final = 40
+# The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
+_USUAL_MS: Final = 2500
+_SLOWEST_PACE: Final = 10.0
+_FASTEST_PACE: Final = 0.25
+
+
+def draw_mix(seed: int) -> WorldOptions:
+    """Everything that a world is made of but the order of events."""
+    # A generator of its own, so that a new option leaves the events of others alone.
+    options = draw_options(random.Random(seed * 2 + 1))
+    options = _with_brokers(options, Draws(seed, "brokers"))
+    options = _with_many_brokers(options, Draws(seed, "many brokers"))
+    options = _with_bad_peers(options, Draws(seed, "bad peers"))
+    options = _with_late_messages(options, Draws(seed, "late messages"))
+    options = _with_late_reads(options, Draws(seed, "late reads"))
+    options = _with_aimed_snapshots(options, Draws(seed, "aimed snapshots"))
+    options = _with_bold_changes(options, Draws(seed, "bold changes"))
+    options = _with_spoiled_files(options, Draws(seed, "files"))
+    options = _with_other_settings(options, Draws(seed, "settings"))
+    options = _with_wide_fetches(options)
+    return _with_queues(options, Draws(seed, "queues"))
+
+
+def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Brokers that come and go, few or many, and the topics that lie on them."""
+    if not draws.chance(0.15):
+        return options
+    brokers = draws.wide(2, _FEW_BROKERS)
+    # Some hundred partitions in all, so that brokers that go together leave many slices of work.
+    topics = draws.between(0, 6)
+    return with_fields(
+        options,
+        brokers=brokers,
+        topics=topics,
+        partitions=draws.wide(1, 600 // max(1, topics)),
+        session_timeout_ms=draws.one((1000, 3000, 9000)),
+        silence_every_ms=draws.between(2000, 12_000),
+        topics_every_ms=draws.between(500, 4000),
+        oddities_every_ms=draws.one((0, draws.between(50, 1000))),
+    )
+
+
+def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """More brokers that fall silent together than are fenced at once, and more to settle then.
+
+    Rarely: such a world takes as long as ten others.
+    """
+    if not draws.chance(0.02):
+        return options
+    topics = draws.between(1, 4)
+    return with_fields(
+        options,
+        brokers=draws.between(60, 160),
+        topics=topics,
+        partitions=draws.between(500, 1500) // topics,
+        session_timeout_ms=draws.one((3000, 9000)),
+        silence_every_ms=draws.between(6000, 15_000),
+        topics_every_ms=draws.between(1000, 4000),
+    )
+
+
+def _with_wide_fetches(options: WorldOptions) -> WorldOptions:
+    """What so many brokers write each second has to fit into what followers fetch in that time."""
+    if options.fleet.brokers <= _FEW_BROKERS:
+        return options
+    log = options.log
+    return with_fields(
+        options,
+        fetch_max_bytes=max(log.fetch_max_bytes, MIB),
+        chunk_bytes=max(log.chunk_bytes, MIB),
+    )
+
+
+def _with_bad_peers(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Peers and clients that are broken, of another cluster, or up to something."""
+    if not draws.chance(0.25):
+        return options
+    return with_fields(
+        options,
+        in_vain_every_ms=draws.one((0, draws.wide(100, 2000))),
+        spoilt_answer_rate=draws.one((0.0, 0.005, 0.05)),
+    )
+
+
+def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Messages that arrive when what they say is over."""
+    if not draws.chance(0.2):
+        return options
+    return with_fields(
+        options, late_every_ms=draws.wide(300, 3000), late_ms=draws.between(1000, 6000)
+    )
+
+
+def _with_late_reads(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Late messages, partitions and reads in one world: drawn apart they meet too seldom."""
+    if not draws.chance(0.08):
+        return options
+    return with_fields(
+        options,
+        late_every_ms=draws.between(200, 600),
+        late_ms=draws.between(1000, 6000),
+        partition_every_ms=draws.between(2000, 4000),
+        read_every_ms=draws.between(50, 150),
+    )
+
+
+def _with_aimed_snapshots(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Snapshots that end at an epoch's start, or beside a voters record."""
+    if not draws.chance(0.2):
+        return options
+    return with_fields(options, aimed_snapshot_rate=draws.one((0.05, 0.3, 1.0)))
+
+
+def _with_bold_changes(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Changes that are asked for without force, whether or not most of the voters run."""
+    if not draws.chance(0.15):
+        return options
+    return with_fields(options, bold_voters_every_ms=draws.between(600, 4000))
+
+
+def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Bits that rot in the small files, files that are put back from before, calls that fail."""
+    if not draws.chance(0.15):
+        return options
+    return with_fields(
+        options,
+        small_rot_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
+        put_back_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
+        unreadable_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
+        short_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
+    )
+
+
+def _with_queues(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Decisions that take time and wait for commits, so that requests of several clients wait."""
+    if not draws.chance(0.1):
+        return options
+    if not options.fleet.brokers:
+        every_ms = 2 * options.timeouts.session_timeout_ms
+        options = with_fields(options, brokers=draws.between(2, 12), silence_every_ms=every_ms)
+    clients, timeouts = options.clients, options.timeouts
+    # A broker is heard four times in a session. Queues are empty now and then.
+    asked_per_ms = 1 / clients.write_every_ms + (
+        4 * options.fleet.brokers / timeouts.session_timeout_ms
+    )
+    commit_ms = 1 + round_trip_ms(options.network) + 2 * options.disks.fsync_us // 1000
+    written = clients.records_max * (commit_ms + options.log.linger_ms) / clients.write_every_ms
+    return with_fields(
+        options,
+        decision_us=min(10_000, int(draws.between(50, 500) / asked_per_ms)),
+        ahead_max=1 + int(written * draws.between(2, 8)),
+        client_addresses=draws.between(2, 6),
+    )
+
+
+def _now_and_then(draws: Draws, low_ms: int, high_ms: int, share: float) -> int:
+    """A mean interval, or never."""
+    every_ms = draws.between(low_ms, high_ms)
+    return every_ms if draws.chance(share) else 0
+
+
+def _with_other_settings(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """Settings over all that is valid, long and short, as far as they fit network and disks.
+
+    All intervals go with the timeouts, so that as much happens between two elections as elsewhere.
+    """
+    if not draws.chance(0.4):
+        return options
+    network = _far_apart(options.network, draws) if draws.chance(0.25) else options.network
+    trip_ms = round_trip_ms(network)
+    # A vote and its answer wait for a disk each.
+    disk_ms = 2 * options.disks.fsync_us // 1000
+    election_ms = draws.wide(
+        max(ELECTION_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_ELECTION * trip_ms, 2 * disk_ms), 10_000
+    )
+    fetch_ms = draws.wide(
+        max(FETCH_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_FETCH * trip_ms, 4 * disk_ms), 20_000
+    )
+    shorter_ms = min(election_ms, fetch_ms)
+    linger_ms = draws.one((0, draws.wide(1, min(fetch_ms // 2, SESSION_MAX_MS // SESSION_SHARE))))
+    settings = with_fields(
+        options,
+        network=network,
+        election_timeout_ms=election_ms,
+        fetch_timeout_ms=fetch_ms,
+        request_timeout_ms=draws.wide(
+            max(REQUEST_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_FETCH * trip_ms), 20_000
+        ),
+        election_backoff_max_ms=draws.wide(1, 10_000),
+        retry_backoff_ms=draws.wide(1, shorter_ms // 4),
+        linger_ms=linger_ms,
+        session_timeout_ms=draws.wide(
+            max(500, 4 * trip_ms, SESSION_SHARE * linger_ms), SESSION_MAX_MS
+        ),
+        fetch_max_bytes=draws.wide(1, 8 * MIB),
+        chunk_bytes=draws.wide(64, 8 * MIB),
+        segment_bytes=draws.wide(1024, MIB),
+        snapshot_interval_ms=draws.one((0, 0, draws.wide(500, 30_000))),
+        retention_bytes=draws.one((-1, 0, draws.wide(500, MIB))),
+        retention_ms=draws.one((-1, -1, 0, draws.wide(1000, 60_000))),
+    )
+    pace = (election_ms + fetch_ms) / _USUAL_MS
+    return _at_pace(settings, min(_SLOWEST_PACE, max(_FASTEST_PACE, pace)))
+
+
+def round_trip_ms(network: NetworkOptions) -> int:
+    """There and back, where no message is late."""
+    return 2 * (network.delay_us + network.jitter_us) // 1000
+
+
+def _far_apart(network: NetworkOptions, draws: Draws) -> NetworkOptions:
+    """Controllers in other regions: round trips of 100 to 500 ms."""
+    return replace(
+        network, delay_us=draws.between(50_000, 220_000), jitter_us=draws.between(0, 30_000)
+    )
+
+
+def _at_pace(options: WorldOptions, pace: float) -> WorldOptions:
+    """The same world, slower or faster."""
+    paced = {
+        name: max(1, round(value * pace))
+        for name, value in flat(options)
+        if value and (name in _LENGTHS or name.endswith("_every_ms"))
+    }
+    return with_fields(options, **paced)

@@ -1,0 +1,68 @@
+"""Pods that are scaled away and wanted again before they have ended: what becomes of their voters.
+
+The voter is removed, as its sidecar would ask; some time later its process is stopped, and then it
+is started again on the same disk. Whichever process says that it has left is stopped in the end,
+whether or not faults go on: a human operator reads that in its remarks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.membership.auto_join import has_left
+from quorate.sim.engine.node import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.sim.cluster import World
+    from quorate.sim.engine.node import SimulatedNode
+
+LOOK_US: Final = 100_000
+# Of the fetch timeout: for how long a process may go on after its voter was removed. A node that
+# asked to join at once would ask in the first half of it.
+LINGERS: Final = 2
+
+
+class Pods:
+    """Who looks after the pods of one world."""
+
+    def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
+        """`stop` asks a process to stop, and has it started again."""
+        self.world = world
+        self._stop = stop
+        self._ending: dict[int, int] = {}
+        self._looks = False
+
+    def look_out(self) -> None:
+        """From now on processes that have left are stopped."""
+        if not self._looks:
+            self._looks = True
+            self._look()
+
+    def _look(self) -> None:
+        for node in self.world.running():
+            replica = node.core.replica
+            is_known = self._ending.get(node.node_id) == node.incarnation
+            is_unwanted = node.key in replica.voters.decommissioned
+            if has_left(replica) and not is_unwanted and not is_known:
+                self._ending[node.node_id] = node.incarnation
+                self._end(node)
+        self.world.schedule(LOOK_US, self._look)
+
+    def _end(self, node: SimulatedNode) -> None:
+        incarnation = node.incarnation
+
+        def stop() -> None:
+            if node.incarnation != incarnation or node.status is not Status.RUNNING:
+                return
+            if has_left(node.core.replica):
+                self.world.remark(f"node {node.node_id}, which was scaled away, is stopped")
+                self._stop(node)
+            else:
+                # It was a voter all along: its removal was not committed, or it was added by hand.
+                self._ending.pop(node.node_id, None)
+
+        linger_us = LINGERS * self.world.options.timeouts.fetch_timeout_ms * 1000
+        draw = self.world.fates.of("pods", node.node_id).random()
+        self.world.schedule(int(draw * linger_us), stop)

@@ -1,0 +1,172 @@
+"""Files that are put back from before: what may come of it, and whether it may be done.
+
+A directory may have one file that is older than the others. What recovery has to notice it refuses,
+or heals; the judge then counts on that disk no more than on one that rotted. What nobody could
+notice is done only where nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.sim.engine.node_config import DATA_DIR
+from quorate.sim.engine.storage import LOG_DIR
+from quorate.sim.faults.lost_votes import (
+    ELECTION_PATH,
+    HISTORY_PATH,
+    election_in,
+    may_forget,
+    must_be_noticed,
+)
+from quorate.storage.flushed_end import newest_slot
+from quorate.storage.healing import Healing, decode_healing
+from quorate.storage.layout import (
+    BOOTSTRAP_ID,
+    EPOCH_CHECKPOINT,
+    FLUSHED_END,
+    HEALING,
+    QUORUM_STATE,
+    parse_checkpoint,
+    parse_segment,
+)
+
+if TYPE_CHECKING:
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.sim.action_runner import Stage
+    from quorate.sim.engine.node import SimulatedNode
+
+SEGMENT: Final = "segment"
+SNAPSHOT: Final = "snapshot"
+FILES: Final = (QUORUM_STATE, EPOCH_CHECKPOINT, FLUSHED_END, HEALING, SEGMENT, SNAPSHOT)
+SMALL_FILES: Final = {
+    QUORUM_STATE: ELECTION_PATH,
+    EPOCH_CHECKPOINT: HISTORY_PATH,
+    FLUSHED_END: f"{DATA_DIR}/{FLUSHED_END}",
+    HEALING: f"{DATA_DIR}/{HEALING}",
+}
+
+
+class Copy(NamedTuple):
+    """A file of one disk, as it was; without `data` there was none.
+
+    Of snapshots it is the newest that there was: one that came later is not there in the copy.
+    """
+
+    file: str
+    directory_id: bytes
+    path: str
+    data: bytes | None
+
+
+class Ageing(NamedTuple):
+    """What becomes of a disk by it: whether what is on it counts as lost, as if it had rotted."""
+
+    path: str
+    data: bytes | None
+    harms: bool
+
+
+def copy_of(node: SimulatedNode, file: str) -> Copy | None:
+    """Take a copy; None where there is no log yet."""
+    path = SMALL_FILES.get(file) or _newest(node, file)
+    if path is None:
+        return None
+    return Copy(file, node.directory_id, path, node.spoiling.content(path))
+
+
+def ageing(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+    """What comes of putting the copy back; None where it must not be done, or changes nothing."""
+    if not node.is_whole and copy.file != HEALING:
+        return None
+    held = node.spoiling.content(copy.path)
+    if node.directory_id != copy.directory_id or node.is_rotten or node.spoiling.paths:
+        return None
+    if copy.file == SNAPSHOT:
+        return _without_snapshot(stage, node, copy)
+    if held == copy.data or (copy.data is None and copy.file != HEALING):
+        return None
+    match copy.file:
+        case "quorum-state":
+            return _older_election(stage, node, copy)
+        case "leader-epoch-checkpoint":
+            may_be = stage.sparing.can_spare(node)
+            return Ageing(copy.path, copy.data, harms=False) if may_be else None
+        case "flushed-end":
+            return _older_flushed_end(stage, node, copy)
+        case "healing":
+            return _older_healing(stage, node, copy, held)
+    return _older_segment(stage, node, copy, held)
+
+
+def _older_election(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+    """Beside it a last batch that is alone with its epoch counts as flipped, and is cut off."""
+    state = election_in(copy.data)
+    if state is not None and not must_be_noticed(node, state):
+        is_alone = node.log.end.epoch > state.epoch
+        if is_alone or not may_forget(stage.world.nodes.values(), node):
+            return None
+    return Ageing(copy.path, copy.data, harms=False)
+
+
+def _older_flushed_end(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+    """It may name an end that the log was cut below since, and that makes the log look damaged."""
+    flushed = newest_slot(copy.data or b"")
+    if flushed is None or not stage.sparing.can_spare(node):
+        return None
+    end = flushed[2].end
+    is_known = end.offset <= node.log.start.offset or _has(node, end)
+    return Ageing(copy.path, copy.data, harms=not is_known)
+
+
+def _older_healing(
+    stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
+) -> Ageing | None:
+    """Of two that both remember an end nobody can tell the older one."""
+    try:
+        before, now = _healing(copy.data), _healing(held)
+    except (ValueError, KeyError, TypeError):
+        # A bit of one has rotted: one fault of a file at a time.
+        return None
+    if before.abstains or now.abstains or (before != Healing() and now != Healing()):
+        return None
+    end = before.remembered_end
+    is_behind = end is not None and end > node.log.end
+    if not stage.sparing.can_spare(node):
+        return None
+    return Ageing(copy.path, copy.data, harms=is_behind)
+
+
+def _older_segment(
+    stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
+) -> Ageing | None:
+    """Records are missing; flushed-end tells, unless the power took its newest slot."""
+    flushed = newest_slot(node.spoiling.content(SMALL_FILES[FLUSHED_END]) or b"")
+    is_told = flushed is not None and flushed[2].end.offset >= node.safe_end()
+    if held is None or not is_told or not stage.sparing.can_spare(node):
+        return None
+    return Ageing(copy.path, copy.data, harms=True)
+
+
+def _without_snapshot(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+    path = _newest(node, SNAPSHOT)
+    if path in (None, copy.path) or not stage.sparing.can_spare(node):
+        return None
+    return Ageing(path, None, harms=True)
+
+
+def _newest(node: SimulatedNode, file: str) -> str | None:
+    """The last segment, or the newest snapshot; where there is none of these, an empty name."""
+    names = node.disk.files(LOG_DIR)
+    if file == SEGMENT:
+        found = [name for name in names if parse_segment(name) is not None]
+        return f"{LOG_DIR}/{found[-1]}" if found else None
+    found = [name for name in names if parse_checkpoint(name) not in (None, BOOTSTRAP_ID)]
+    return f"{LOG_DIR}/{found[-1]}" if found else f"{LOG_DIR}/no.checkpoint"
+
+
+def _has(node: SimulatedNode, end: OffsetAndEpoch) -> bool:
+    return node.log.epoch_before(end.offset) == end.epoch
+
+
+def _healing(data: bytes | None) -> Healing:
+    return Healing() if data is None else decode_healing(data)

@@ -1,0 +1,52 @@
+"""Snapshots that end where it would be bad to have one: at an epoch's start, at a voters record.
+
+Elsewhere they fall due by bytes or time. In some worlds a place of that kind makes one due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.server.snapshots.snapshotter import Snapshotter
+
+if TYPE_CHECKING:
+    from quorate.controller.image import MetadataImage
+    from quorate.records.ids import Offset
+    from quorate.server.config import LogSettings
+    from quorate.sim.interfaces import MachineBelow
+
+
+class AimedSnapshotter(Snapshotter):
+    """Production's, which looks where it stands."""
+
+    def __init__(self, node: MachineBelow, settings: LogSettings) -> None:
+        super().__init__(node.driver, settings, node.random.random)
+        self._node = node
+        self._world = node.world
+        self._state = node.store.log.state
+        self._looked_at: Offset | None = None
+        self._is_aimed = False
+
+    def consider(self, image: MetadataImage) -> None:
+        if self._world.options.log.aimed_snapshot_rate:
+            self._aim(image.position.end_offset)
+        super().consider(image)
+
+    def _aim(self, end: Offset) -> None:
+        """Draw once for each place, when something has come to lie there."""
+        if end == self._looked_at or not self._is_place(end):
+            return
+        self._looked_at = end
+        self._is_aimed = self._world.is_aimed_at(
+            self._node, self._world.options.log.aimed_snapshot_rate
+        )
+
+    def _is_place(self, end: Offset) -> bool:
+        """The start of an epoch; right below a voters record, with it, or one record more."""
+        state = self._state
+        is_start = any(start.start_offset == end for start in state.epochs)
+        return is_start or any(end - 2 <= voters.offset <= end for voters in state.voters)
+
+    def _is_due(self) -> bool:
+        is_aimed, self._is_aimed = self._is_aimed, False
+        return is_aimed or super()._is_due()

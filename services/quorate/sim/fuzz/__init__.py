@@ -1,0 +1,1 @@
+"""Invalid, mutated and forged requests and responses."""

@@ -1,0 +1,48 @@
+"""What a controller of another cluster answers, reached at the address of one of ours (rule 27)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    LeaderInfo,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import PeerResponse, Request
+    from quorate.sim.views import SeenNode
+
+EPOCHS_AHEAD: Final = 1000
+ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerResponse | None:
+    """What it answers, of its own leader and its own, later epoch; None where it hangs up."""
+    match request:
+        case VoteRequest(replica_epoch=epoch):
+            return VoteResponse(ANOTHER_CLUSTER, _leader(target, epoch), vote_granted=True)
+        case BeginQuorumEpochRequest(leader_epoch=epoch):
+            return BeginQuorumEpochResponse(ANOTHER_CLUSTER, _leader(target, epoch))
+        case EndQuorumEpochRequest(leader_epoch=epoch):
+            return EndQuorumEpochResponse(ANOTHER_CLUSTER, _leader(target, epoch))
+        case FetchRequest(current_leader_epoch=epoch):
+            return FetchResponse(error=ANOTHER_CLUSTER, leader=_leader(target, epoch))
+        case FetchSnapshotRequest(current_leader_epoch=epoch):
+            return FetchSnapshotResponse(error=ANOTHER_CLUSTER, leader=_leader(target, epoch))
+    return None
+
+
+def _leader(target: SeenNode, epoch: Epoch) -> LeaderInfo:
+    return LeaderInfo(target.node_id, Epoch(epoch + EPOCHS_AHEAD), target.endpoints)

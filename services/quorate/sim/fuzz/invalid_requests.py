@@ -1,0 +1,286 @@
+"""Requests that everybody has to refuse, whatever the quorum and its metadata are like just now.
+
+Of each kind there are a few, of which each lacks one thing: the right cluster, a name that may be,
+a number within its bounds, somebody who is there. Sources: rules 27 and 28; Kafka's error codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.brokers.messages import (
+    BrokerHeartbeat,
+    Listener,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from quorate.controller.configs.messages import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
+from quorate.controller.features.levels import SUPPORTED_FEATURES
+from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
+from quorate.raft.election.epoch_guard import EPOCH_MAX
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+    TakeLeaveRequest,
+    TransferLeadershipRequest,
+    UpdateFeaturesRequest,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
+from quorate.sim.engine.node_config import CLUSTER_ID
+
+if TYPE_CHECKING:
+    from quorate.controller.request_types import WriteRequest
+    from quorate.raft.messages import Request, Response
+    from quorate.sim.draws import Draws
+    from quorate.sim.views import SeenNode
+
+OTHER_CLUSTER: Final = ClusterId("YW5vdGhlci1jbHVzdGVyIQ")
+# Whom no world has among its nodes and brokers.
+NOBODY: Final = ReplicaKey(NodeId(77), DirectoryId(b"\x07" * 16))
+NO_BROKER: Final = 4242
+_NO_TOPIC: Final = "nobody-makes-this-one"
+_NAMES: Final = ("", ".", "..", "a/b", "a b", "ä", "a" * 250)
+_INCARNATION: Final = bytes((9, 9)).rjust(16, b"\x10")
+_DIRECTORY: Final = bytes((9, 8)).rjust(16, b"\x10")
+_TIME_MS: Final = Millis(1000)
+
+
+# --- clients and brokers --------------------------------------------------------------------------
+
+
+def of_client(draws: Draws) -> WriteRequest:
+    """One that changes nothing, and is told that of each of its items."""
+    match draws.one(("create", "delete", "alter", "register", "beat", "unregister")):
+        case "create":
+            return CreateTopics((_topic(draws),))
+        case "delete":
+            return DeleteTopics((draws.one((_NO_TOPIC, "", "a/b")),))
+        case "alter":
+            return IncrementalAlterConfigs((_alteration(draws),))
+        case "register":
+            return _registration(draws)
+        case "beat":
+            return BrokerHeartbeat(
+                broker_id=NO_BROKER,
+                broker_epoch=draws.one((0, -1, 1 << 40)),
+                current_metadata_offset=Offset(draws.one((0, 1 << 40))),
+                want_fence=draws.chance(0.5),
+                want_shut_down=draws.chance(0.5),
+            )
+    return UnregisterBroker(draws.one((NO_BROKER, -1)))
+
+
+def _topic(draws: Draws) -> NewTopic:
+    topic = NewTopic(_NO_TOPIC, partitions=1, replication_factor=1)
+    return draws.one(
+        (
+            replace(topic, name=draws.one(_NAMES)),
+            replace(topic, partitions=draws.one((0, -2, 1 << 30))),
+            replace(topic, replication_factor=draws.one((0, -2, 32_767))),
+            replace(topic, configs=(("no.such.key", "1"),)),
+            replace(topic, configs=(("retention.ms", "soon"),)),
+            replace(topic, assignments=((1,),)),
+            NewTopic(_NO_TOPIC, assignments=((NO_BROKER,),)),
+            NewTopic(_NO_TOPIC, assignments=((1, 1),)),
+            NewTopic(_NO_TOPIC, assignments=((),)),
+        )
+    )
+
+
+def _alteration(draws: Draws) -> ConfigAlteration:
+    brokers = ConfigResource(ResourceType.BROKER, "")
+    no_topic = ConfigResource(ResourceType.TOPIC, _NO_TOPIC)
+    set_it = ConfigChange("what", AlterOperation.SET, "1")
+    return draws.one(
+        (
+            ConfigAlteration(no_topic, (set_it,)),
+            ConfigAlteration(brokers, (set_it, set_it)),
+            ConfigAlteration(brokers, (ConfigChange("what", AlterOperation.SET, None),)),
+            ConfigAlteration(brokers, (ConfigChange("a b", AlterOperation.SET, "1"),)),
+            ConfigAlteration(brokers, (ConfigChange("what", AlterOperation.APPEND, "1"),)),
+            ConfigAlteration(ConfigResource(ResourceType.BROKER, "one"), (set_it,)),
+            ConfigAlteration(ConfigResource(ResourceType.BROKER_LOGGER, "1"), (set_it,)),
+        )
+    )
+
+
+def _registration(draws: Draws) -> RegisterBroker:
+    listener = Listener("PLAINTEXT", "nowhere", 9092)
+    request = RegisterBroker(
+        broker_id=NO_BROKER,
+        incarnation_id=_INCARNATION,
+        cluster_id=CLUSTER_ID,
+        listeners=(listener,),
+        features=SUPPORTED_FEATURES,
+        log_dirs=(_DIRECTORY,),
+    )
+    return draws.one(
+        (
+            replace(request, cluster_id=OTHER_CLUSTER),
+            replace(request, broker_id=-1),
+            replace(request, incarnation_id=bytes(16)),
+            replace(request, incarnation_id=b"short"),
+            replace(request, listeners=()),
+            replace(request, listeners=(listener, listener)),
+            replace(request, listeners=(Listener("PLAINTEXT", "nowhere", 70_000),)),
+            replace(request, features=()),
+            replace(request, features=(*SUPPORTED_FEATURES, *SUPPORTED_FEATURES)),
+            replace(request, log_dirs=(_DIRECTORY, _DIRECTORY)),
+            replace(request, log_dirs=(b"short",)),
+        )
+    )
+
+
+def is_client_served(reply: object) -> bool:
+    """Whether a reply says of anything that was asked for that it has been done."""
+    items = [getattr(reply, name) for name in ("topics", "resources") if hasattr(reply, name)]
+    told = [item.error for item in items[0]] if items else [getattr(reply, "error", None)]
+    return ErrorCode.NONE in told
+
+
+# --- peers and operators --------------------------------------------------------------------------
+
+
+def of_peer(draws: Draws, node: SeenNode) -> Request:
+    """One to this node that is to have an error for an answer, and no effect."""
+    epoch = Epoch(0) if node.progress is None else node.progress.epoch
+    match draws.one(("vote", "begin", "end", "fetch", "snapshot", "change", "change", "change")):
+        case "vote":
+            return _vote(draws, node, epoch)
+        case "begin":
+            return _begin(draws, node, epoch)
+        case "end":
+            return EndQuorumEpochRequest(OTHER_CLUSTER, NOBODY.node_id, epoch, (node.key,))
+        case "fetch":
+            return _fetch(draws, node, epoch)
+        case "snapshot":
+            snapshot_id = OffsetAndEpoch(epoch=epoch, offset=Offset(1 << 40))
+            cluster_id = draws.one((CLUSTER_ID, OTHER_CLUSTER))
+            position = draws.one((0, 1 << 40))
+            return FetchSnapshotRequest(
+                cluster_id=cluster_id,
+                replica=NOBODY,
+                current_leader_epoch=epoch,
+                snapshot_id=snapshot_id,
+                position=position,
+                max_bytes=1024,
+            )
+    return _change(draws, node)
+
+
+def _begin(draws: Draws, node: SeenNode, epoch: Epoch) -> BeginQuorumEpochRequest:
+    request = BeginQuorumEpochRequest(
+        OTHER_CLUSTER, node.key, NOBODY.node_id, epoch, node.endpoints
+    )
+    choices = [request, replace(request, cluster_id=CLUSTER_ID, leader_epoch=Epoch(EPOCH_MAX))]
+    if epoch:
+        stale = replace(request, cluster_id=CLUSTER_ID, leader_epoch=Epoch(epoch - 1))
+        choices.append(stale)
+    return draws.one(choices)
+
+
+def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
+    """Of a nominee that nobody knows, whose log lacks all that this one has."""
+    last = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+    request = VoteRequest(
+        cluster_id=CLUSTER_ID,
+        voter=node.key,
+        replica=NOBODY,
+        replica_epoch=epoch,
+        last=last,
+        pre_vote=draws.chance(0.5),
+    )
+    choices = [
+        replace(request, cluster_id=OTHER_CLUSTER),
+        replace(request, replica_epoch=Epoch(EPOCH_MAX)),
+        # Whose log has all that this one has: that alone is no reason.
+        replace(request, voter=NOBODY, last=node.log.end),
+    ]
+    if epoch:
+        choices.append(replace(request, replica_epoch=Epoch(epoch - 1)))
+    return draws.one(choices)
+
+
+def _fetch(draws: Draws, node: SeenNode, epoch: Epoch) -> FetchRequest:
+    request = FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica=NOBODY,
+        current_leader_epoch=epoch,
+        fetch_offset=node.log.end.offset,
+        last_fetched_epoch=node.log.end.epoch,
+        max_wait_ms=Millis(0),
+        max_bytes=1024,
+    )
+    choices = [replace(request, cluster_id=OTHER_CLUSTER)]
+    if epoch:
+        choices.append(replace(request, current_leader_epoch=Epoch(epoch - 1)))
+    return draws.one([*choices, replace(request, current_leader_epoch=Epoch(EPOCH_MAX))])
+
+
+def _change(draws: Draws, node: SeenNode) -> Request:
+    """A change that nobody may make, whoever leads."""
+    key, at = node.key, node.endpoints
+    add = AddRaftVoterRequest(
+        cluster_id=CLUSTER_ID, voter=NOBODY, listeners=at, timeout_ms=_TIME_MS
+    )
+    remove = RemoveRaftVoterRequest(
+        cluster_id=CLUSTER_ID, voter=NOBODY, timeout_ms=_TIME_MS, force=draws.chance(0.5)
+    )
+    update = UpdateRaftVoterRequest(
+        cluster_id=CLUSTER_ID,
+        current_leader_epoch=Epoch(0),
+        voter=NOBODY,
+        listeners=at,
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
+    choices: tuple[Request, ...] = (
+        replace(add, cluster_id=OTHER_CLUSTER),
+        replace(remove, cluster_id=OTHER_CLUSTER, voter=key),
+        replace(update, cluster_id=OTHER_CLUSTER, voter=key),
+        TransferLeadershipRequest(OTHER_CLUSTER, key),
+        TakeLeaveRequest(OTHER_CLUSTER, key),
+        # Somebody else answers at that address.
+        add,
+        replace(add, voter=ReplicaKey(NOBODY.node_id)),
+        replace(add, listeners=()),
+        replace(add, voter=replace(NOBODY, node_id=key.node_id)),
+        remove,
+        update,
+        UpdateFeaturesRequest(draws.one((2, 99, -1)), validate_only=draws.chance(0.5)),
+        TransferLeadershipRequest(CLUSTER_ID, NOBODY),
+        TakeLeaveRequest(CLUSTER_ID, NOBODY),
+    )
+    return draws.one(choices)
+
+
+def is_peer_served(response: Response) -> bool:
+    """Whether an answer to one of them grants anything."""
+    if isinstance(response, VoteResponse):
+        return response.vote_granted
+    return response.error is ErrorCode.NONE

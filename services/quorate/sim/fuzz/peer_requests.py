@@ -1,0 +1,96 @@
+"""Requests of peers of which some fields say something else than they did.
+
+A replica has to believe another one how far its log goes, that an epoch begins, and who leads it:
+no quorum survives a peer that lies about that. So these come from somebody whom no quorum knows, or
+are about epochs that are over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    VoteRequest,
+)
+from quorate.records.ids import Epoch, Millis, Offset, OffsetAndEpoch
+from quorate.rpc.convert import raft as convert
+from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.fuzz.invalid_requests import NOBODY
+from quorate.sim.fuzz.message_mutation import mutated, received
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.messages import Request
+    from quorate.sim.draws import Draws
+    from quorate.sim.views import SeenNode
+
+_WAIT_MS: Final = Millis(500)
+_BYTES: Final = 64 * 1024
+
+
+def garbled(draws: Draws, node: SeenNode) -> Request | None:
+    """What arrives at this node; None where the door refuses it, or nobody could survive it."""
+    epoch = Epoch(0) if node.progress is None else node.progress.epoch
+    message, read = draws.one(_sound(draws, node, epoch))
+    request: Request | None = received(mutated(message, draws), read)
+    return request if request is not None and _is_harmless(request, epoch) else None
+
+
+def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callable[[Any], Any]]]:
+    """One of each kind, as it is sent, with what the door reads it by."""
+    before, end = Epoch(max(epoch - 1, 0)), node.log.end
+    nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+    vote = VoteRequest(
+        cluster_id=CLUSTER_ID,
+        voter=node.key,
+        replica=NOBODY,
+        replica_epoch=draws.one((epoch, before)),
+        last=end,
+        pre_vote=draws.chance(0.5),
+        replica_endpoints=node.endpoints,
+    )
+    begin = BeginQuorumEpochRequest(CLUSTER_ID, node.key, NOBODY.node_id, before, node.endpoints)
+    ends = EndQuorumEpochRequest(CLUSTER_ID, NOBODY.node_id, before, (node.key, NOBODY))
+    fetch = FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica=draws.one((NOBODY, None)),
+        current_leader_epoch=epoch,
+        fetch_offset=draws.one((end.offset, Offset(0))),
+        last_fetched_epoch=end.epoch,
+        max_wait_ms=_WAIT_MS,
+        max_bytes=_BYTES,
+        replica_endpoints=node.endpoints,
+    )
+    snapshot = FetchSnapshotRequest(
+        cluster_id=CLUSTER_ID,
+        replica=draws.one((NOBODY, None)),
+        current_leader_epoch=epoch,
+        snapshot_id=draws.one((end, *node.checked, nothing)),
+        position=0,
+        max_bytes=_BYTES,
+    )
+    return [
+        (convert.pb_vote_request(vote), convert.vote_request),
+        (convert.pb_begin_request(begin), convert.begin_request),
+        (convert.pb_end_request(ends), convert.end_request),
+        (convert.pb_fetch_request(fetch), convert.fetch_request),
+        (convert.pb_fetch_snapshot_request(snapshot), convert.fetch_snapshot_request),
+    ]
+
+
+def _is_harmless(request: Request, epoch: Epoch) -> bool:
+    match request:
+        case VoteRequest():
+            return request.replica_epoch < epoch or (
+                request.pre_vote and request.replica_epoch == epoch
+            )
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return request.cluster_id != CLUSTER_ID or request.leader_epoch < epoch
+        case FetchRequest() | FetchSnapshotRequest():
+            return request.replica is None or request.replica.node_id == NOBODY.node_id
+    return False

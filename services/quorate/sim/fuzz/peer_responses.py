@@ -1,0 +1,171 @@
+"""Answers that nobody may take for what they say, of peers that are broken or lie.
+
+Each lacks something that its receiver can see: it names an epoch that cannot be, contradicts what
+is committed, does not check, or answers something else. What a replica has to believe of its
+leader, as where the committed log ends, is as it was: no quorum survives a leader that lies about
+that. Sources: rules 27 to 29.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.epoch_guard import EPOCH_MAX
+from quorate.raft.messages import (
+    ApiVersionsResponse,
+    FetchedBatches,
+    FetchResponse,
+    FetchSnapshotResponse,
+    LeaderInfo,
+    MembershipResponse,
+    VoteResponse,
+)
+from quorate.raft.replication.batch_info import batch_infos
+from quorate.raft.replication.batch_validation import begins_epoch
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.sim.fuzz.invalid_requests import NOBODY, OTHER_CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.messages import PeerResponse
+    from quorate.records.ids import NodeId
+    from quorate.sim.draws import Draws
+    from quorate.sim.views import SeenNode
+
+_FAR: Final = Offset(1 << 40)
+_ERRORS: Final = (
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.INCONSISTENT_CLUSTER_ID,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
+)
+
+
+def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResponse:
+    """What arrives in the place of this answer."""
+    match response:
+        case FetchResponse():
+            return _spoilt_fetch(response, receiver, draws)
+        case FetchSnapshotResponse():
+            return _spoilt_slice(response, draws)
+        case ApiVersionsResponse():
+            return draws.one(
+                (
+                    replace(response, key=NOBODY),
+                    replace(response, cluster_id=OTHER_CLUSTER),
+                    replace(response, kraft_version_min=0, kraft_version_max=0),
+                    replace(response, kraft_version_min=5, kraft_version_max=9),
+                    replace(response, error=draws.one(_ERRORS)),
+                )
+            )
+        case MembershipResponse():
+            return replace(response, error=draws.one(_ERRORS), leader=_impossible(response.leader))
+        case VoteResponse():
+            # A grant beside an error is none.
+            spoilt_vote = replace(response, error=draws.one(_ERRORS), vote_granted=True)
+            return draws.one((spoilt_vote, replace(spoilt_vote, leader=_impossible(None))))
+    return replace(
+        response,
+        error=draws.one((*_ERRORS, ErrorCode.NONE)),
+        leader=_impossible(response.leader),
+    )
+
+
+def _impossible(leader: LeaderInfo | None) -> LeaderInfo:
+    """Somebody who leads an epoch that no election came to."""
+    if leader is None:
+        return LeaderInfo(NOBODY.node_id, Epoch(EPOCH_MAX))
+    return replace(leader, epoch=Epoch(EPOCH_MAX))
+
+
+def _leader_in(response: FetchResponse) -> tuple[NodeId | None, Epoch]:
+    return response.leader.leader_id, response.leader.epoch
+
+
+def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> FetchResponse:
+    ways: list[Callable[[FetchResponse], FetchResponse]] = [
+        lambda r: replace(r, error=draws.one(_ERRORS)),
+        lambda r: replace(r, leader=_impossible(r.leader)),
+        lambda r: replace(r, log_start_offset=_FAR),
+        lambda r: replace(r, high_watermark=Offset(0)),
+        lambda r: replace(
+            r, records=None, snapshot_id=OffsetAndEpoch(epoch=r.leader.epoch, offset=_FAR)
+        ),
+    ]
+    progress = receiver.progress
+    if progress is not None and (progress.leader_id, progress.epoch) == _leader_in(response):
+        # The first leader that is named for an epoch is believed, a second one is not.
+        ways.append(lambda r: replace(r, leader=replace(r.leader, leader_id=NOBODY.node_id)))
+    knows_all = progress is not None and progress.high_watermark == receiver.log.end.offset
+    if knows_all and receiver.log.end.offset:
+        # Of what it does not know to be committed it has to cut whatever its leader says.
+        nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+        ways.append(lambda r: replace(r, records=None, diverging=nothing))
+    records = response.records
+    if isinstance(records, FetchedBatches) and records.data:
+        epochs = (receiver.log.end.epoch, response.leader.epoch)
+        flipped = _with_a_flipped_bit(records.data, epochs, draws)
+        ways += [flipped, _from_elsewhere(receiver, draws)] * 2
+    return draws.one(ways)(response)
+
+
+def _with_a_flipped_bit(
+    data: bytes, epochs: tuple[Epoch, Epoch], draws: Draws
+) -> Callable[[FetchResponse], FetchResponse]:
+    """Its checksum tells, or, before that, that it is no batch which could come next.
+
+    `epochs` are that of the receiver's log end and the leader's.
+    """
+    flipped = _flipped(data, draws)
+    if _begins_another_epoch(data, flipped, epochs):
+        # No checksum covers a batch's epoch: of one that begins an epoch nothing else tells it.
+        flipped = data[:-1] + bytes((data[-1] ^ 1,))
+    return lambda r: r.with_records(flipped)
+
+
+def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoch]) -> bool:
+    """Whether a batch still checks and begins an epoch that may have been, but not there."""
+    last, newest = epochs
+    try:
+        pairs = zip(batch_infos(data).batches, batch_infos(flipped).batches, strict=True)
+    except ValueError:
+        return False
+    return any(
+        before.epoch != after.epoch and begins_epoch(after.control) and last < after.epoch <= newest
+        for before, after in pairs
+    )
+
+
+def _from_elsewhere(receiver: SeenNode, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
+    """What the receiver has already, once more."""
+    entries = receiver.log.entries
+    if not entries:
+        return lambda r: replace(r, records=None, log_start_offset=_FAR)
+    again = draws.one(entries).data
+    return lambda r: r.with_records(again)
+
+
+def _spoilt_slice(response: FetchSnapshotResponse, draws: Draws) -> FetchSnapshotResponse:
+    ways: list[Callable[[FetchSnapshotResponse], FetchSnapshotResponse]] = [
+        lambda r: replace(r, error=draws.one(_ERRORS)),
+        lambda r: replace(r, leader=_impossible(r.leader)),
+        lambda r: replace(r, size_bytes=0),
+        lambda r: replace(r, size_bytes=1 << 40),
+        lambda r: replace(r, position=r.position + 1),
+        lambda r: replace(r, snapshot_id=OffsetAndEpoch(epoch=Epoch(1), offset=_FAR)),
+        lambda r: replace(r, snapshot_id=None),
+        lambda r: replace(r, chunk=b""),
+    ]
+    if isinstance(response.chunk, bytes) and response.chunk:
+        flipped = _flipped(response.chunk, draws)
+        ways += [lambda r: replace(r, chunk=flipped)] * 3
+    return draws.one(ways)(response)
+
+
+def _flipped(data: bytes, draws: Draws) -> bytes:
+    at = draws.between(0, len(data) - 1)
+    return data[:at] + bytes((data[at] ^ (1 << draws.between(0, 7)),)) + data[at + 1 :]

@@ -1,0 +1,187 @@
+"""Leaders that hear too few of their voters, and those that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import SendReply
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.records.errors import ErrorCode
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import ids
+from quorate.sim.time_bounds import slowest_call_us
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RequestReceived, Update
+    from quorate.raft.messages import Response
+    from quorate.raft.trace_events import Note
+    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+    from quorate.records.voters import VoterSet
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
+
+SLACK_MS: Final = 50
+
+
+@dataclass(slots=True)
+class _Leadership:
+    """One leader's, since when nothing but its voters' silence can end it, by its own clock."""
+
+    incarnation: int
+    epoch: Epoch
+    since_ms: Millis
+    heard_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
+
+
+class LeadersHearTheirVoters(Invariant):
+    """No leader goes on that has not heard a majority of its voters for a check-quorum interval.
+
+    The interval is one and a half fetch timeouts, and begins anew when a majority has fetched since
+    it began: with more than one voter to hear, a leader may be that much older than what it heard
+    of the first of them. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._leading: dict[NodeId, _Leadership] = {}
+
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        leading = self._leading.get(node.node_id)
+        if leading is None or request.replica is None:
+            return
+        if request.current_leader_epoch == leading.epoch:
+            voter = node.log.voters.voter(request.replica)
+            leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        """Another set gets a whole interval (rule 5)."""
+        leading = self._leading.get(node.node_id)
+        if leading is not None and entry.voters is not None:
+            leading.since_ms = node.local_ms
+
+    def stopped(self, node: SeenNode) -> None:
+        self._leading.pop(node.node_id, None)
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            progress = node.progress
+            if progress is None or not progress.is_leader:
+                self._leading.pop(node.node_id, None)
+                continue
+            known = self._leading.get(node.node_id)
+            if known is None or (known.incarnation, known.epoch) != (
+                node.incarnation,
+                progress.epoch,
+            ):
+                known = _Leadership(node.incarnation, progress.epoch, node.local_ms)
+                self._leading[node.node_id] = known
+            elif not node.is_stepped:
+                # It is asked nothing, and answers nothing; once it goes on it looks first.
+                known.since_ms = node.local_ms
+            else:
+                self._judge(node, known)
+
+    def _judge(self, node: SeenNode, leading: _Leadership) -> None:
+        voters = node.log.voters
+        needed = voters.majority - any(node.is_voter(voter) for voter in voters)
+        if needed < 1:
+            return
+        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
+        slack_ms = SLACK_MS + slowest_call_us(self.world.options) // 1000
+        heard_ms = self._heard(node, leading, voters, needed)
+        limit_ms = max(
+            leading.since_ms + interval_ms, heard_ms + interval_ms * (1 if needed == 1 else 2)
+        )
+        if node.local_ms > limit_ms + slack_ms:
+            raise Violation(
+                f"node {node.node_id} leads epoch {leading.epoch}, and has not heard a majority of "
+                f"the voters {ids(voters)} for {node.local_ms - heard_ms} ms"
+            )
+
+    @staticmethod
+    def _heard(node: SeenNode, leading: _Leadership, voters: VoterSet, needed: int) -> int:
+        """When it last had heard as many of the others as it needs."""
+        times = sorted(
+            (
+                leading.heard_ms.get(voter.key, leading.since_ms)
+                for voter in voters
+                if not node.is_voter(voter)
+            ),
+            reverse=True,
+        )
+        return times[needed - 1] if len(times) >= needed else leading.since_ms
+
+
+class LeadersResignForWant(Invariant):
+    """No leader gives up for want of its voters whom a majority has asked in that interval.
+
+    What counts is a Fetch of a voter whose log agrees with the leader's, and one for a slice of a
+    snapshot. Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule 21.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._heard_ms: dict[NodeId, tuple[int, Epoch, dict[NodeId, Millis]]] = {}
+
+    def handled(
+        self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
+    ) -> None:
+        del is_due
+        asked, progress = request.request, node.progress
+        if not isinstance(asked, FetchRequest | FetchSnapshotRequest) or asked.replica is None:
+            return
+        if progress is None or not progress.is_leader or not _is_served(request, update):
+            return
+        if node.log.voters.voter(asked.replica) is not None:
+            self._heard(node, progress.epoch)[asked.replica.node_id] = node.local_ms
+
+    def noted(self, node: SeenNode, note: Note) -> None:
+        is_end = note.kind is NoteKind.ROLE_TAKEN and note.values["to_role"] == "resigned"
+        progress = node.progress
+        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value or progress is None:
+            return
+        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
+        heard = self._heard(node, progress.epoch)
+        voters = node.log.voters
+        having = [
+            int(v.key.node_id)
+            for v in voters
+            if node.is_voter(v)
+            or node.local_ms - heard.get(v.key.node_id, -interval_ms) < interval_ms
+        ]
+        if len(having) >= voters.majority:
+            raise Violation(
+                f"node {node.node_id} resigns for want of its voters {ids(voters)}, although "
+                f"{having} are heard within {interval_ms} ms"
+            )
+
+    def _heard(self, node: SeenNode, epoch: Epoch) -> dict[NodeId, Millis]:
+        known = self._heard_ms.get(node.node_id)
+        if known is None or known[:2] != (node.incarnation, epoch):
+            known = self._heard_ms[node.node_id] = node.incarnation, epoch, {}
+        return known[2]
+
+
+def _is_served(request: RequestReceived, update: Update) -> bool:
+    """True when a leader took it for a word of a replica that follows it."""
+    answer: Response | None = None
+    for effect in update.effects:
+        if isinstance(effect, SendReply) and effect.token == request.token:
+            answer = effect.response
+    match answer:
+        case None:
+            # It waits, as a Fetch may that agrees.
+            return isinstance(request.request, FetchRequest)
+        case FetchResponse(error=ErrorCode.NONE, diverging=None, snapshot_id=None):
+            return True
+        case FetchSnapshotResponse(error=ErrorCode.NONE):
+            return True
+    return False

@@ -1,0 +1,145 @@
+"""Who becomes a voter, and in whose place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import RemoveRaftVoterRequest
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import holds, ids
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.raft.messages import (
+        AddRaftVoterRequest,
+        FetchRequest,
+        FetchSnapshotRequest,
+        MembershipRequest,
+        MembershipResponse,
+    )
+    from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey, ReplyToken
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode, SeenWorld
+
+
+class NewVotersHaveTheLog(Invariant):
+    """A voter that is added has on its platter what its leader knew committed a fetch timeout ago.
+
+    And, if that is more, what it knew when it was elected. A voter that had to fetch all of that
+    first would hold up every commit that needs it. Source: KIP-853, "AddVoter", with rule 4:
+    observers are measured against the high watermark.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        # Of each leader, since when it knows of which commits.
+        self._known: dict[tuple[NodeId, Epoch], list[tuple[Millis, Offset]]] = {}
+        self._decided_ms: dict[NodeId, Millis] = {}
+
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+        if progress.is_leader and progress.high_watermark is not None:
+            known = self._known.setdefault((node.node_id, progress.epoch), [])
+            known.append((node.local_ms, progress.high_watermark))
+
+    def changing(self, node: SeenNode) -> None:
+        # A decision may be written much later, when a disk hangs.
+        self._decided_ms[node.node_id] = node.local_ms
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        progress = node.progress
+        if entry.voters is None or progress is None or not progress.is_leader:
+            return
+        before = node.log.voters_below(entry.base)
+        needed = self._needed(node, progress.epoch)
+        for voter in entry.voters:
+            other = self.world.nodes[voter.key.node_id]
+            is_new = not holds(before, voter.key)
+            if is_new and not other.had(voter, needed):
+                raise Violation(
+                    f"leader {node.node_id} makes {other.node_id} a voter, whose log ends at "
+                    f"{other.log.end}; it knew in time that {needed} was committed"
+                )
+
+    def _needed(self, node: SeenNode, epoch: Epoch) -> Offset:
+        known = self._known[node.node_id, epoch]
+        until_ms = self._decided_ms[node.node_id] - self.world.options.timeouts.fetch_timeout_ms
+        at_election = known[0][1]
+        return max([at_election, *(offset for since_ms, offset in known if since_ms < until_ms)])
+
+
+class LivingVotersStay(Invariant):
+    """Auto-join does not remove a voter that fetched within the fetch timeout.
+
+    Source: rule 6: two that run with one node id must not evict each other.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._fetched_ms: dict[tuple[NodeId, int, Epoch, ReplicaKey], Millis] = {}
+        self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        if request.replica is not None:
+            epoch = request.current_leader_epoch
+            key = (node.node_id, node.incarnation, epoch, request.replica)
+            self._fetched_ms[key] = node.local_ms
+
+    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+        if isinstance(request, RemoveRaftVoterRequest) and request.auto_join:
+            self._asked[node.node_id, token] = request.voter
+
+    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+        self._asked.pop((node.node_id, token), None)
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        progress = node.progress
+        if entry.voters is None or progress is None or not progress.is_leader:
+            return
+        before = node.log.voters_below(entry.base)
+        for (asked, _), key in self._asked.items():
+            if asked != node.node_id or not holds(before, key) or holds(entry.voters, key):
+                continue
+            last = self._fetched_ms.get((node.node_id, node.incarnation, progress.epoch, key))
+            recent_ms = self.world.options.timeouts.fetch_timeout_ms
+            if last is not None and node.local_ms - last <= recent_ms:
+                raise Violation(
+                    f"{key} fetched {node.local_ms - last} ms ago, and is removed from "
+                    f"{ids(before)} because another disk wants its place"
+                )
+
+
+class WhoLeftWaitsForARestart(Invariant):
+    """A process that knows that it was a voter does not ask to become one.
+
+    It was removed as its pod goes, and is about to be stopped: a voter that joins and ends is one
+    that the others miss. Source: rule 7.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        # Of each process what it knew to be committed when it began, then that it was a voter.
+        self._began: dict[NodeId, tuple[int, Offset | None]] = {}
+        self._voted: dict[NodeId, int] = {}
+
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+        known = progress.high_watermark
+        incarnation, first = self._began.get(node.node_id, (-1, None))
+        if incarnation != node.incarnation:
+            self._began[node.node_id] = (node.incarnation, known)
+            return
+        # What its disk told does not count, nor what lags, nor what a leader of before told.
+        is_told = known is not None and (first is None or known > first)
+        is_whole = node.log.end.offset >= self.world.oracle.end
+        if not is_told or not is_whole:
+            return
+        assert known is not None
+        is_of_epoch = node.log.epoch_before(known) == progress.epoch
+        voter = node.log.voters_below(known).by_id(node.node_id)
+        # Without directory ids it may have been another disk, and nobody was removed.
+        if is_of_epoch and voter is not None and voter.key == node.key:
+            self._voted[node.node_id] = node.incarnation
+
+    def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
+        if request.auto_join and self._voted.get(node.node_id) == node.incarnation:
+            raise Violation(f"{node.key} was removed while it ran, and asks to join at once")

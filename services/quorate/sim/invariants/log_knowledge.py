@@ -1,0 +1,111 @@
+"""The cores' knowledge of their logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import ids
+
+if TYPE_CHECKING:
+    from quorate.raft.api import LogCleaned, RecoveredState
+    from quorate.raft.replication.log_state import LogState
+    from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
+    from quorate.sim.checkers.log_view import Entry, LogView
+    from quorate.sim.views import SeenNode, SeenWorld
+
+
+class CoresKnowTheirLogs(Invariant):
+    """A core at rest has the end, the epochs, the voters and the kraft.version of its log.
+
+    It keeps these beside the log, and follows appends, cuts and fetched snapshots with them. It is
+    looked at after whatever may have changed more than the end.
+
+    Sources: KIP-853 (a set and a version that are cut go back to those before), KIP-595 ("Log
+    Reconciliation").
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._changed: dict[NodeId, None] = {}
+        self._epochs: dict[NodeId, Epoch] = {}
+
+    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+        self._changed[node.node_id] = None
+        self._epochs[node.node_id] = recovered.end.epoch
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        has_controls = entry.voters is not None or entry.kraft_version is not None
+        if has_controls or self._epochs.get(node.node_id) != entry.epoch:
+            self._changed[node.node_id] = None
+            self._epochs[node.node_id] = entry.epoch
+
+    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
+        self._changed[node.node_id] = None
+
+    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+        self._changed[node.node_id] = None
+
+    def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
+        self._changed[node.node_id] = None
+
+    def looked(self) -> None:
+        if not self._changed:
+            return
+        for node in self.world.running():
+            if node.node_id in self._changed and node.is_at_rest:
+                del self._changed[node.node_id]
+                self._judge(node, node.core.replica.log, node.log)
+
+    def _judge(self, node: SeenNode, known: LogState, log: LogView) -> None:
+        name = f"the core of node {node.node_id}"
+        if known.end != log.end:
+            raise Violation(f"{name} takes its log to end at {known.end}, and it is {log.end}")
+        told, begun = _epochs_known(known, log.start.offset), _epochs_begun(log)
+        if told != begun:
+            raise Violation(f"{name} knows the epochs {told}, and in its log begin {begun}")
+        self._check_sets(name, known, log)
+        if log.start.offset == 0 and all(entry.voters is None for entry in log.entries):
+            # What stands in no log is in a directory's first snapshot, or in the settings.
+            return
+        voters = log.voters
+        if known.voter_set != voters:
+            raise Violation(
+                f"{name} goes by voters {ids(known.voter_set)}, and its log has {ids(voters)}"
+            )
+        if not voters.voters:
+            return
+        # Version and directory ids are one batch.
+        version = int(all(voter.key.directory_id is not None for voter in voters))
+        if known.kraft_version != version:
+            raise Violation(
+                f"{name} goes by kraft.version {known.kraft_version}, and its log has {version}"
+            )
+
+    @staticmethod
+    def _check_sets(name: str, known: LogState, log: LogView) -> None:
+        """Each set behind the newest snapshot stands where the core takes it to stand."""
+        newest = known.newest_snapshot
+        start = max(log.start.offset, 0 if newest is None else newest.offset)
+        told = [entry.offset for entry in known.voters if entry.offset >= start]
+        spans = [(e.base, e.end) for e in log.entries if e.voters is not None and e.base >= start]
+        is_alike = len(told) == len(spans)
+        if not is_alike or any(not a <= at < b for at, (a, b) in zip(told, spans, strict=True)):
+            raise Violation(f"{name} has voters from {told} on, and its log in batches {spans}")
+
+
+def _epochs_known(known: LogState, start: Offset) -> list[tuple[int, int]]:
+    return [(e.epoch, e.start_offset) for e in known.epochs if e.start_offset >= start]
+
+
+def _epochs_begun(log: LogView) -> list[tuple[int, int]]:
+    """Each epoch in which something stands behind the log's start, and where it begins."""
+    begun: list[tuple[int, int]] = []
+    # Nothing lies below 0, whatever the oldest snapshot ends with.
+    epoch = log.start.epoch if log.start.offset else 0
+    for entry in log.entries:
+        if entry.epoch != epoch:
+            epoch = entry.epoch
+            begun.append((epoch, entry.base))
+    return begun

@@ -1,0 +1,62 @@
+"""Majorities of different voter sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import VoterSet
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.views import SeenNode
+
+
+class MajoritiesMeet(Invariant):
+    """Any majority of one set that may be in force has a voter in any majority of another.
+
+    In force may be the newest committed set, and the latest set of every log that holds all that is
+    committed, whoever leads: only such a log's owner can still be elected, or commit. Source: Raft
+    paper, section 6; Ongaro's thesis, section 4.1.
+    """
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        # A replica that catches up takes many batches at once, and only the latest set is in force.
+        if entry.voters is None or entry.voters is not node.log.voters or not self._is_whole(node):
+            return
+        for owner, other in self._others(node):
+            if not meet(entry.voters, other):
+                raise Violation(
+                    f"node {node.node_id} puts voters {ids(entry.voters)} in force, and {owner} "
+                    f"has {ids(other)}: both have majorities of their own"
+                )
+
+    def _others(self, node: SeenNode) -> Iterator[tuple[str, VoterSet]]:
+        history = self.world.oracle
+        yield "history", history.voters_at(history.end)
+        for other in self.world.nodes.values():
+            if other is not node and self._is_whole(other) and other.log.voters.voters:
+                yield f"node {other.node_id}", other.log.voters
+
+    def _is_whole(self, node: SeenNode) -> bool:
+        history = self.world.oracle
+        return node.log.chain_at(history.end) == history.chains[history.end]
+
+
+def meet(one: VoterSet, other: VoterSet) -> bool:
+    """Whether no majority of one is without a voter in any majority of the other."""
+    keys, others = _keys(one, other), _keys(other, one)
+    shared = len(keys & others)
+    needed = max(0, one.majority - len(keys - others)) + max(0, other.majority - len(others - keys))
+    return needed > shared
+
+
+def _keys(voters: VoterSet, other: VoterSet) -> set[ReplicaKey | int]:
+    """What names the voters in both sets: only the node id where one has no directory ids."""
+    has_directories = all(v.key.directory_id is not None for v in (*voters, *other))
+    return {voter.key if has_directories else int(voter.key.node_id) for voter in voters}

@@ -1,0 +1,101 @@
+"""What a leader decides."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.sim.checkers.batch_contents import header_at
+from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
+from quorate.sim.draws import Draws
+from quorate.sim.invariants.invariant import Invariant
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.records.ids import Epoch, NodeId, Offset
+    from quorate.sim.checkers.log_view import Entry
+    from quorate.sim.checkers.overlay_differential import Batch, BothWays
+    from quorate.sim.views import SeenNode, SeenWorld
+
+# To decide costs more than the rest of what a batch does in a world, and worlds are to be many.
+_SHARE: Final = 1 / 32
+
+
+class _Leading(NamedTuple):
+    """The controller of one leader, and with the ends of entries the batches that go with them."""
+
+    epoch: Epoch
+    ways: BothWays
+    sent: deque[tuple[Offset, Batch]]
+
+
+class OverlayDecidesAsImages(Invariant):
+    """What is decided on one overlay a batch is what is decided on an image each, and replayed.
+
+    Some entries of the log stand for batches of decisions on drawn requests, and what becomes of
+    the entries becomes of those: they are committed, lost, or committed by the next leader, who
+    decides on the image that a replay of all that is committed gives. Their draws and offsets are
+    their own, so that a world goes on as it would without them. Source: steps 2 and 7 of a write's
+    journey, ARCHITECTURE.md.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._draws = Draws(world.seed, "decisions")
+        self._decisions = DrawnDecisions(self._draws)
+        self._standby = Standby()
+        self._leading: dict[NodeId, _Leading] = {}
+        self._sent: dict[tuple[Offset, Epoch], list[Batch]] = {}
+
+    def appended(self, node: SeenNode, entry: Entry) -> None:
+        progress = node.progress
+        if progress is None or not progress.is_leader or progress.epoch != entry.epoch:
+            return
+        leading = self._leading.get(node.node_id)
+        if header_at(entry.data, 0).is_control:
+            batches = [] if leading is None else self._controls(leading.ways)
+        elif self._draws.chance(_SHARE):
+            leading = leading or self._lead(node.node_id, entry.epoch)
+            batches = self._decisions.batches(leading.ways, self.world.now_ms)
+        else:
+            return
+        if leading is not None and batches:
+            leading.sent.extend((entry.end, batch) for batch in batches)
+            self._sent[entry.end, entry.epoch] = batches
+
+    def _lead(self, node_id: NodeId, epoch: Epoch) -> _Leading:
+        """A leader that takes writes knows that all below its epoch is committed."""
+        ways = self._decisions.lead(self._standby.image, epoch, self.world.now_ms)
+        self._leading[node_id] = leading = _Leading(epoch, ways, deque())
+        return leading
+
+    def _controls(self, ways: BothWays) -> list[Batch]:
+        gathered = ways.cut(self.world.now_ms)
+        controls = ways.append_controls(self.world.now_ms)
+        return [controls] if gathered is None else [gathered, controls]
+
+    def committed(self, node: SeenNode, entry: Entry) -> None:
+        for batch in self._sent.pop((entry.end, entry.epoch), ()):
+            self._standby.replay(batch)
+
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+        leading = self._leading.get(node.node_id)
+        if leading is None:
+            return
+        if not progress.is_leader or progress.epoch != leading.epoch:
+            del self._leading[node.node_id]
+        elif progress.high_watermark is not None:
+            self._commit(leading, progress.high_watermark)
+
+    def _commit(self, leading: _Leading, high_watermark: Offset) -> None:
+        last = None
+        while leading.sent and leading.sent[0][0] <= high_watermark:
+            _, last = leading.sent.popleft()
+        if last is not None:
+            leading.ways.commit(last)
+            # A leader that does not know that it was replaced may be behind.
+            if self._standby.end_offset == last.end_offset:
+                require_equal(leading.ways.image, self._standby.image, "that are replayed")
+
+    def stopped(self, node: SeenNode) -> None:
+        self._leading.pop(node.node_id, None)

@@ -1,0 +1,45 @@
+"""How processes end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.server.driver.raft_driver import Ending
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.engine.machine import FAULTS, ROTTEN, SHORT
+from quorate.sim.invariants.invariant import Invariant
+
+if TYPE_CHECKING:
+    from quorate.sim.views import SeenNode
+
+# The faults for which a process says that it ends so.
+_CAUSES: Final = {
+    Ending.DAMAGED: frozenset({ROTTEN}),
+    Ending.DISK_FAILED: frozenset(FAULTS) - {SHORT},
+    Ending.SHORT: frozenset({SHORT}),
+}
+
+
+class EndingsHaveCauses(Invariant):
+    """A process that ends by itself, or does not begin, has met what it says that it ends for.
+
+    Damage where bits rotted in this life or lay rotten when it began, a failed disk where a call to
+    it failed, a shortage where there was one, a stop where it was asked to. Sources: rules 17, 25
+    and 31.
+    """
+
+    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
+        match ending:
+            case Ending.STOPPED | Ending.LATE:
+                has_cause = node.is_stopping
+            case Ending.CRASHED:
+                # The error that crashed it is raised as it is.
+                has_cause = True
+            case _:
+                has_cause = not _CAUSES.get(ending, frozenset()).isdisjoint(node.faults_met)
+        if not has_cause:
+            raise Violation(f"node {node.node_id} ends without a cause: {message}")
+
+    def refused(self, node: SeenNode, error: Exception) -> None:
+        if not node.faults_met:
+            raise Violation(f"node {node.node_id} does not start, and nothing harmed it: {error}")

@@ -1,0 +1,163 @@
+"""Clients that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import FetchRequest
+from quorate.records.ids import Offset
+from quorate.server.metadata.decision_executor import AHEAD_MAX, AT_ONCE_S
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_processes import VoterProcesses
+from quorate.sim.time_bounds import MILLION
+
+if TYPE_CHECKING:
+    from quorate.controller.decision import Decision
+    from quorate.controller.request_types import WriteRequest
+    from quorate.raft.messages import FetchSnapshotRequest
+    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.workload.pending_requests import WaitingRequest
+
+# How long an answer that is due may take all the same, of the node's own time.
+SLACK_MS: Final = 500
+# A read without a time of its own is given up after that (server/metadata/read_handler.py).
+READ_TIMEOUT_MS: Final = 30_000
+# After so many Fetches of a voter since a question, each with another answer heard since the one
+# before, the newest carries the word that was asked for, however many were under way or came twice.
+FETCHES: Final = 8
+
+
+class EverybodyIsAnswered(Invariant):
+    """Each request has an answer as soon as there is one, and none outlives what it was asked of.
+
+    A write that was decided is answered when what it rests on is committed, or, where nothing is
+    written, once a majority has confirmed the leader; and all are answered when the controller that
+    took them is active no more. It is decided once not too much is decided and not committed, and
+    between two turns of its client each other one has one. Sources: rules 19, 20 and 24;
+    docs/protocol.md, "What waits"; docs/decisions/0010.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        # Of each leader, how many Fetches of which voter have counted in this life.
+        self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
+        self._processes: dict[tuple[NodeId, int], VoterProcesses] = {}
+        # Voters that have heard an answer since their last Fetch that counted: one whose answers
+        # are held back asks again and again, and has no newer word to tell.
+        self._has_heard: set[NodeId] = set()
+        self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
+        queue = world.options.queue
+        self._ahead_max = queue.ahead_max or AHEAD_MAX
+        # Clients that wait take turns by the time that their decisions used, all at one cost. What
+        # came in one turn of the loop may be decided at once, and is made up for.
+        self._others = 2 * queue.client_addresses + 1
+        self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
+        # How far each node has decided in the term that it served last.
+        self._ends: dict[NodeId, tuple[tuple[int, Epoch | None], Offset]] = {}
+
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
+        self._ends[node.node_id] = _term(node), decision.end_offset
+        if not self.world.options.queue.client_addresses:
+            return
+        waiting = [one for one in node.waiting if one.waits_for_decision]
+        lanes = [one.lane for one in node.waiting if one.request is request]
+        for one in waiting:
+            # The queue moves on.
+            one.late_since_ms = None
+            if one.lane in lanes:
+                one.own_turns += 1
+            else:
+                one.other_turns += 1
+            if one.other_turns > (one.own_turns + self._turns_before) * self._others:
+                raise Violation(
+                    f"node {node.node_id} has decided {one.other_turns} requests of other clients "
+                    f"and {one.own_turns} of its own while a {one.what} waited"
+                )
+
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        if request.replica is None:
+            return
+        key, life = request.replica, (node.node_id, node.incarnation)
+        processes = self._processes.setdefault(life, VoterProcesses())
+        fetch_timeout_ms = self.world.options.timeouts.fetch_timeout_ms
+        may_be_two = processes.may_be_two(request, node.local_ms, fetch_timeout_ms)
+        is_counted = isinstance(request, FetchRequest) and not may_be_two
+        if is_counted and key.node_id in self._has_heard:
+            self._has_heard.remove(key.node_id)
+            counts = self._fetches.setdefault(life, {})
+            counts[key] = counts.get(key, 0) + 1
+
+    def heard_leader(self, node: SeenNode) -> None:
+        self._has_heard.add(node.node_id)
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            if not node.is_stepped:
+                self._awake_ms.pop(node.node_id, None)
+                continue
+            troubles, since_ms = self._awake_ms.get(node.node_id, (-1, node.local_ms))
+            if troubles != node.troubles:
+                since_ms = node.local_ms
+            self._awake_ms[node.node_id] = node.troubles, since_ms
+            if node.local_ms - since_ms > SLACK_MS:
+                self._judge(node)
+
+    def _judge(self, node: SeenNode) -> None:
+        for waiting in node.waiting:
+            why = self._why_due(node, waiting)
+            if why is None or waiting.since_ms is None:
+                waiting.late_since_ms = None
+            elif waiting.late_since_ms is None:
+                waiting.late_since_ms = node.local_ms
+            elif node.local_ms - waiting.late_since_ms > SLACK_MS:
+                raise Violation(
+                    f"node {node.node_id} does not answer a {waiting.what} that came "
+                    f"{node.local_ms - waiting.since_ms} ms ago, although {why}"
+                )
+        since_ms = node.oldest_read_ms
+        if since_ms is not None and node.local_ms - since_ms > READ_TIMEOUT_MS + SLACK_MS:
+            raise Violation(
+                f"node {node.node_id} does not answer a read that came "
+                f"{node.local_ms - since_ms} ms ago"
+            )
+
+    def _why_due(self, node: SeenNode, waiting: WaitingRequest) -> str | None:
+        progress = node.progress
+        high_watermark = None if progress is None else progress.high_watermark
+        if waiting.since_ms is None:
+            return None
+        if node.active_epoch != waiting.epoch:
+            return f"it is not the active controller of epoch {waiting.epoch} any more"
+        if waiting.end is None:
+            term, end = self._ends.get(node.node_id, (None, Offset(0)))
+            # What it decided in another term may be lost.
+            end = max(end if term == _term(node) else Offset(0), node.log.end.offset)
+            if high_watermark is None or end - high_watermark >= self._ahead_max:
+                return None
+            return "nothing stands in the way of a decision"
+        if high_watermark is None or high_watermark < waiting.end:
+            return None
+        if waiting.is_written:
+            return f"all below {waiting.end} is committed"
+        if self._has_word(node, waiting):
+            return f"a majority has heard and fetched {FETCHES} times since"
+        return None
+
+    def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
+        """Whether a majority has told since then that this node leads."""
+        now = self._fetches.get((node.node_id, node.incarnation), {})
+        if waiting.fetches is None:
+            waiting.fetches = dict(now)
+        voters = node.log.voters
+        told = 0
+        for voter in voters:
+            keys = [key for key in now if voters.voter(key) is voter]
+            since = sum(now[key] - waiting.fetches.get(key, 0) for key in keys)
+            told += node.is_voter(voter) or since >= FETCHES
+        return told >= voters.majority
+
+
+def _term(node: SeenNode) -> tuple[int, Epoch | None]:
+    return node.incarnation, node.active_epoch

@@ -1,0 +1,65 @@
+"""Stopping in turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import TakeLeaveRequest
+from quorate.records.errors import ErrorCode
+from quorate.records.value_types import value
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import holds, ids
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import MembershipRequest, MembershipResponse
+    from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
+    from quorate.sim.views import SeenNode, SeenWorld
+
+
+@value
+class Given:
+    """A leave: who has it, in which life, of whom."""
+
+    key: ReplicaKey
+    incarnation: int
+    by: tuple[NodeId, int]
+
+
+class LeavesKeepAMajority(Invariant):
+    """With all else healthy, a majority of the voters is never away by leaves.
+
+    A voter that was given leave and has not been started since is away. Source: decision 0005.
+    """
+
+    def __init__(self, world: SeenWorld) -> None:
+        super().__init__(world)
+        self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+        self._given: list[Given] = []
+
+    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+        if isinstance(request, TakeLeaveRequest):
+            self._asked[node.node_id, token] = request.voter
+
+    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+        key = self._asked.pop((node.node_id, token), None)
+        if key is None or response.error is not ErrorCode.NONE:
+            return
+        asker = self.world.nodes[key.node_id]
+        given = Given(key, asker.incarnation, (node.node_id, node.incarnation))
+        self._given = [one for one in self._given if self._is_away(one) and one.key != key]
+        self._given.append(given)
+        voters = node.log.voters
+        away = [one.key for one in self._given if holds(voters, one.key)]
+        if len(voters) - len(away) < voters.majority:
+            raise Violation(
+                f"node {node.node_id} gives leave to {key}: with it {ids_of(away)} of the voters "
+                f"{ids(voters)} are away"
+            )
+
+    def _is_away(self, given: Given) -> bool:
+        return self.world.nodes[given.key.node_id].incarnation == given.incarnation
+
+
+def ids_of(keys: list[ReplicaKey]) -> list[int]:
+    return [int(key.node_id) for key in keys]

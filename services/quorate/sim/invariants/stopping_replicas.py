@@ -1,0 +1,27 @@
+"""Stopping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.checkers.oracle import Violation
+from quorate.sim.invariants.invariant import Invariant
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.sim.views import SeenNode
+
+_BEGUN: Final = frozenset({"prospective", "candidate", "leader"})
+
+
+class WhoStopsBeginsNothing(Invariant):
+    """A process that was asked to stop asks for no votes and becomes no leader.
+
+    Source: rule 25.
+    """
+
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+        before = node.progress.role if node.progress is not None else None
+        is_new = progress.role in _BEGUN and progress.role != before
+        if is_new and node.core.replica.is_stopping:
+            raise Violation(f"node {node.node_id} becomes {progress.role}, although it is to stop")

@@ -1,0 +1,108 @@
+"""The bulk of a log, minute by minute: what goes on while nothing in particular happens.
+
+By day there is more of it than at night. Where a number of records is wished for, as much is drawn
+in each minute as is missing by then; otherwise as much as a cluster of that size would do.
+"""
+
+from __future__ import annotations
+
+from math import pi, sin
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.draws import Draws
+from quorate.sim.log_generator.options import DAY_MS, MINUTE_MS, START_MS
+
+if TYPE_CHECKING:
+    from quorate.sim.log_generator.leader import WeekLeader
+    from quorate.sim.log_generator.options import WeekOptions
+    from quorate.sim.log_generator.schedule import Agenda
+    from quorate.sim.log_generator.security import Security
+    from quorate.sim.log_generator.topics import WeekTopics
+
+# Records a minute and broker, when nothing else is wished for.
+_NATURAL: Final = 0.3
+# How much more than on average there is at noon, and how much less at midnight.
+_SWING: Final = 0.6
+# Of the records that are wished for, what is not left to incidents.
+_LEAST: Final = 0.1
+_KINDS: Final = (
+    ("burst", 0.4),
+    ("job", 0.3),
+    ("config", 0.16),
+    ("security", 0.1),
+    ("replace", 0.03),
+    ("grow", 0.01),
+)
+_JOB_PARTITIONS: Final = (8, 16, 32, 64)
+
+
+def share_of(elapsed_ms: int, duration_ms: int) -> float:
+    """Which part of a week's work is done by then; its rate is lowest at midnight."""
+    wave = _SWING * DAY_MS / (2 * pi) * sin(2 * pi * elapsed_ms / DAY_MS)
+    return (elapsed_ms - wave) / duration_ms
+
+
+class Background:
+    """Draws what goes on."""
+
+    def __init__(
+        self,
+        options: WeekOptions,
+        leading: WeekLeader,
+        agenda: Agenda,
+        topics: WeekTopics,
+        security: Security,
+    ) -> None:
+        self._options = options
+        self._leading = leading
+        self._agenda = agenda
+        self._topics = topics
+        self._security = security
+        self._draws = Draws(options.seed, "background")
+        self._drawn = 0.0
+        minutes = options.duration_ms / MINUTE_MS
+        self._natural = _NATURAL * options.brokers * minutes
+
+    def minute(self) -> None:
+        """Note what is to happen in the minute that begins."""
+        elapsed_ms = self._leading.now_ms - START_MS + MINUTE_MS
+        share = share_of(elapsed_ms, self._options.duration_ms)
+        if self._options.records is None:
+            owed = self._natural * share - self._drawn
+        else:
+            # Incidents may bring more than their part: something goes on all the same.
+            least = _LEAST * self._options.records * share - self._drawn
+            owed = max(self._options.records * share - self._leading.record_count, least)
+        while owed > 0:
+            expected = self._note(self._draws.weighted(_KINDS), self._draws.between(0, MINUTE_MS))
+            self._drawn += expected
+            owed -= expected
+
+    def _note(self, kind: str, wait_ms: int) -> float:
+        """Note one thing for then; about how many records it will be."""
+        match kind:
+            case "burst":
+                self._agenda.after(wait_ms, self._topics.burst)
+                return 2 * self._partitions
+            case "job":
+                partitions = self._draws.random.choice(_JOB_PARTITIONS)
+                self._agenda.after(wait_ms, lambda: self._topics.pass_through(partitions))
+                return partitions + 3
+            case "config":
+                self._agenda.after(wait_ms, self._topics.configure)
+                return 1
+            case "security":
+                self._agenda.after(wait_ms, self._security.change)
+                return 1
+            case "replace":
+                self._agenda.after(wait_ms, self._topics.replace)
+                return 2 + self._partitions
+            case _:
+                self._agenda.after(wait_ms, self._topics.grow)
+                return self._partitions / 2
+
+    @property
+    def _partitions(self) -> float:
+        """Of a topic, on average."""
+        image = self._leading.image
+        return image.topics.partition_count / max(1, len(image.topics.by_id))

@@ -1,0 +1,280 @@
+"""What happens in a week, and when: drawn from the seed alone, before anything is written.
+
+A cluster is set up on a Monday at midnight. In the week that follows its brokers are restarted one
+after the other, once for a new release and once for a new setting; some crash, one of them again
+and again, some are cut off for a while. A broker is drained and taken out, and another one comes.
+Partitions are moved, rights are taken back. The controllers elect new leaders, get a new voter for
+an old one, a new disk and a new address. What makes up the bulk of a log, replicas that fall behind
+and catch up, topics that come and go, is not listed here: `background.py` draws it by the minute.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.records.value_types import value
+from quorate.sim.draws import Draws
+from quorate.sim.log_generator.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.sim.log_generator.options import WeekOptions
+
+FIRST_BROKER_ID: Final = 101
+CONTROLLERS_MIN: Final = 3
+# A session that nobody renews ends after that (broker.session.timeout.ms).
+SESSION_MS: Final = 9 * SECOND_MS
+# How long setting up takes before anything goes wrong.
+SETUP_MS: Final = HOUR_MS
+_ROLL_MS_MAX: Final = 12 * HOUR_MS
+_RESTART_EVERY_MS: Final = 3 * MINUTE_MS
+_EPOCHS_LOST: Final = ((0, 0.8), (1, 0.15), (2, 0.05))
+
+
+@value
+class Restart:
+    """An orderly restart: the broker hands over, stops, and starts again `down_ms` later."""
+
+    broker: int
+    down_ms: int
+
+
+@value
+class Crash:
+    """Processes that die at one moment: the controller hears of it when their sessions are over."""
+
+    brokers: tuple[int, ...]
+    down_ms: int
+
+
+@value
+class Silence:
+    """A broker that cannot reach the controllers for a while, and goes on where it was."""
+
+    broker: int
+    silent_ms: int
+
+
+@value
+class MetadataVersionRaised:
+    """All brokers run the new release: the new metadata.version is finalised."""
+
+
+@value
+class Election:
+    """The leader resigns, or dies; then `gap_ms` without one, and elections that nobody won."""
+
+    is_orderly: bool
+    gap_ms: int
+    epochs_lost: int
+
+
+@value
+class VoterAdded:
+    """A new controller has caught up as an observer and becomes a voter."""
+
+    node: int
+
+
+@value
+class VoterRemoved:
+    node: int
+
+
+@value
+class DiskReplaced:
+    """A controller lost its disk: the old voter goes, the node comes back with an empty one."""
+
+    node: int
+
+
+@value
+class VoterMoved:
+    """A controller is reached at another address from here on."""
+
+    node: int
+
+
+@value
+class PartitionsMoved:
+    """Somebody moves a few topics to other brokers."""
+
+    topics: int
+
+
+@value
+class BrokerDrained:
+    """All replicas of a broker are moved away; `stop_after_ms` later it stops and is taken out."""
+
+    broker: int
+    stop_after_ms: int
+
+
+@value
+class BrokerAdded:
+    """A broker of a new id comes, and is given some of the load."""
+
+    broker: int
+
+
+@value
+class RightsTakenBack:
+    """Somebody leaves, whose ACLs, quotas, credentials and tokens go."""
+
+
+Incident: TypeAlias = (
+    Restart
+    | Crash
+    | Silence
+    | MetadataVersionRaised
+    | Election
+    | VoterAdded
+    | VoterRemoved
+    | DiskReplaced
+    | VoterMoved
+    | PartitionsMoved
+    | BrokerDrained
+    | BrokerAdded
+    | RightsTakenBack
+)
+
+
+@value
+class Planned:
+    """`at_ms` counts from the beginning of the week."""
+
+    at_ms: int
+    incident: Incident
+
+
+@value
+class Controllers:
+    """Who votes: `first` at the beginning, in `last` at the end.
+
+    `written` are those of the last whose directories come out, the one with the whole history
+    first; the disk of `refilled` was replaced, `newcomer` came in the course of the week.
+    """
+
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    written: tuple[int, ...]
+    refilled: int
+    newcomer: int
+    leaver: int
+
+
+def controllers_of(options: WeekOptions) -> Controllers:
+    """Three controllers, or as many as directories are asked for."""
+    count = max(CONTROLLERS_MIN, options.voters)
+    first = tuple(range(1, count + 1))
+    last = (*first[1:], count + 1)
+    order = (3, 2, count + 1, *range(4, count + 1))
+    return Controllers(first, last, order[: options.voters], 2, count + 1, 1)
+
+
+def broker_ids(options: WeekOptions) -> range:
+    """The brokers of the first day."""
+    return range(FIRST_BROKER_ID, FIRST_BROKER_ID + options.brokers)
+
+
+def plan(options: WeekOptions) -> list[Planned]:
+    """All incidents in the order of their times."""
+    found = [
+        *_rolls(options),
+        *_crashes(options, Draws(options.seed, "crashes")),
+        *_silences(options, Draws(options.seed, "silences")),
+        *_elections(options, Draws(options.seed, "elections")),
+        *_voter_changes(options, Draws(options.seed, "voters")),
+        *_moves(options, Draws(options.seed, "moves")),
+    ]
+    return sorted(found, key=lambda planned: planned.at_ms)
+
+
+def _at(options: WeekOptions, share: float) -> int:
+    """That part of the week after its setting up."""
+    return SETUP_MS + int(share * (options.duration_ms - 2 * SETUP_MS))
+
+
+def _times(options: WeekOptions, draws: Draws, per_week: float, at_least: int = 1) -> list[int]:
+    """Moments anywhere after the setting up."""
+    count = max(at_least, round(per_week * options.duration_ms / (7 * DAY_MS)))
+    return [_at(options, draws.random.random()) for _ in range(count)]
+
+
+def _rolls(options: WeekOptions) -> Iterator[Planned]:
+    """Every broker is restarted, twice: for a release first, for a setting later."""
+    draws = Draws(options.seed, "rolls")
+    every_ms = min(_RESTART_EVERY_MS, _ROLL_MS_MAX // options.brokers)
+    # Half a day at most, and two in a short week have to fit as well.
+    every_ms = min(every_ms, options.duration_ms // 8 // options.brokers)
+    for share, is_release in ((0.15, True), (0.65, False)):
+        at_ms = _at(options, share)
+        for broker in broker_ids(options):
+            down_ms = draws.between(every_ms // 5, every_ms // 2)
+            yield Planned(at_ms, Restart(broker, down_ms))
+            at_ms += every_ms
+        if is_release:
+            yield Planned(at_ms + 10 * MINUTE_MS, MetadataVersionRaised())
+
+
+def _crashes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+    """Single ones, one that comes again and again, and some brokers of one rack together."""
+    ids = broker_ids(options)
+    for at_ms in _times(options, draws, 0.1 * options.brokers):
+        down_ms = draws.between(30 * SECOND_MS, 2 * HOUR_MS)
+        yield Planned(at_ms, Crash((draws.random.choice(ids),), down_ms))
+    flapping, at_ms = draws.random.choice(ids), _at(options, 0.3 + 0.2 * draws.random.random())
+    for _ in range(draws.between(5, 9)):
+        down_ms = draws.between(15 * SECOND_MS, 90 * SECOND_MS)
+        yield Planned(at_ms, Crash((flapping,), down_ms))
+        at_ms += down_ms + draws.between(MINUTE_MS, 12 * MINUTE_MS)
+    together = tuple(ids[draws.between(0, 2) :: 3][: max(2, options.brokers // 20)])
+    yield Planned(
+        _at(options, 0.5 + 0.1 * draws.random.random()),
+        Crash(together, draws.between(5 * MINUTE_MS, 40 * MINUTE_MS)),
+    )
+
+
+def _silences(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+    for at_ms in _times(options, draws, 3 + 0.1 * options.brokers):
+        broker = draws.random.choice(broker_ids(options))
+        yield Planned(at_ms, Silence(broker, draws.between(2 * SECOND_MS, 60 * SECOND_MS)))
+
+
+def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+    """Resignations take a moment; after a death somebody has to notice first."""
+    for number, at_ms in enumerate(sorted(_times(options, draws, 6, 3))):
+        is_orderly = number % 2 == 1 or draws.chance(0.2)
+        gap_ms = draws.between(30, 400) if is_orderly else draws.between(300, 4 * SECOND_MS)
+        at = draws.random.random()
+        lost = 0
+        for count, share in _EPOCHS_LOST:
+            if at < share:
+                lost = count
+                break
+            at -= share
+        yield Planned(at_ms, Election(is_orderly, gap_ms + 1500 * lost, lost))
+
+
+def _voter_changes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+    who = controllers_of(options)
+    joined_ms = _at(options, 0.35 + 0.05 * draws.random.random())
+    yield Planned(joined_ms, VoterAdded(who.newcomer))
+    # The one that is taken out leads until then: it resigns first.
+    left_ms = joined_ms + draws.between(10 * MINUTE_MS, HOUR_MS)
+    yield Planned(left_ms, VoterRemoved(who.leaver))
+    yield Planned(_at(options, 0.55 + 0.05 * draws.random.random()), DiskReplaced(who.refilled))
+    yield Planned(_at(options, 0.85 + 0.05 * draws.random.random()), VoterMoved(who.newcomer))
+
+
+def _moves(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+    for at_ms in _times(options, draws, 4):
+        yield Planned(at_ms, PartitionsMoved(max(1, options.topic_count // 100)))
+    ids = broker_ids(options)
+    drained_ms = _at(options, 0.8 + 0.05 * draws.random.random())
+    stop_after_ms = min(6 * HOUR_MS, options.duration_ms // 40)
+    yield Planned(drained_ms, BrokerDrained(draws.random.choice(ids), stop_after_ms))
+    yield Planned(drained_ms + draws.between(0, HOUR_MS), BrokerAdded(ids.stop))
+    for at_ms in _times(options, draws, 2):
+        yield Planned(at_ms, RightsTakenBack())

@@ -1,0 +1,51 @@
+"""Planted bugs of finding each other: who is asked for a leader, and where a voter is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.leader_discovery import Finding
+from quorate.raft.roles import Unattached
+from quorate.raft.voter_addresses import Addresses
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer
+    from quorate.records.voters import Voter
+
+_known = Addresses.known
+
+
+def _believe_the_dead(self: Finding) -> bool:
+    return isinstance(self.r.role, Unattached)
+
+
+def _by_the_set(self: Addresses, voter: Voter) -> list[Peer]:
+    return _known(self, voter)[:1]
+
+
+BUGS: Final = (
+    Bug(
+        "dead-leader-is-believed",
+        "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
+        (1, 3),
+        (Patch(Finding, "is_lost", _believe_the_dead),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 2,
+            "move_every_ms": 4000,
+            "wipe_every_ms": 5800,
+            "kill_every_ms": 7300,
+            "power_every_ms": 6400,
+            "restart_ms": 3300,
+            "voters_every_ms": 3300,
+            "upgrade_every_ms": 4000,
+        },
+    ),
+    Bug(
+        "stated-address-ignored",
+        "a voter is called only where the set says, although it says itself where it is (rule 26)",
+        (2, 5),
+        (Patch(Addresses, "known", _by_the_set),),
+    ),
+)

@@ -1,0 +1,102 @@
+"""Planted bugs of files that rot, are old or cannot be read, of ends, and of late messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.campaign import Elections
+from quorate.raft.election.epoch_guard import Believing
+from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
+from quorate.raft.request_manager import Calls
+from quorate.records.ids import Epoch
+from quorate.server.driver import raft_driver as driver
+from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.storage.errors import DamagedLogError, StorageError
+from quorate.storage.log_store import LogStore
+from quorate.storage.recovery.recovery import _Recovery
+from quorate.storage.recovery.startup_checks import Refusing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.raft.api import CallFailure
+    from quorate.raft.messages import EpochStart, LogRange, PeerResponse
+    from quorate.raft.request_manager import Call
+    from quorate.storage.flushed_end import FlushedEnd
+
+
+_read_election = _Recovery._read_election
+_read_range = LogStore.read_range
+_screened = Believing.screened
+_handle_response = Elections.handle_response
+
+
+def _guess_election(
+    self: _Recovery, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
+) -> ElectionState | None:
+    """What cannot be read is what the log tells."""
+    try:
+        return _read_election(self, flushed, epochs)
+    except StorageError:
+        known = [Epoch(0), *(start.epoch for start in epochs or ())]
+        if flushed is not None:
+            known.append(flushed.end.epoch)
+        return ElectionState(max(known))
+
+
+def _read_anyhow(self: LogStore, span: LogRange) -> bytes:
+    try:
+        return _read_range(self, span)
+    except OSError as error:
+        raise DamagedLogError(str(error)) from error
+
+
+def _believe_late(
+    self: Believing, call: Call, response: PeerResponse | CallFailure
+) -> PeerResponse | CallFailure:
+    if isinstance(response, VoteResponse) and response.leader.epoch < self.r.epoch:
+        return replace(response, leader=NOTHING_KNOWN)
+    return _screened(self, call, response)
+
+
+def _count_late(self: Elections, call: Call, response: VoteResponse | CallFailure) -> None:
+    _handle_response(self, replace(call, epoch=self.r.epoch), response)
+
+
+BUGS: Final = (
+    Bug(
+        "vote-is-guessed",
+        "a quorum-state that has rotted is replaced by what the log tells (rule 18)",
+        (1795707000014,),
+        (Patch(_Recovery, "_read_election", _guess_election),),
+    ),
+    Bug(
+        "older-vote-is-believed",
+        "a quorum-state of an earlier epoch than that of the log is taken as it is (rule 18)",
+        (20,),
+        (Patch(Refusing, "older_election", always(answer=None)),),
+    ),
+    Bug(
+        "unreadable-log-counts-as-damaged",
+        "a log that cannot be read just now is taken for a damaged one (rule 31)",
+        (35,),
+        (Patch(LogStore, "read_range", _read_anyhow),),
+    ),
+    Bug(
+        "shortage-is-a-failed-disk",
+        "a process without descriptors says that its disk has failed (rule 31)",
+        (1795590029,),
+        (Patch(driver, "is_shortage", always(answer=False)),),
+    ),
+    Bug(
+        "late-grant-counts",
+        "a vote that was given in an earlier round counts in this one",
+        (1795707000045,),
+        (
+            Patch(Calls, "abandon", always(answer=None)),
+            Patch(Believing, "screened", _believe_late),
+            Patch(Elections, "handle_response", _count_late),
+        ),
+    ),
+)

@@ -1,0 +1,144 @@
+"""Planted bugs of going on: a wait that has no end, or what was lost and is not tried again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.campaign import Elections
+from quorate.raft.leader_eligibility import Readiness
+from quorate.raft.replication.leader import Leading
+from quorate.raft.replication.leader_contact import Contact
+from quorate.raft.request_manager import Calls
+from quorate.raft.roles import Leader, Resigned
+from quorate.server.driver.barriers import Barriers
+from quorate.server.driver.wakeup_timer import Alarm
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
+    from quorate.records.ids import Epoch, Millis
+
+
+_NEVER_MS: Final = 1 << 40
+
+_set = Alarm.set
+_end = Barriers._end
+_expired = Calls.expired
+_refused = Contact.refused
+_expire_elections = Elections.expire
+_expire_leading = Leading.expire
+_handle_fetch_snapshot = Leading.handle_fetch_snapshot
+
+
+def _lead_on(self: Leading) -> None:
+    if isinstance(self.r.role, Leader):
+        self.r.role.check_quorum_deadline = self.r.timers.after(_NEVER_MS)
+    _expire_leading(self)
+
+
+def _stay_resigned(self: Elections) -> None:
+    if isinstance(self.r.role, Resigned):
+        self.r.role.election_deadline = self.r.timers.after(_NEVER_MS)
+    _expire_elections(self)
+
+
+def _ask_once(self: Elections) -> Millis:
+    return self.r.timers.after(_NEVER_MS)
+
+
+def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
+    stood = self.is_standing
+    _end(self, task)
+    self.is_standing = stood
+
+
+def _hear_no_download(self: Leading, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    role = self.r.role
+    if not isinstance(role, Leader):
+        return _handle_fetch_snapshot(self, request)
+    heard, deadline = dict(role.heard), role.check_quorum_deadline
+    answer = _handle_fetch_snapshot(self, request)
+    role.heard, role.check_quorum_deadline = heard, deadline
+    return answer
+
+
+def _wait_on(self: Readiness, epoch: Epoch) -> bool:
+    del epoch
+    return self.is_disk_hanging or not self.is_loaded
+
+
+def _keep_the_later(self: Alarm) -> None:
+    if self._timer is None:
+        _set(self)
+
+
+# Of three voters some are often away, or behind the log's start, and long busy with a snapshot.
+_LONG_DOWNLOADS: Final = {
+    **SHORT_TIMEOUTS,
+    "voters": 3,
+    "observers": 0,
+    "duration_ms": 20_000,
+    "delay_us": 10_000,
+    "kill_every_ms": 1200,
+    "restart_ms": 2500,
+    "write_every_ms": 20,
+    "record_bytes": 300,
+    "chunk_bytes": 64,
+    "segment_bytes": 1024,
+    "snapshot_every_records": 10,
+    "retention_bytes": 500,
+}
+
+BUGS: Final = (
+    Bug(
+        "leads-without-a-quorum",
+        "a leader leads on although no majority fetches",
+        (8,),
+        (Patch(Leading, "expire", _lead_on),),
+    ),
+    Bug(
+        "resigned-for-ever",
+        "a leader that resigned waits for a successor without an end",
+        (1,),
+        (Patch(Elections, "expire", _stay_resigned),),
+    ),
+    Bug(
+        "pre-vote-asked-once",
+        "a voter that has lost a pre-vote asks for no other one",
+        (42,),
+        (Patch(Elections, "_draw_retry", _ask_once),),
+    ),
+    Bug(
+        "stands-for-ever",
+        "a driver whose disk took too long once answers nobody any more (rule 24)",
+        (1,),
+        (Patch(Barriers, "_end", _stand_on),),
+    ),
+    Bug(
+        "later-timer-kept",
+        "the driver does not wake up earlier than it was to, whatever the core says",
+        (1795522677224,),
+        (Patch(Alarm, "set", _keep_the_later),),
+    ),
+    Bug(
+        "repeat-not-armed",
+        "no timer is set for the moment at which a voter is asked for its vote once more",
+        (1,),
+        (Patch(Calls, "repeats", always(answer=())),),
+    ),
+    Bug(
+        "downloads-count-for-nothing",
+        "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
+        (10, 1),
+        (Patch(Leading, "handle_fetch_snapshot", _hear_no_download),),
+        world=_LONG_DOWNLOADS,
+    ),
+    Bug(
+        "unready-for-ever",
+        "a voter whose state machine is behind leaves all elections to others (rule 11)",
+        (4,),
+        (Patch(Readiness, "waits", _wait_on),),
+    ),
+)

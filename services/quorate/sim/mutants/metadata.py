@@ -1,0 +1,149 @@
+"""Planted bugs between clients and the core: of the proposer, of replies, reads and images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.controller import Controller
+from quorate.records.ids import Offset
+from quorate.server.metadata.activation import Activation
+from quorate.server.metadata.batch_accumulator import Accumulator
+from quorate.server.metadata.deferred_replies import HeldReplies
+from quorate.server.metadata.log_replay import LogReplay
+from quorate.server.metadata.proposer import Proposer
+from quorate.server.metadata.read_handler import Reading
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from quorate.controller.replies import WriteReply
+    from quorate.raft.api import PublishProgress
+    from quorate.raft.messages import LeaderInfo
+
+_commit = Activation.commit
+_release = HeldReplies.release
+_stop = Proposer.stop
+_go_on = LogReplay.go_on
+
+
+def _answer_at_once(
+    self: HeldReplies, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
+) -> None:
+    del self, end_offset
+    future.set_result(reply)
+
+
+def _succeed(self: HeldReplies, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
+    del info, unsent_from
+    self.release(Offset(1 << 62))
+
+
+def _commit_all(self: Activation, high_watermark: Offset) -> None:
+    del high_watermark
+    _commit(self, self._driver.store.log.end.offset)
+
+
+async def _unconfirmed(self: Reading) -> Offset:
+    return self._driver.high_watermark or Offset(0)
+
+
+def _release_one_more(self: HeldReplies, high_watermark: Offset) -> None:
+    _release(self, Offset(high_watermark + 1))
+
+
+def _stop_with_what_gathered(self: Proposer) -> None:
+    gathered, self._accumulator = self._accumulator, Accumulator()
+    _stop(self)
+    self._accumulator = gathered
+
+
+def _replay_all(self: LogReplay, high_watermark: Offset) -> None:
+    del high_watermark
+    _go_on(self, self._driver.store.log.end.offset)
+
+
+def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
+    """As soon as the beginning of its epoch is replayed."""
+    start = progress.epoch_start
+    return progress.is_leader and start is not None and start < self._controller.end_offset
+
+
+# An only voter leads on when its disk has hung for too long while the log was cleaned, and would be
+# active again before it has replayed what it wrote last.
+_HANGS_WHILE_CLEANING: Final = {
+    **SHORT_TIMEOUTS,
+    "voters": 1,
+    "observers": 0,
+    "duration_ms": 20_000,
+    "write_every_ms": 20,
+    "hang_every_ms": 1500,
+    "hang_ms": 1500,
+    "segment_bytes": 1024,
+    "snapshot_every_records": 10,
+    "retention_bytes": 500,
+}
+
+BUGS: Final = (
+    Bug(
+        "answers-before-commit",
+        "a write is acknowledged when it is decided",
+        (1, 2),
+        (Patch(HeldReplies, "hold", _answer_at_once),),
+    ),
+    Bug(
+        "deposed-controller-acknowledges",
+        "a controller that stops leading acknowledges what it still holds back",
+        (1,),
+        (Patch(HeldReplies, "fail", _succeed),),
+    ),
+    Bug(
+        "sent-counts-as-unsent",
+        "a controller that stops leading refuses what it has proposed, too (rule 20)",
+        (9,),
+        (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
+    ),
+    Bug(
+        "image-beyond-commit",
+        "a leader's reads show what is in its log, committed or not",
+        (3,),
+        (Patch(Activation, "commit", _commit_all),),
+    ),
+    Bug(
+        "controller-reads-unconfirmed",
+        "the controller answers current reads without asking the core (rule 19)",
+        (4,),
+        (Patch(Reading, "_current_offset", _unconfirmed),),
+    ),
+    Bug(
+        "reply-one-record-early",
+        "a write is acknowledged when all but its last record is committed",
+        (1795522677153,),
+        (Patch(HeldReplies, "release", _release_one_more),),
+    ),
+    Bug(
+        "deposed-controller-decides-on",
+        "a controller that stops leading keeps the image that it decided on",
+        (1795522677154,),
+        (Patch(Controller, "deactivate", always(answer=None)),),
+    ),
+    Bug(
+        "gathered-outlives-leadership",
+        "what had gathered when leadership was lost is proposed in the next one",
+        (1,),
+        (Patch(Proposer, "stop", _stop_with_what_gathered),),
+    ),
+    Bug(
+        "active-before-replayed",
+        "a controller decides before it has replayed all of its log",
+        (1, 4),
+        (Patch(Activation, "is_due", _is_due_behind),),
+        world=_HANGS_WHILE_CLEANING,
+    ),
+    Bug(
+        "standby-ahead-of-commit",
+        "a standby replays what is in its log, committed or not",
+        (1795522677153,),
+        (Patch(LogReplay, "go_on", _replay_all),),
+    ),
+)

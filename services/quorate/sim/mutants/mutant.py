@@ -1,0 +1,59 @@
+"""The shape of a planted bug: a name, what is wrong, and the few methods that it replaces."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.records.value_types import value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+
+@value
+class Patch:
+    """One method or property of a class replaced, or one function where a module calls it."""
+
+    owner: type | ModuleType
+    name: str
+    replacement: Any
+
+
+@value
+class Bug:
+    """The swarm must catch it `within` that many seeds from 1 on.
+
+    `seeds` are some that did when they were last looked for: a test that begins with them is quick.
+    `world` are options (`sim/sim_options.py`) that replace the drawn ones: a bug that needs two rare
+    faults at one moment would be caught by one drawn mix in hundreds, and by another one after each
+    change of the core.
+    """
+
+    name: str
+    what: str
+    seeds: tuple[int, ...]
+    patches: tuple[Patch, ...]
+    within: int = 200
+    world: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Timeouts that pass often, and what has to fit beside them.
+SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
+    "election_timeout_ms": 300,
+    "fetch_timeout_ms": 600,
+    "request_timeout_ms": 0,
+    "election_backoff_max_ms": 0,
+    "retry_backoff_ms": 20,
+    "linger_ms": 0,
+}
+
+
+def always(*, answer: object) -> Callable[..., object]:
+    """A method that gives this answer, whatever it is asked."""
+
+    def method(*_: object, **__: object) -> object:
+        return answer
+
+    return method

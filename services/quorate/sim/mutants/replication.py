@@ -1,0 +1,229 @@
+"""Planted bugs of replication: acknowledgements, the high watermark, divergence, reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.core import RaftCore
+from quorate.raft.messages import FetchRequest, ReadResponse
+from quorate.raft.replication.fetch_responder import Serving
+from quorate.raft.replication.follower import Following
+from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.log_state import Diverging, LogState, NeedsSnapshot, Valid
+from quorate.raft.replication.read_index import Reads
+from quorate.raft.replication.response_validation import Trusting
+from quorate.raft.roles import Leader
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchedBatches, SnapshotInfo
+    from quorate.raft.replication.fetch_purgatory import ParkedFetch
+    from quorate.records.ids import Epoch, Millis, ReplyToken
+    from quorate.records.voters import VoterSet
+
+_validate = LogState.validate
+_restart_at = LogState.restart_at
+_truncate = LogState.truncate
+_serve = Serving._serve
+_begin = Reads.begin
+fetch_request = Following.fetch_request
+_append_fetched = Following._append
+
+
+def _unflushed_end(self: Ends) -> Offset:
+    return self._log.end.offset
+
+
+def _minority_end(self: Ends, role: Leader) -> Offset:
+    ends = sorted((self.replicated(role, v) for v in self._log.voter_set), reverse=True)
+    return ends[max(0, len(ends) // 2 - 1)]
+
+
+def _overlook(self: LogState, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
+    verdict = _validate(self, offset, epoch)
+    if isinstance(verdict, Diverging) and offset <= self.end.offset:
+        return Valid()
+    return verdict
+
+
+def _cut_whole_epoch(self: LogState, diverging: OffsetAndEpoch) -> OffsetAndEpoch:
+    starts = [entry.start_offset for entry in self.epochs if entry.epoch <= diverging.epoch]
+    offset = max(self.log_start, starts[-1] if starts else self.log_start)
+    return OffsetAndEpoch(epoch=self.epoch_before(offset), offset=offset)
+
+
+def _forget_epoch(
+    self: LogState, snapshot: SnapshotInfo, voters: VoterSet | None, kraft_version: int
+) -> None:
+    _restart_at(self, snapshot, voters, kraft_version)
+    self.epochs = []
+
+
+def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
+    voters = self.voters
+    _truncate(self, to)
+    self.voters = voters
+
+
+def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> bool:
+    """Whether a replica is a voter is looked up once in each term of its leader."""
+    key, voters = fetch.key, self.r.voters
+    views = vars(self).setdefault("views", {})
+    if views.get("role") is not role:
+        views.clear()
+        views["role"] = role
+    is_voter = views.setdefault(key, key in voters if key is not None else False)
+    fetch.key = voters.voters[0].key if is_voter else None
+    try:
+        return _serve(self, role, fetch)
+    finally:
+        fetch.key = key
+
+
+def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
+    flushed = self.r.log.flushed_end
+    request = fetch_request(self, max_wait_ms)
+    return replace(request, fetch_offset=flushed.offset, last_fetched_epoch=flushed.epoch)
+
+
+def _answer_at_once(self: Reads, role: Leader) -> None:
+    for token in role.reads:
+        self.r.out.reply(
+            token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
+        )
+    role.reads.clear()
+
+
+def _note_last_epoch(self: Following, fetched: FetchedBatches) -> None:
+    log = self.r.log
+    known = list(log.epochs)
+    _append_fetched(self, fetched)
+    log.epochs = [*known, *log.epochs[len(known) :][-1:]]
+
+
+def _keep_version(self: LogState, to: OffsetAndEpoch) -> None:
+    versions = self.kraft_versions
+    _truncate(self, to)
+    self.kraft_versions = versions
+
+
+def _share_round(self: Reads, token: ReplyToken) -> bool:
+    role = self.r.role
+    if isinstance(role, Leader) and self.confirmed_round(role) < role.read_round:
+        role.read_round_is_sent = False
+    return _begin(self, token)
+
+
+# Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
+_CUT_WHILE_FLUSHING: Final = {
+    **SHORT_TIMEOUTS,
+    "voters": 3,
+    "fsync_us": 20_000,
+    "slow_fsync_rate": 0.5,
+    "slow_fsync_us": 1_000_000,
+    "write_every_ms": 20,
+    "partition_every_ms": 1000,
+    "partition_ms": 1500,
+    "power_every_ms": 3000,
+}
+
+BUGS: Final = (
+    Bug(
+        "fetch-before-flush",
+        "a follower fetches on, and so acknowledges, before its log is flushed",
+        (1,),
+        (Patch(Following, "may_fetch", always(answer=True)),),
+    ),
+    Bug(
+        "leader-counts-unflushed",
+        "the leader counts itself for what it has not flushed",
+        (1,),
+        (Patch(Ends, "own", _unflushed_end),),
+    ),
+    Bug(
+        "no-epoch-start-rule",
+        "a leader commits records of earlier epochs before one of its own",
+        (1, 2),
+        (Patch(Ends, "covers_own_epoch", always(answer=True)),),
+    ),
+    Bug(
+        "minority-commits",
+        "the high watermark is what one voter less than a majority has",
+        (1, 2),
+        (Patch(Ends, "of_majority", _minority_end),),
+    ),
+    Bug(
+        "divergence-ignored",
+        "a replica with another epoch at its end is served as if it had the leader's log",
+        (12,),
+        (Patch(LogState, "validate", _overlook),),
+    ),
+    Bug(
+        "cut-below-high-watermark",
+        "a diverging follower cuts the whole epoch, committed records with it",
+        (4, 1),
+        (
+            Patch(LogState, "truncation_point", _cut_whole_epoch),
+            Patch(Trusting, "may_truncate", always(answer=True)),
+        ),
+    ),
+    Bug(
+        "stale-flush-counts",
+        "a flush that began before the log was cut counts for what was appended since (rule 14)",
+        (13,),
+        (
+            Patch(RaftCore, "is_current", always(answer=True)),
+            # Our followers fetch only when nothing waits for a flush; one that claims no more than
+            # it has flushed may fetch earlier, and be cut while a flush is under way.
+            Patch(Following, "may_fetch", always(answer=True)),
+            Patch(Following, "fetch_request", _claim_flushed),
+        ),
+        world=_CUT_WHILE_FLUSHING,
+    ),
+    Bug(
+        "view-of-arrival",
+        "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
+        (9,),
+        (Patch(Serving, "_serve", _serve_view_of_arrival),),
+    ),
+    Bug(
+        "voters-not-rolled-back",
+        "a voter set stays in force although the record that brought it was cut",
+        (17,),
+        (Patch(LogState, "truncate", _keep_voters),),
+    ),
+    Bug(
+        "epoch-of-snapshot-forgotten",
+        "a log that restarts at a snapshot does not know the epoch of what lies below it",
+        (8,),
+        (Patch(LogState, "restart_at", _forget_epoch),),
+    ),
+    Bug(
+        "read-without-quorum",
+        "a leader answers current reads without hearing from a majority",
+        (4,),
+        (Patch(Reads, "_answer_confirmed", _answer_at_once),),
+    ),
+    Bug(
+        "one-epoch-a-fetch",
+        "of the epochs that begin in one fetch a follower notes the last one only",
+        (1,),
+        (Patch(Following, "_append", _note_last_epoch),),
+    ),
+    Bug(
+        "version-not-rolled-back",
+        "kraft.version stays 1 although the upgrade was cut",
+        (7,),
+        (Patch(LogState, "truncate", _keep_version),),
+        world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
+    ),
+    Bug(
+        "read-round-used-twice",
+        "a read joins a confirmation round that was sent before it began (rule 19)",
+        (1,),
+        (Patch(Reads, "begin", _share_round),),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Planted bugs of refusing: what another cluster, or nobody, asks for is granted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.epoch_announcements import Announcements
+from quorate.raft.election.vote_handler import Voting
+from quorate.raft.membership.voter_changes import Changes
+from quorate.raft.replication.leader import Leading
+from quorate.sim.mutants.mutant import Bug, Patch, always
+
+if TYPE_CHECKING:
+    from quorate.raft.membership.rejection import Obstacle
+    from quorate.raft.messages import (
+        BeginQuorumEpochRequest,
+        EndQuorumEpochRequest,
+        FetchRequest,
+        FetchSnapshotRequest,
+    )
+    from quorate.records.errors import ErrorCode
+    from quorate.records.ids import ClusterId
+
+_serve = Leading._reason_to_refuse
+_believe = Announcements._reason_to_refuse
+_change = Changes.why_not_leader
+
+
+def _serve_any_cluster(
+    self: Leading, request: FetchRequest | FetchSnapshotRequest
+) -> ErrorCode | None:
+    return _serve(self, replace(request, cluster_id=self.r.config.cluster_id))
+
+
+def _believe_any_cluster(
+    self: Announcements, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+) -> ErrorCode | None:
+    return _believe(self, replace(request, cluster_id=self.r.config.cluster_id))
+
+
+def _change_for_any_cluster(self: Changes, cluster_id: ClusterId | None) -> Obstacle | None:
+    del cluster_id
+    return _change(self, None)
+
+
+BUGS: Final = (
+    Bug(
+        "serves-another-cluster",
+        "a leader answers fetches of another cluster (rule 27)",
+        (18,),
+        (Patch(Leading, "_reason_to_refuse", _serve_any_cluster),),
+    ),
+    Bug(
+        "another-cluster-announces",
+        "a voter hears of its leader from another cluster (rule 27)",
+        (18,),
+        (Patch(Announcements, "_reason_to_refuse", _believe_any_cluster),),
+    ),
+    Bug(
+        "another-cluster-operates",
+        "an operator of another cluster changes the voters of this one (rule 27)",
+        (18,),
+        (Patch(Changes, "why_not_leader", _change_for_any_cluster),),
+    ),
+    Bug(
+        "votes-in-anothers-name",
+        "a vote is given that somebody else was asked for",
+        (2,),
+        (Patch(Voting, "_is_meant_for_us", always(answer=True)),),
+    ),
+)

@@ -1,0 +1,199 @@
+"""Planted bugs of elections: votes, pre-votes, who may campaign and who may grant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.election.campaign import Elections
+from quorate.raft.election.epoch_announcements import Announcements
+from quorate.raft.election.epoch_guard import Believing
+from quorate.raft.election.leader_updates import Learning
+from quorate.raft.election.vote_handler import Voting
+from quorate.raft.messages import ElectionState, VoteRefusal
+from quorate.raft.replica import Replica
+from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.storage.log_store import LogStore
+
+if TYPE_CHECKING:
+    from quorate.raft.api import SaveElection
+    from quorate.raft.election.vote_handler import WhyNot
+    from quorate.raft.messages import LeaderInfo, VoteRequest
+    from quorate.records.ids import OffsetAndEpoch
+
+
+_save_election = LogStore.save_election
+
+
+def _save_no_votes(self: LogStore, effect: SaveElection) -> None:
+    state, own = effect.state, self.log._meta.directory_id
+    if state.voted is None or state.voted.directory_id == own:
+        _save_election(self, effect)
+
+
+def _save_no_leadership(self: LogStore, effect: SaveElection) -> None:
+    if effect.state.leader_id != self.log._meta.node_id:
+        _save_election(self, effect)
+
+
+def _grant_again(self: Voting, request: VoteRequest) -> WhyNot | None:
+    del request
+    is_free = isinstance(self.r.role, Unattached | Prospective)
+    return None if is_free else (VoteRefusal.ALREADY_VOTED, "busy")
+
+
+def _only_members_campaign(self: Replica) -> bool:
+    return self.is_voter and not (self.abstains or self.log.is_healing or self.is_stopping)
+
+
+_reason_to_refuse_pre_vote = Voting._reason_to_refuse_pre_vote
+
+
+def _grant_to_rivals(self: Voting, request: VoteRequest) -> WhyNot | None:
+    is_asking = isinstance(self.r.role, Prospective)
+    return None if is_asking else _reason_to_refuse_pre_vote(self, request)
+
+
+_leader_is_lost = Elections._leader_is_lost
+
+
+def _wait_and_claim_to_hear(self: Elections, role: Follower) -> None:
+    _leader_is_lost(self, role)
+    if isinstance(self.r.role, Follower):
+        self.r.role.has_fetched = role.has_fetched
+
+
+_is_meant_for_us = Voting._is_meant_for_us
+
+
+def _only_members_vote(self: Voting, request: VoteRequest) -> bool:
+    knows_both = self.r.is_voter and request.replica in self.r.voters
+    return knows_both and _is_meant_for_us(self, request)
+
+
+def _campaign_while_stopping(self: Replica) -> bool:
+    return self.is_voter and not (self.abstains or self.log.is_healing)
+
+
+def _campaign_while_healing(self: Replica) -> bool:
+    is_member = any(self.key in voters for voters in self.ends.possible_voter_sets())
+    return is_member and not (self.abstains or self.is_stopping)
+
+
+def _bar_of_what_is_left(self: Replica) -> OffsetAndEpoch:
+    return self.log.end
+
+
+_learn = Learning.learn
+
+
+def _follow_the_past(self: Learning, info: LeaderInfo, why: str) -> None:
+    r = self.r
+    if info.epoch < r.epoch and info.leader_id not in (None, r.node_id):
+        r.election = ElectionState(info.epoch)
+    _learn(self, info, why)
+
+
+BUGS: Final = (
+    Bug(
+        "vote-not-persisted",
+        "a vote is granted without being saved",
+        (1, 2),
+        (Patch(LogStore, "save_election", _save_no_votes),),
+    ),
+    Bug(
+        "leadership-not-persisted",
+        "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
+        (15, 21),
+        (Patch(LogStore, "save_election", _save_no_leadership),),
+    ),
+    Bug(
+        "up-to-date-check-dropped",
+        "a vote is granted to any log",
+        (8,),
+        (Patch(Voting, "is_up_to_date", always(answer=True)),),
+    ),
+    Bug(
+        "vote-twice-per-epoch",
+        "a second candidate of an epoch gets a vote, too",
+        (1,),
+        (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 3,
+            "delay_us": 10_000,
+            "slow_fsync_rate": 0.2,
+            "slow_fsync_us": 300_000,
+            "power_every_ms": 3900,
+            "pause_every_ms": 6500,
+            "pause_ms": 5500,
+            "hand_over_every_ms": 2300,
+        },
+    ),
+    Bug(
+        "pre-vote-ignored",
+        "a pre-vote is granted although the leader is heard",
+        (2,),
+        (Patch(Voting, "_reason_to_refuse_pre_vote", always(answer=None)),),
+    ),
+    Bug(
+        "rivals-split-votes",
+        "two that ask for pre-votes at one moment grant each other's",
+        (2,),
+        (Patch(Voting, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
+    ),
+    Bug(
+        "unready-voter-blocks",
+        "a voter that leaves an election to others claims to hear the leader meanwhile (rule 11)",
+        (1,),
+        (Patch(Elections, "_leader_is_lost", _wait_and_claim_to_hear),),
+    ),
+    Bug(
+        "removed-voter-gives-up",
+        "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
+        (24,),
+        (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
+    ),
+    Bug(
+        "only-members-vote",
+        "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
+        (15,),
+        (Patch(Voting, "_is_meant_for_us", _only_members_vote),),
+    ),
+    Bug(
+        "healing-voter-forgets",
+        "a damaged voter campaigns and votes by what its log has left (rule 16)",
+        (5,),
+        (
+            Patch(Replica, "may_campaign", property(_campaign_while_healing)),
+            Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
+        ),
+    ),
+    Bug(
+        "stopping-voter-campaigns",
+        "a leader that was asked to stop, and has no successor yet, asks for votes again (rule 25)",
+        (16,),
+        (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
+    ),
+    Bug(
+        "another-cluster-teaches",
+        "what a controller of another cluster answers is believed (rule 27)",
+        (1, 4),
+        (Patch(Believing, "teaches_nothing", always(answer=False)),),
+    ),
+    Bug(
+        "any-epoch-is-believed",
+        "an epoch that no election came to is believed (rule 28)",
+        (4, 7),
+        (Patch(Believing, "admit", always(answer=True)),),
+    ),
+    Bug(
+        "stale-leader-keeps-committing",
+        "voters go back to a leader of an older epoch, which goes on committing",
+        (1,),
+        (
+            Patch(Announcements, "_reason_to_refuse", always(answer=None)),
+            Patch(Learning, "learn", _follow_the_past),
+        ),
+    ),
+)

@@ -1,0 +1,53 @@
+"""Planted bugs of disks that are lost where no directory id tells it (rule 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch
+from quorate.storage.recovery.recovery import _Recovery
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RecoveredState
+    from quorate.storage.recovery.directory_contents import Found
+    from quorate.storage.recovery.log_decision import Verdict
+
+_state = _Recovery._state
+
+
+def _abstain_while_empty(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
+    state = _state(self, found, verdict)
+    return replace(state, abstains=False) if state.end.offset else state
+
+
+def _never_abstain(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
+    return replace(_state(self, found, verdict), abstains=False)
+
+
+BUGS: Final = (
+    Bug(
+        "wiped-voter-votes",
+        "an empty directory at kraft.version 0 votes, marked or not (rule 8)",
+        (1795707000036,),
+        (Patch(_Recovery, "_state", _never_abstain),),
+    ),
+    Bug(
+        "wiped-voter-votes-with-any-record",
+        "a wiped voter that has fetched a batch votes after its next start (rule 8)",
+        (4,),
+        (Patch(_Recovery, "_state", _abstain_while_empty),),
+        world={
+            **SHORT_TIMEOUTS,
+            "voters": 3,
+            "kraft_version": 0,
+            "delay_us": 10_000,
+            "wipe_every_ms": 3000,
+            "kill_every_ms": 2500,
+            "restart_ms": 3000,
+            "fetch_max_bytes": 200,
+            "write_every_ms": 50,
+            "records_max": 10,
+        },
+    ),
+)

@@ -1,0 +1,182 @@
+"""Runs a seed or a case: first faults, then healing; says what broke and how to see it again.
+
+A seed fails when an invariant is violated, when the core or the storage code raises what it should
+not, or when the quorum does not heal once faults have stopped.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.process.silenced_logger import silenced
+from quorate.records.value_types import value
+from quorate.sim.action_runner import Stage
+from quorate.sim.cases.case import Case
+from quorate.sim.cases.field_codec import with_fields
+from quorate.sim.checkers.liveness import check_healed
+from quorate.sim.cluster import World
+from quorate.sim.engine.process_supervisor import Keeper
+from quorate.sim.engine.quorum_setup import build
+from quorate.sim.failure import Failure
+from quorate.sim.faults.option_mix import draw_mix
+from quorate.sim.faults.scheduler import Chaos
+from quorate.sim.mutants import BUGS, plant
+from quorate.sim.transcript import INDENT
+from quorate.sim.transcript_filter import Named, Telling
+from quorate.sim.workload.broker_fleet import Fleet
+from quorate.sim.workload.client_load import Workload
+
+if TYPE_CHECKING:
+    from quorate.sim.action_runner import DoneDeed
+
+LINES: Final = 40
+ALL_LINES: Final = 1 << 30
+
+
+@value
+class SeedResult:
+    """What became of one seed, or of a case; `failure` is None when nothing broke.
+
+    `told` is the whole transcript, where that was asked for, or of a failure the steps that matter.
+    """
+
+    seed: int
+    options: str
+    failure: Failure | None
+    told: str
+    digest: str
+    steps: int
+    acknowledged: int
+    epochs: int
+    bug: str | None = None
+    file: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What runs it again."""
+        if self.file is not None:
+            return f"quorate simulate --case {self.file}"
+        if self.bug is None:
+            return f"make sim SEED={self.seed}"
+        return f"quorate simulate --seeds {self.seed} --bug {self.bug}"
+
+    def report(self) -> str:
+        """Everything that a reader of a failure needs: options, steps, reason, command."""
+        name = f"seed {self.seed}" if self.file is None else f"case {self.file}"
+        if self.failure is None:
+            return (
+                f"{name}: clean; {self.steps} steps, "
+                f"{self.acknowledged} writes acknowledged, {self.epochs} epochs"
+            )
+        return (
+            f"{name}: {self.options}\n{self.told}\n"
+            f"{name} FAILED: {self.failure}\nrepeat: {self.command}"
+        )
+
+
+class Ran(NamedTuple):
+    """One world to its end: what broke, when, and what had been done to it."""
+
+    failure: Failure | None
+    at_us: int
+    done: list[DoneDeed]
+
+
+def run_seed(
+    seed: int,
+    *,
+    digest: bool = False,
+    bug: str | None = None,
+    world_of: str | None = None,
+    in_its_world: bool = True,
+    lines: int = LINES,
+) -> SeedResult:
+    """One world, from its fault mix to its healed end; a second time for the steps of a failure.
+
+    `bug` names a planted bug to run with, in its world unless that is to be drawn as any other;
+    `world_of` one whose world to run without the bug. No more than `lines` steps of a failure are
+    told, without a second run where it is 0.
+    """
+    world_of = (bug or world_of) if in_its_world else None
+    return run_case(drawn_case(seed, bug=bug, world_of=world_of), digest=digest, lines=lines)
+
+
+def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None) -> Case:
+    """All that a seed draws, in the world of a planted bug or in one that it draws, too."""
+    options = draw_mix(seed)
+    if world_of is not None:
+        options = with_fields(options, **BUGS[world_of].world)
+    return Case(seed, options, bug)
+
+
+def run_case(
+    case: Case, *, digest: bool = False, lines: int = LINES, file: str | None = None
+) -> SeedResult:
+    """The same for a case, which may have come from a file."""
+    keep = lines if lines == ALL_LINES else 0
+    world = World(case.seed, case.options, keep=keep, digest=digest)
+    failure = play(case, world).failure
+    told = world.transcript.tail()
+    if failure is not None and lines and not keep:
+        told = _tell(case, failure, lines)
+    return SeedResult(
+        case.seed,
+        str(case.options),
+        failure,
+        told,
+        world.transcript.hexdigest(),
+        world.actions.steps,
+        len(world.oracle.acknowledged),
+        max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
+        case.bug,
+        file,
+    )
+
+
+def play(case: Case, world: World) -> Ran:
+    """From the first start to the healed end, in a world that is made for it."""
+    failure = None
+    planted: AbstractContextManager[None] = plant(case.bug) if case.bug else nullcontext()
+    world.remark(str(world.options))
+    stage = Stage(world, grows=case.grows)
+    try:
+        # What production's code logs is in the transcript, as notes of the core or as faults.
+        with planted, silenced("quorate"):
+            _play(case, stage)
+    except Exception as error:  # whatever is raised is the seed's result
+        failure = Failure.of(error)
+    world.end()
+    return Ran(failure, world.now_us, stage.done)
+
+
+def _tell(case: Case, failure: Failure, lines: int) -> str:
+    """The same world again, now that it is known what matters in it."""
+    world = World(case.seed, case.options, keep=0)
+    world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
+    again = play(case, world).failure
+    told = "\n".join(
+        f"{INDENT}... {line} more" if isinstance(line, int) else str(line)
+        for line in telling.lines()
+    )
+    if again != failure:
+        return f"{told}\nA second run of it ended with {again}: the same seed must be the same run."
+    return told
+
+
+def _play(case: Case, stage: Stage) -> None:
+    world = stage.world
+    build(world)
+    fleet, keeper = Fleet(world), Keeper(stage)
+    fleet.begin()
+    if case.deeds is None:
+        Workload(stage).begin()
+        Chaos(stage).begin()
+    else:
+        case.play(stage)
+    keeper.begin()
+    world.look()
+    world.run(world.options.duration_ms)
+    fleet.end()
+    stage.end()
+    check_healed(world, stage.clients, fleet)

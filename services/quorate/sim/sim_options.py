@@ -1,0 +1,216 @@
+"""What a world is made of but the order of events: its quorum, and a part for each idea.
+
+Each field has a name of its own, whichever part it lies in: by that name alone it stands in the
+first line of a transcript, in a case, and where settings are replaced (`sim/cases/field_codec.py`).
+
+`*_every_ms` are mean intervals of a fault over the whole quorum, 0 for never.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, fields
+
+from quorate.records.value_types import named_value
+from quorate.sim.cases.field_codec import flat
+from quorate.sim.engine.disk import Survival
+from quorate.sim.engine.network import NetworkOptions, PartitionShape
+
+
+@named_value
+class ReachOptions:
+    """Who is found and reached, and when: partitions, other addresses, strangers, late messages.
+
+    `moves_together` is how often several nodes move at one moment, which they may only where
+    bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
+    """
+
+    has_bootstrap_names: bool = True
+    partition_every_ms: int = 0
+    partition_ms: int = 3000
+    partition_shapes: tuple[PartitionShape, ...] = tuple(PartitionShape)
+    move_every_ms: int = 0
+    moves_together: float = 0.0
+    strangers_every_ms: int = 0
+    late_every_ms: int = 0
+    late_ms: int = 3000
+
+
+@named_value
+class PeerOptions:
+    """Peers and clients that are broken, of another cluster, or up to something.
+
+    `spoilt_answer_rate` is how often a peer's answer is none that may be taken for what it says.
+    """
+
+    in_vain_every_ms: int = 0
+    spoilt_answer_rate: float = 0.0
+
+
+@named_value
+class TimeoutOptions:
+    """The timeouts of all controllers; 0 for the default, which goes with the others."""
+
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 0
+    election_backoff_max_ms: int = 0
+    retry_backoff_ms: int = 20
+    session_timeout_ms: int = 9000
+
+
+@named_value
+class DiskOptions:
+    """How slow disks are, how they break, and what a power cut leaves on them.
+
+    `between_rate` is how often a thread comes between two steps of another to the disk, when it
+    can.
+    """
+
+    fsync_us: int = 500
+    slow_fsync_rate: float = 0.0
+    slow_fsync_us: int = 0
+    survivals: tuple[Survival, ...] = tuple(Survival)
+    rot_every_ms: int = 0
+    small_rot_every_ms: int = 0
+    put_back_every_ms: int = 0
+    unreadable_every_ms: int = 0
+    short_every_ms: int = 0
+    disk_fault_every_ms: int = 0
+    hang_every_ms: int = 0
+    hang_ms: int = 4000
+    between_rate: float = 0.0
+    wipe_every_ms: int = 0
+
+
+@named_value
+class ProcessOptions:
+    """How processes and their machines end, stop for a while, or fall behind.
+
+    `drift_ppm` is the greatest error of a node's clock rate. `crash_every_effects` is the mean
+    number of effects and of file-system calls after which a process dies on the spot;
+    `crash_at_vote_rate` is how often one dies within a few of them when it votes, is elected or
+    changes the voters.
+    """
+
+    drift_ppm: int = 0
+    kill_every_ms: int = 0
+    power_every_ms: int = 0
+    blackout_every_ms: int = 0
+    restart_ms: int = 1500
+    crash_every_effects: int = 0
+    crash_at_vote_rate: float = 0.0
+    pause_every_ms: int = 0
+    pause_ms: int = 3000
+    shutdown_every_ms: int = 0
+    turns_every_ms: int = 0
+    unready_every_ms: int = 0
+
+
+@named_value
+class MembershipOptions:
+    """The rates at which operators change the quorum.
+
+    `bold_voters_every_ms` is for changes without force that were not checked before.
+    """
+
+    voters_every_ms: int = 0
+    bold_voters_every_ms: int = 0
+    hand_over_every_ms: int = 0
+    upgrade_every_ms: int = 0
+    scale_every_ms: int = 0
+
+
+@named_value
+class FleetOptions:
+    """The brokers, what lies on them, and what they do."""
+
+    brokers: int = 0
+    topics: int = 0
+    partitions: int = 0
+    silence_every_ms: int = 0
+    topics_every_ms: int = 0
+    oddities_every_ms: int = 0
+
+
+@named_value
+class ClientOptions:
+    """What clients write and read."""
+
+    write_every_ms: int = 60
+    read_every_ms: int = 150
+    follower_read_every_ms: int = 150
+    record_bytes: int = 40
+    records_max: int = 3
+
+
+@named_value
+class QueueOptions:
+    """The load that lets requests wait for their decisions.
+
+    A decision takes `decision_us` of the CPU; no other begins while `ahead_max` records are decided
+    and not committed, 0 for production's bound. Clients and brokers have `client_addresses`, at one
+    of which are most; 0 for that one alone.
+    """
+
+    decision_us: int = 0
+    ahead_max: int = 0
+    client_addresses: int = 0
+
+
+@named_value
+class LogOptions:
+    """In what pieces the log is written, fetched and kept, and what befalls its snapshots.
+
+    `linger_ms` is for how long a batch waits for more. `spoiled_snapshot_rate` is how often a
+    fetched snapshot does not check, `aimed_snapshot_rate` how often one is taken where an epoch
+    begins or the voters change.
+    """
+
+    linger_ms: int = 0
+    fetch_max_bytes: int = 4096
+    chunk_bytes: int = 256
+    segment_bytes: int = 4096
+    snapshot_every_records: int = 0
+    snapshot_interval_ms: int = 0
+    retention_bytes: int = 4096
+    retention_ms: int = -1
+    spoiled_snapshot_rate: float = 0.0
+    aimed_snapshot_rate: float = 0.0
+
+
+@named_value
+class WorldOptions:
+    """The shape of the quorum, how long faults last, and all the parts."""
+
+    voters: int = 3
+    observers: int = 0
+    kraft_version: int = 1
+    auto_join: bool = False
+    duration_ms: int = 30_000
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    reach: ReachOptions = field(default_factory=ReachOptions)
+    peers: PeerOptions = field(default_factory=PeerOptions)
+    timeouts: TimeoutOptions = field(default_factory=TimeoutOptions)
+    disks: DiskOptions = field(default_factory=DiskOptions)
+    processes: ProcessOptions = field(default_factory=ProcessOptions)
+    membership: MembershipOptions = field(default_factory=MembershipOptions)
+    fleet: FleetOptions = field(default_factory=FleetOptions)
+    clients: ClientOptions = field(default_factory=ClientOptions)
+    queue: QueueOptions = field(default_factory=QueueOptions)
+    log: LogOptions = field(default_factory=LogOptions)
+
+    def __str__(self) -> str:
+        return " ".join(
+            f"{name}={_shown(value)}"
+            for name, value in flat(self)
+            if value not in (0, 0.0) or name in _ALWAYS_SHOWN
+        )
+
+
+_ALWAYS_SHOWN = {"kraft_version", *(item.name for item in fields(NetworkOptions))}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return "/".join(member.name.lower() for member in value)
+    return str(value)

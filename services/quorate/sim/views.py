@@ -1,0 +1,207 @@
+"""What the judges of a world see of it and of its nodes: they look, and change nothing.
+
+Worlds and nodes are made in modules above this one, of those below it, and know both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from quorate.controller.image import MetadataImage
+    from quorate.raft.api import PublishProgress
+    from quorate.raft.core import RaftCore
+    from quorate.records.ids import (
+        DirectoryId,
+        Epoch,
+        Millis,
+        NodeId,
+        Offset,
+        OffsetAndEpoch,
+        ReplicaKey,
+    )
+    from quorate.records.voters import Endpoint, Voter
+    from quorate.sim.checkers.log_view import LogView
+    from quorate.sim.checkers.oracle import Oracle
+    from quorate.sim.sim_options import WorldOptions
+    from quorate.sim.workload.pending_requests import WaitingRequest
+    from quorate.storage.log_store import LogStore
+
+
+class SeenNode(Protocol):
+    """A machine, its log, and the process that runs or ran there last."""
+
+    @property
+    def node_id(self) -> NodeId: ...
+    @property
+    def directory_id(self) -> DirectoryId: ...
+    @property
+    def key(self) -> ReplicaKey: ...
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
+    @property
+    def incarnation(self) -> int:
+        """Which life of it this is: a count of starts."""
+        ...
+
+    @property
+    def local_ms(self) -> Millis:
+        """Its own monotonic clock."""
+        ...
+
+    @property
+    def log(self) -> LogView: ...
+    @property
+    def progress(self) -> PublishProgress | None:
+        """What the core told last; None while there is none."""
+        ...
+
+    @property
+    def led_epoch(self) -> Epoch | None:
+        """The last epoch that this process has led."""
+        ...
+
+    @property
+    def core(self) -> RaftCore: ...
+    @property
+    def store(self) -> LogStore: ...
+    @property
+    def checked(self) -> Collection[OffsetAndEpoch]:
+        """The snapshots that this process has read to the end."""
+        ...
+
+    @property
+    def was_harmed(self) -> bool:
+        """Whether there was damage for the last recovery to find."""
+        ...
+
+    @property
+    def flushed_end_on_platter(self) -> Offset | None:
+        """The flushed end that a power cut leaves; None where the file is not as it was."""
+        ...
+
+    @property
+    def faults_met(self) -> Collection[str]:
+        """What its disk or its machine has refused to this process, and whether bits have rotted.
+
+        They rotted in this life, or before, and its recovery came upon them.
+        """
+        ...
+
+    @property
+    def is_healing(self) -> bool: ...
+    @property
+    def is_whole(self) -> bool:
+        """Whether its log has all that it ever had, and no damage that is still to be found."""
+        ...
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
+        ...
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True when its core hears of what happens, and all that it has told is done."""
+        ...
+
+    @property
+    def wake_at_ms(self) -> Millis | None:
+        """The time at which its core, at rest, wants to be woken, as far as it has told."""
+        ...
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether its disk answers no call."""
+        ...
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing keeps this voter from electing somebody, or from being elected."""
+        ...
+
+    @property
+    def troubles(self) -> int:
+        """How often something has befallen it."""
+        ...
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether this process has been asked to stop."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata, as its controller has it."""
+        ...
+
+    @property
+    def active_epoch(self) -> Epoch | None:
+        """The epoch in which its controller takes writes."""
+        ...
+
+    @property
+    def waiting(self) -> Iterable[WaitingRequest]:
+        """The clients whose writes have no answer yet."""
+        ...
+
+    @property
+    def oldest_read_ms(self) -> int | None:
+        """Since when the oldest read under way has waited, by its own clock."""
+        ...
+
+    def is_found_by(self, other: SeenNode, /) -> bool:
+        """Whether that one looks for this voter where it is."""
+        ...
+
+    def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Whether no power cut can take that snapshot."""
+        ...
+
+    def is_voter(self, voter: Voter) -> bool:
+        """Whether `voter` means this very disk; without directory ids any of this node."""
+        ...
+
+    def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
+        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        ...
+
+    def had(self, voter: Voter, offset: Offset) -> bool:
+        """The same of the committed log."""
+        ...
+
+    def safe_end(self) -> Offset:
+        """Where the log would end if the power went now."""
+        ...
+
+
+class SeenWorld(Protocol):
+    """All nodes, the time, and what history holds."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def options(self) -> WorldOptions: ...
+    @property
+    def now_us(self) -> int: ...
+    @property
+    def now_ms(self) -> int: ...
+    @property
+    def is_calm(self) -> bool:
+        """Whether faults have stopped."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[NodeId, SeenNode]: ...
+    @property
+    def oracle(self) -> Oracle: ...
+
+    def take_cut_links(self) -> Collection[tuple[NodeId, NodeId]]:
+        """The ways that were cut at any time since this was asked last."""
+        ...
+
+    def running(self) -> Sequence[SeenNode]:
+        """The nodes whose process runs, paused ones included."""
+        ...

@@ -1,0 +1,1 @@
+"""Simulated clients and brokers, and the reference model of their data."""

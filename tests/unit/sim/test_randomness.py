@@ -1,0 +1,35 @@
+"""What is left to chance, a stream for each purpose."""
+
+from __future__ import annotations
+
+from quorate.sim.randomness import Fates
+
+
+def draws(fates: Fates, *purpose: str | int) -> list[float]:
+    return [fates.of(*purpose).random() for _ in range(5)]
+
+
+def test_what_befalls_one_leaves_the_chances_of_all_others_as_they_were() -> None:
+    fates, undisturbed = Fates(1), Fates(1)
+    draws(fates, "way", 1, 2)
+    assert draws(fates, "way", 2, 1) == draws(undisturbed, "way", 2, 1)
+    assert draws(fates, "way", 1, 2) != draws(undisturbed, "way", 1, 2)
+
+
+def test_each_seed_has_other_chances() -> None:
+    assert draws(Fates(1), "disk", 1) != draws(Fates(2), "disk", 1)
+    assert draws(Fates(1), "disk", 1) != draws(Fates(1), "disk", 2)
+
+
+def test_what_never_happens_draws_nothing() -> None:
+    fates = Fates(1)
+    assert not fates.happens(0.0, "loss", 1, 2)
+    assert draws(fates, "loss", 1, 2) == draws(Fates(1), "loss", 1, 2)
+    assert all(fates.happens(1.0, "loss", 1, 2) for _ in range(10))
+
+
+def test_each_disk_has_an_id_of_its_own() -> None:
+    fates = Fates(1)
+    ids = [fates.directory_id(node_id) for node_id in (1, 1, 2)]
+    assert len({*ids}) == 3
+    assert ids[0] == Fates(1).directory_id(1)
