@@ -1,4 +1,4 @@
-"""Notes seeds that catch the planted bugs, in services/quorate/sim/planted/, where they stand.
+"""Notes seeds that catch the planted bugs, in services/quorate/sim/mutants/, where they stand.
 
 python tools/note_seeds.py                  every bug
 python tools/note_seeds.py --bugs NAME ...  some of them
@@ -31,7 +31,7 @@ from quorate.sim.runner import run_seed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PLANTED = Path(__file__).resolve().parent.parent / "services" / "quorate" / "sim" / "planted"
+MUTANTS = Path(__file__).resolve().parent.parent / "services" / "quorate" / "sim" / "mutants"
 # A test runs the first noted seed of each bug: one whose world is over so soon is not bettered.
 QUICK_S = 1.0
 _NAME, _WHAT, _SEEDS = range(3)
@@ -81,7 +81,7 @@ def search(name: str, limit_s: float) -> int | None:
 # --- the files ------------------------------------------------------------------------------------
 
 
-def write(noted: Noted, folder: Path = PLANTED) -> None:
+def write(noted: Noted, folder: Path = MUTANTS) -> None:
     """Put these seeds in the place of those of before. Raises ValueError for a bug in no file."""
     for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def look_at_all(
                 yield future.result()
 
 
-def main(arguments: list[str] | None = None, folder: Path = PLANTED) -> int:
+def main(arguments: list[str] | None = None, folder: Path = MUTANTS) -> int:
     """Look at each bug, and write what is new; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="look at noted seeds, change nothing")

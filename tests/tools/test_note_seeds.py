@@ -56,7 +56,7 @@ def test_a_bug_that_no_file_plants_is_an_error(folder: Path) -> None:
 
 
 def test_each_bug_stands_in_a_file_with_its_seeds() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in note_seeds.PLANTED.glob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in note_seeds.MUTANTS.glob("*.py")]
     for name, bug in BUGS.items():
         places = [(text, note_seeds._place(text, name)) for text in texts]
         noted = [text[place[0] : place[1]] for text, place in places if place is not None]

@@ -4,8 +4,8 @@ A request needs one of some operations on a resource. In some cases that depends
 replica may ask in its own affairs for what takes more of any other caller. To fetch as a replica
 that does not vote takes less than to fetch as a voter, and to fetch as no replica takes still less.
 A request whose items
-are judged one by one (controller/authorization/request_authorization.py) needs here what one of them could be allowed by, so
-that a door may refuse it before it reads any.
+are judged one by one (controller/authorization/request_authorization.py) needs here what one of
+them could be allowed by, so that a door may refuse it before it reads any.
 """
 
 from __future__ import annotations

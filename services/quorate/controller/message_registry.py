@@ -1,7 +1,7 @@
 """The requests and replies of all subjects, for doors and clients.
 
-Apart from the subjects (controller/metadata_kinds.py), so that a process which only asks does not load
-what decides.
+Apart from the subjects (controller/metadata_kinds.py), so that a process which only asks does not
+load what decides.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 All work that clients cause runs under it: bytes that are parsed, messages that are handed to
 handlers, and every step of a call's task. Addresses take turns, and so do the connections of one
-address (h2/start_time_fair_queue.py). An address that used little of late may overdraw the budget, so that a light
-client does not wait behind a heavy one.
-Connections of voters have a budget of their own, which comes first. Everything runs on
-one event loop. Addresses are named by `client_of` in h2/peer_name.py.
+address (h2/start_time_fair_queue.py). An address that used little of late may overdraw the budget,
+so that a light client does not wait behind a heavy one. Connections of voters have a budget of
+their own, which comes first. Everything runs on one event loop. Addresses are named by `client_of`
+in h2/peer_name.py.
 """
 
 from __future__ import annotations

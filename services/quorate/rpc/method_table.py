@@ -1,7 +1,8 @@
 """What is known of each gRPC method before it is served: rights, sizes, places, and spans.
 
 One row a method, derived from its request: what that needs is the same at every door
-(api/permissions.py), and what is asked of the metadata is treated like all else that is asked of them.
+(api/permissions.py), and what is asked of the metadata is treated like all else that is asked of
+them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class PlaceKind(Enum):
 
 
 class Sampling(Enum):
-    """How many of a method's calls have spans where nobody has begun a trace (rpc/call_spans.py)."""
+    """The share of a method's calls that get spans without a parent trace (rpc/call_spans.py)."""
 
     ALWAYS = auto()
     AS_FETCHES = auto()

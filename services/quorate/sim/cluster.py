@@ -1,8 +1,8 @@
 """The world of one seed: what is still to happen, the nodes, the network between them.
 
-Everything that happens is an action on one heap (`sim/engine/event_queue.py`), and all that is left to chance
-is drawn from streams that the seed stands for (`sim/randomness.py`); so the same seed makes the same
-world, whatever the process.
+Everything that happens is an action on one heap (`sim/engine/event_queue.py`), and all that is left
+to chance is drawn from streams that the seed stands for (`sim/randomness.py`); so the same seed
+makes the same world, whatever the process.
 """
 
 from __future__ import annotations

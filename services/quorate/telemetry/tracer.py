@@ -1,8 +1,8 @@
 """What makes spans, where tracing is on: provider, ids, limits; loaded by `telemetry.tracing`.
 
 Which roots are recorded is decided where they begin: elections and changes of the voters always,
-calls by their method (rpc/call_spans.py). A call that is not recorded has no span at all, and one with a
-parent does as that does.
+calls by their method (rpc/call_spans.py). A call that is not recorded has no span at all, and one
+with a parent does as that does.
 """
 
 from __future__ import annotations

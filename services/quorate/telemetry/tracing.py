@@ -5,8 +5,8 @@ memory, and a while. So code that makes spans asks `active()` first, and imports
 behind it; the functions here do so by themselves, and do nothing where tracing is off.
 
 The span that is current travels in OpenTelemetry's context, which is a context variable: a task
-that is created inherits it, and so do the calls that it makes (rpc/call_spans.py). Work that serves many
-callers, such as the driver's, therefore says of each call whose it is:
+that is created inherits it, and so do the calls that it makes (rpc/call_spans.py). Work that serves
+many callers, such as the driver's, therefore says of each call whose it is:
 
     tracing = active()
     with nullcontext() if tracing is None else tracing.within(parent):

@@ -1,7 +1,7 @@
 """What a call holds is freed when it is over, without the garbage collector.
 
-The collector never comes to what it has set aside (server/memory/gc_tuning.py), and a call under way may
-be among that.
+The collector never comes to what it has set aside (server/memory/gc_tuning.py), and a call under
+way may be among that.
 """
 
 from __future__ import annotations

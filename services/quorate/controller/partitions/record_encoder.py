@@ -1,7 +1,7 @@
 """Rows of partitions, and changes of them, as the values of records that the encoder would make.
 
-Records of one shape are written together (records/columnar/writer.py), those that have something that
-partitions seldom have one by one.
+Records of one shape are written together (records/columnar/writer.py), those that have something
+that partitions seldom have one by one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bounds for the connections of a listener, by address, established or not.
 
-One address may hold half of the slots. Addresses are named by `client_of` in h2/peer_name.py: hosts in
-an IPv6 network of 64 bits share one. A few slots are reserved for preferred addresses, from which
-voters have called: others may take all other slots, and the voters still reach each other.
+One address may hold half of the slots. Addresses are named by `client_of` in h2/peer_name.py: hosts
+in an IPv6 network of 64 bits share one. A few slots are reserved for preferred addresses, from
+which voters have called: others may take all other slots, and the voters still reach each other.
 Connections that are not established have slots of their own, so that clients which never finish
 their handshake, and have no certificate, keep out none that does.
 """

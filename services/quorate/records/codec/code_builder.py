@@ -50,7 +50,7 @@ class Source:
         return name
 
     def instance(self, shape: type, values: Mapping[str, str]) -> str:
-        """Adds the making of a value (records/value_types.py), of expressions for all of its fields.
+        """Adds the making of a value (records/value_types.py) of expressions for all its fields.
 
         Its fields are set one by one, which takes a third of what its __init__ would.
         """

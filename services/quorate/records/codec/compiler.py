@@ -1,9 +1,10 @@
 """Encoders and decoders derived from schemas, compiled once for each version of a message.
 
 Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures;
-what calls them, and what they are too slow for, are functions made of text (records/codec/struct_codegen.py).
-A reader takes (buffer, position) and answers (value, position behind it); a writer appends to a
-bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible versions and tagged fields).
+what calls them, and what they are too slow for, are functions made of text
+(records/codec/struct_codegen.py). A reader takes (buffer, position) and answers (value, position
+behind it); a writer appends to a bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible
+versions and tagged fields).
 """
 
 from __future__ import annotations

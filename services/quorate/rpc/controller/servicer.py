@@ -103,7 +103,7 @@ class ControllerService:
     async def WriteStream(
         self, request_iterator: AsyncIterator[Any], context: Context
     ) -> AsyncIterator[pb.WriteResponse]:
-        """Writes of one client in their order, but for heartbeats (rpc/controller/write_stream.py)."""
+        """Writes of one client in order, but for heartbeats (rpc/controller/write_stream.py)."""
         try:
             self._streams.places.enter_call(context)
         except AdmissionError as error:

@@ -1,9 +1,9 @@
 """Values of the controller from and to protobuf, by one straight function for each message.
 
 Message and field names equal those of the dataclasses, so a walk over a message's descriptor makes
-them all (records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have shapes of
-their own. Bad input raises ValueError that names the field: a number that stands for nothing, a
-string that no record can hold, more items than one request may have (rule 28).
+them all (records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have
+shapes of their own. Bad input raises ValueError that names the field: a number that stands for
+nothing, a string that no record can hold, more items than one request may have (rule 28).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type

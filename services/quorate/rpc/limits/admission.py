@@ -3,7 +3,8 @@
 A call over a bound is refused at once with RESOURCE_EXHAUSTED and with what to do, so that memory
 stays bounded whatever is asked. A place is taken when a call's headers have come, and given back
 when the last byte of its answer has left: a client that stops halfway, or reads nothing, holds it.
-Votes and the Fetches of voters need no place; rpc/limits/inbound_limiter.py bounds those that are half-sent.
+Votes and the Fetches of voters need no place; rpc/limits/inbound_limiter.py bounds those that are
+half-sent.
 """
 
 from __future__ import annotations

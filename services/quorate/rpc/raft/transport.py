@@ -48,8 +48,9 @@ log = logging.getLogger(__name__)
 class RaftClient:
     """Performs SendRequest and ProbeLeader; answers arrive by the two callbacks.
 
-    The span that is current when a request is sent is the parent of its call's (rpc/call_spans.py). What
-    follows from the answer has other causes, so the callbacks run in the context of this client.
+    The span that is current when a request is sent is the parent of its call's (rpc/call_spans.py).
+    What follows from the answer has other causes, so the callbacks run in the context of this
+    client.
     """
 
     def __init__(

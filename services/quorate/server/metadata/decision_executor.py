@@ -1,8 +1,8 @@
 """Requests decided one after the other; what takes long has pauses in which everybody has turns.
 
 A request decided in between would be decided on metadata that the request under way is about to
-change, so those that come meanwhile wait, and clients take turns (server/metadata/decision_queue.py). A
-request that is not decided yet has changed nothing.
+change, so those that come meanwhile wait, and clients take turns
+(server/metadata/decision_queue.py). A request that is not decided yet has changed nothing.
 
 What is decided far ahead of what is committed would only wait in the log, and small writes behind
 it, so that decisions wait there for commits.

@@ -1,9 +1,9 @@
 """Requests that wait for their decisions: clients take turns, and heartbeats go their own way.
 
 A client is an address (h2/peer_name.py). Of those that wait, the one whose decisions used the least
-time is next (h2/start_time_fair_queue.py), so that one who creates topics by the million delays another by one
-decision. The requests of one client stay in their order, but for heartbeats: these are a client of
-their own, since brokers may share an address with a client that creates topics.
+time is next (h2/start_time_fair_queue.py), so that one who creates topics by the million delays
+another by one decision. The requests of one client stay in their order, but for heartbeats: these
+are a client of their own, since brokers may share an address with a client that creates topics.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.controller.request_types import Sender, WriteRequest
 
-# Those on streams are fewer (rpc/controller/write_window.py). One client may have half of the places.
+# Those on streams are fewer (rpc/controller/write_window.py). One client may have half of the
+# places.
 WAITING_MAX: Final = 65_536
 CLIENT_WAITING_MAX: Final = WAITING_MAX // 2
 # What a client's decisions may cost its next turns: a few of the largest.

@@ -6,8 +6,8 @@ is never behind by more than one, and what clients write goes in between.
 
 That a broker was not heard may be this process's own doing. A tick sees how long the loop stood,
 whatever else is awaited, and silence is judged by a clock that stood as long
-(server/metadata/session_clock.py). After a long pause times begin again, and a broker whose heartbeat
-waits for its decision is not silent.
+(server/metadata/session_clock.py). After a long pause times begin again, and a broker whose
+heartbeat waits for its decision is not silent.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.engine.event_queue import admin_requests as asking
-from quorate.sim.engine.event_queue import client_requests as using
-from quorate.sim.engine.event_queue import delayed_messages as late
-from quorate.sim.engine.event_queue import disks, files, network, processes
-from quorate.sim.engine.event_queue import invalid_requests as in_vain
+from quorate.sim.actions import admin_requests as asking
+from quorate.sim.actions import client_requests as using
+from quorate.sim.actions import delayed_messages as late
+from quorate.sim.actions import disks, files, network, processes
+from quorate.sim.actions import invalid_requests as in_vain
 
 if TYPE_CHECKING:
     from quorate.sim.action_runner import Deed

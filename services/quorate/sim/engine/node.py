@@ -1,7 +1,7 @@
 """One simulated machine, and one process after another on it.
 
-What runs in a process is production's driver and storage code (`sim/engine/process.py`). This is what
-befalls it, and what the simulator itself knows of its log.
+What runs in a process is production's driver and storage code (`sim/engine/process.py`). This is
+what befalls it, and what the simulator itself knows of its log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How processes end: chance or a deed dooms one, and somebody is told when one has ended.
 
-The keeper of processes says what becomes of the node then (`sim/engine/process_supervisor.py`); in a world without
-one it stays dead.
+The keeper of processes says what becomes of the node then (`sim/engine/process_supervisor.py`); in
+a world without one it stays dead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The whole mix of one seed: its faults and, in some worlds, other settings.
 
-What came later than `sim/faults/fault_mix.py` is drawn here, each idea from a stream of its own, so that one
-more leaves the worlds without it as they were.
+What came later than `sim/faults/fault_mix.py` is drawn here, each idea from a stream of its own, so
+that one more leaves the worlds without it as they were.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ class Bug:
     """The swarm must catch it `within` that many seeds from 1 on.
 
     `seeds` are some that did when they were last looked for: a test that begins with them is quick.
-    `world` are options (`sim/sim_options.py`) that replace the drawn ones: a bug that needs two rare
-    faults at one moment would be caught by one drawn mix in hundreds, and by another one after each
-    change of the core.
+    `world` are options (`sim/sim_options.py`) that replace the drawn ones: a bug that needs two
+    rare faults at one moment would be caught by one drawn mix in hundreds, and by another one after
+    each change of the core.
     """
 
     name: str
