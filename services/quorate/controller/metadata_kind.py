@@ -1,7 +1,7 @@
 """What a subject of the metadata is: everything that the controller knows of one, in one value.
 
 A subject is a package: its part of the image (image.py), what is asked of it (messages.py), what is
-decided and answered, its records, and subject.py, which puts all that together. The table of all of
+decided and answered, its records, and kind.py, which puts all that together. The table of all of
 them (controller/metadata_kinds.py) is what deciding, replay, snapshots and reads derive from.
 """
 

@@ -13,8 +13,8 @@ import pytest
 from quorate.controller import record_runs as runs
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.partitions import tree as partition_tree
+from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.record_runs import COLUMNS_MIN, RecordRun, items_in, items_of
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader

@@ -45,7 +45,7 @@ def test_any_other_error_is_told_with_its_place() -> None:
     except ValueError as error:
         failure = Failure.of(error)
     assert failure.name == "ValueError"
-    assert "test_failures.py:" in failure.words
+    assert "test_failure.py:" in failure.words
 
 
 def test_failures_of_one_invariant_are_alike_whatever_they_name() -> None:

@@ -14,10 +14,13 @@ from tests.recorded_spans import attributes_of, recorded
 
 LAZY = """
 import sys
-import quorate.admin.service, quorate.autojoin.service, quorate.cli.up,
-quorate.cli.metadata_quorum_changes import quorate.server.service from quorate.rpc.channels import
-open_channel, server_spans from quorate.telemetry import tracing tracing.start(None, "controller-1")
-assert server_spans() == () with tracing.span("a"), tracing.root("b", {}):
+import quorate.admin.service, quorate.autojoin.service, quorate.cli.up
+import quorate.cli.metadata_quorum_changes, quorate.server.service
+from quorate.rpc.channels import open_channel, server_spans
+from quorate.telemetry import tracing
+tracing.start(None, "controller-1")
+assert server_spans() == ()
+with tracing.span("a"), tracing.root("b", {}):
     tracing.event("c")
     tracing.annotate({"d": 1})
     tracing.failed("e")

@@ -98,7 +98,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     def __init__(
         self, callers: Callers, methods: Mapping[str, MethodRow], places: CallPlaces | None = None
     ) -> None:
-        """`methods` are rows of rpc/method_table.py, by path; `places` may be shared with others."""
+        """`methods` are rows of rpc/method_table.py by path; others may share `places`."""
         self._callers = replace(
             callers, have_names=callers.have_names or callers.access is not None
         )

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.controller.partitions import directory_index as directory_places
 from quorate.controller.partitions.directory_index import (
     interned,
     mapped,
@@ -11,7 +12,6 @@ from quorate.controller.partitions.directory_index import (
     unified,
     without_unused,
 )
-from quorate.controller.partitions import directory_index as directory_places
 from quorate.records.ids import DirectoryId
 
 directories = st.integers(0, 400).map(lambda number: DirectoryId(number.to_bytes(16)))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.brokers.messages import UnregisterBroker
-from quorate.controller.partitions.leader_election import change_of, needs_look
-from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.partitions import leader_isr_sweep as settling
 from quorate.controller.partitions import tree as partition_tree
+from quorate.controller.partitions.leader_election import change_of, needs_look
+from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.partitions.rows import FIXED, key_of
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.ids import DirectoryId, Epoch

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.controller.partitions.partition import Partition
 from quorate.controller.partitions import store as partition_store
+from quorate.controller.partitions.partition import Partition
 from quorate.controller.partitions.rows import PartitionRows, key_of
 from quorate.controller.partitions.store import LATE_MAX, PartitionStore
 from tests.unit.controller.partitions.test_rows import ONE, made, tables, topic_id_of

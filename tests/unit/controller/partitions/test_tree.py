@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.controller.partitions.partition import Partition
 from quorate.controller.partitions import tree as partition_tree
+from quorate.controller.partitions.partition import Partition
 from quorate.controller.partitions.rows import FIXED, key_of
 from quorate.controller.partitions.tree import PartitionTree
 from tests.unit.controller.partitions.test_rows import ONE, keys, made, tables

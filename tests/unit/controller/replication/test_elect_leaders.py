@@ -11,8 +11,8 @@ from quorate.controller.configs.messages import (
     ConfigResource,
     ResourceType,
 )
-from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
 from quorate.controller.partitions import leader_isr_sweep as settling
+from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
 from quorate.controller.replication import elect_leaders
 from quorate.controller.replication.messages import (
     ElectedLeader,

@@ -14,7 +14,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
 from quorate.rpc.admin.errors import STATUS_BY_REASON, status_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_leaders_reason_decides() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quorate.server.metrics.definitions import CONTROLLER_METERS
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
 ROW = re.compile(r"\| `quorate_(\w+)` \| (\w+)(?: by `(\w+)`)? \| (.*?) \|")
 
 

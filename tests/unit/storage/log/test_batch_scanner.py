@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.records.batch import CorruptBatchError, encode_batch
-from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
 from quorate.storage.log import batch_scanner as scan
+from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
 from tests.unit.storage.conftest import Replica
 
 if TYPE_CHECKING:

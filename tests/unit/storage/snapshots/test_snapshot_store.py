@@ -19,7 +19,7 @@ from quorate.storage.layout import BOOTSTRAP_ID, checkpoint_name
 from quorate.storage.snapshots.snapshot_store import SnapshotStore, SnapshotSummary, read_content
 from tests.unit.storage.conftest import LOG_DIR, THREE, Replica, at
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 STOCK_ID = at(79, 1)
 STOCK = (DATA / checkpoint_name(STOCK_ID)).read_bytes()
 ID = at(9, 1)

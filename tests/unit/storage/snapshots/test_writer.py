@@ -20,8 +20,8 @@ from quorate.records.control import (
 )
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import checkpoint_name
-from quorate.storage.snapshots.snapshot_store import SnapshotStore
 from quorate.storage.snapshots import writer as snapshot_writer
+from quorate.storage.snapshots.snapshot_store import SnapshotStore
 from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.unit.storage.conftest import LOG_DIR, THREE, Crashed, Replica, at
 
