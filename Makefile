@@ -88,5 +88,5 @@ e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubec
 
 gen: $(INSTALLED)  ## generate the protobuf code, the diagram of roles and the table of values
 	$(BIN)/python tools/gen_proto.py
-	$(BIN)/python tools/draw_roles.py
+	$(BIN)/python tools/draw_state_diagram.py
 	$(BIN)/python tools/chart_values.py

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tools import fetched
+from tools import fetched_folder as fetched
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,10 +20,10 @@ CHECKS: tuple[tuple[str, ...], ...] = (
     ("mypy", f"--cache-dir={os.devnull}"),
     ("lint-imports", "--no-cache", "--no-logo"),
     ("python", "tools/gen_proto.py", "--check"),
-    ("python", "tools/draw_roles.py", "--check"),
+    ("python", "tools/draw_state_diagram.py", "--check"),
     ("python", "tools/chart_values.py", "--check"),
     ("codespell",),
-    ("python", "tools/tidy.py"),
+    ("python", "tools/lint.py"),
 )
 
 

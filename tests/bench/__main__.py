@@ -16,15 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import (
-    beside_etcd,
-    beside_kafka,
-    bulk_creation,
-    fairness,
-    many_topics,
-    pipeline,
-    transports,
-)
+from tests.bench import bulk_creation, fairness, many_topics, pipeline, transports
+from tests.bench import vs_etcd as beside_etcd
+from tests.bench import vs_kafka as beside_kafka
 from tools.fetch_kafka import jars_folder
 
 if TYPE_CHECKING:

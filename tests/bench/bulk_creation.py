@@ -32,7 +32,7 @@ from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.settings.transport import Transport
 from tests.bench.client_loads import registration
 from tests.bench.fairness import TickedMembers
-from tests.bench.http2 import Connection, UnaryLoad, header_block, message
+from tests.bench.http2_client import Connection, UnaryLoad, header_block, message
 from tests.bench.neighbour import Neighbour
 from tests.bench.processes import READY_S, cpu_s
 

@@ -13,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from tests.bench import payloads
-from tests.bench.http2 import Connection, header_block, message
-from tests.bench.quorate_members import QuorateMembers, is_listening
+from tests.bench.http2_client import Connection, header_block, message
+from tests.bench.quorate_cluster import QuorateMembers, is_listening
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from tests.bench.etcd_members import EtcdMembers
+    from tests.bench.etcd_cluster import EtcdMembers
     from tests.bench.processes import Members
 
 OFFER_S: Final = 0.01

@@ -34,7 +34,7 @@ from tests.bench.attacker import HEALTH_LOADS, LATE_S, LOADS, SECONDS_MAX
 from tests.bench.client_loads import PARTITIONS, TOPICS, registration, topic_name
 from tests.bench.neighbour import Neighbour
 from tests.bench.processes import READY_S, rss_mib
-from tests.bench.quorate_members import QuorateMembers
+from tests.bench.quorate_cluster import QuorateMembers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class TickedMembers(QuorateMembers):
 
     def command(self, member: int) -> list[str]:
         command = super().command(member)
-        command[command.index("quorate.server")] = "tests.bench.ticked_controller"
+        command[command.index("quorate.server")] = "tests.bench.loop_latency_controller"
         return ["env", f"QUORATE_TURNS={self._noted(member)}", *command]
 
     def _noted(self, member: int) -> Path:

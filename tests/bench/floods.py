@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.http2 import header_block, message
+from tests.bench.http2_client import header_block, message
 from tests.integration.raw_http2 import (
     ACK,
     DATA,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.bench import payloads
-from tests.bench.commits import connect
+from tests.bench.commit_load import connect
 from tests.bench.failover import kills
-from tests.bench.http2 import StreamLoad
-from tests.bench.kafka_members import SESSION_MS
-from tests.bench.metadata import MetadataSubject, open_writes
-from tests.bench.quorate_members import QuorateMembers
-from tests.bench.tables import Bounds, render_bounds
+from tests.bench.http2_client import StreamLoad
+from tests.bench.kafka_cluster import SESSION_MS
+from tests.bench.metadata_load import MetadataSubject, open_writes
+from tests.bench.quorate_cluster import QuorateMembers
+from tests.bench.result_tables import Bounds, render_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

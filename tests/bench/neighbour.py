@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from tests.bench import payloads
-from tests.bench.commits import percentile
-from tests.bench.http2 import Connection, header_block, message
+from tests.bench.commit_load import percentile
+from tests.bench.http2_client import Connection, header_block, message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.bench.quorate_members import QuorateMembers
+    from tests.bench.quorate_cluster import QuorateMembers
 
 WRITES_PER_S: Final = 20
 _PERIOD_S: Final = 1 / WRITES_PER_S

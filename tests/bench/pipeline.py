@@ -27,7 +27,7 @@ from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import LOG_DIR, LOG_SUFFIX
 from quorate.storage.log.batch_scanner import scan_batches
 from tests.bench.pipeline_log import base_log, large_log
-from tests.bench.tables import figure, markdown
+from tests.bench.result_tables import figure, markdown
 from tests.interop.stock_kafka import DUMP_LOG
 from tools.fetch_kafka import is_complete
 

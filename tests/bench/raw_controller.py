@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from quorate.server.__main__ import main
 from quorate.server.state_machine import Hosted
-from tests.bench.raw_application import RawApplication
-from tests.bench.raw_server import RawService
+from tests.bench.raw_servicer import RawService
+from tests.bench.raw_state_machine import RawApplication
 
 if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord

@@ -7,19 +7,20 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from quorate.settings.transport import Transport
-from tests.bench import etcd_members, kafka_members
-from tests.bench.commits import EtcdSubject, Point, RawSubject, rounds
-from tests.bench.etcd_members import EtcdMembers
-from tests.bench.kafka_members import KafkaMembers
-from tests.bench.metadata import KafkaSubject, MetadataSubject
-from tests.bench.quorate_members import QuorateMembers
-from tests.bench.tables import Row, render
+from tests.bench import etcd_cluster as etcd_members
+from tests.bench import kafka_cluster as kafka_members
+from tests.bench.commit_load import EtcdSubject, Point, RawSubject, rounds
+from tests.bench.etcd_cluster import EtcdMembers
+from tests.bench.kafka_cluster import KafkaMembers
+from tests.bench.metadata_load import KafkaSubject, MetadataSubject
+from tests.bench.quorate_cluster import QuorateMembers
+from tests.bench.result_tables import Row, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from tests.bench.commits import Result, Subject
+    from tests.bench.commit_load import Result, Subject
 
 ONE: Final = Point(1)
 MANY: Final = Point(64)

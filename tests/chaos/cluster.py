@@ -19,7 +19,7 @@ from tests.chaos import disks
 from tests.chaos.disks import Disk, compile_shim
 from tests.chaos.log_reader import LogReader
 from tests.chaos.names import CLIENTS, Names, name_of
-from tests.chaos.net import Network
+from tests.chaos.network import Network
 from tests.integration.disks import is_healing
 from tests.integration.quorum import DEADLINE_S, Controllers
 from tests.integration.transports import chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.chaos.nemesis import ALONE, KINDS
-from tests.chaos.net import missing
+from tests.chaos.network import missing
 from tests.lacking import lack
 
 if TYPE_CHECKING:

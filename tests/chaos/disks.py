@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.chaos.net import NAMED, run
+from tests.chaos.network import NAMED, run
 
 if TYPE_CHECKING:
     from quorate.cli.local_quorum import NodePlan

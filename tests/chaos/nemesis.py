@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from tests.chaos.cluster import Cluster
-    from tests.chaos.watch import Watch
+    from tests.chaos.monitor import Watch
 
 WHOLE_S: Final = 60.0
 # From the last commit of one leader to the first of the next a voter flushes five times in a row.

@@ -13,9 +13,9 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.history import Kind, Outcome
 from tests.chaos.linearizability import UndecidedError, check
 from tests.chaos.liveness import SECOND, gaps
+from tests.chaos.monitor import Watch
 from tests.chaos.nemesis import KINDS, Nemesis
-from tests.chaos.offsets import Values, violations
-from tests.chaos.watch import Watch
+from tests.chaos.stale_reads import Values, violations
 from tests.chaos.workload import Workload
 from tests.integration.disks import committed_batches
 from tests.integration.transports import chosen

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from tests.chaos.cluster import Cluster
-    from tests.chaos.watch import Watch
+    from tests.chaos.monitor import Watch
 
 
 class Scene:

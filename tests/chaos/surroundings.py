@@ -38,7 +38,7 @@ class Surroundings:
         seconds, seed = self._random.uniform(1.0, 5.0), self._random.randrange(1 << 30)
         text = f"an abusive client: {self._scene.named([node.node_id])}"
         self._scene.tell("abuse", text)
-        await self._run("tests.chaos.abuse", node.host, node.port, seconds, seed)
+        await self._run("tests.chaos.abusive_client", node.host, node.port, seconds, seed)
 
     async def flood(self) -> None:
         """A client with an address of its own runs one of the loads of the bench for fairness."""

@@ -17,7 +17,7 @@ from quorate.cli.local_quorum import NodePlan
 from tests.chaos.disks import Disk, compile_shim
 from tests.chaos.log_reader import LogReader
 from tests.chaos.names import Names, name_of
-from tests.chaos.net import Network
+from tests.chaos.network import Network
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.h2.client.channel import Channel, ChannelTimes
 from quorate.h2.protocol import frames
-from tests.chaos.net import Network
+from tests.chaos.network import Network
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from tests.chaos.net import Network
+    from tests.chaos.network import Network
     from tests.chart.api_server import ApiServer
 
 RELEASE: Final = "q-quorate"

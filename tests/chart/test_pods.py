@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.chaos import net
+from tests.chaos import network as net
 from tests.chart.api_server import ApiServer
 from tests.chart.pods import COMMAND_S, DOMAIN, NAMESPACE, RELEASE, Pods, await_true, place
 from tests.chart.rendering import CHART, Helm, one

@@ -12,9 +12,9 @@ from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.bench import payloads
 from tests.bench.bulk_creation import Broker, Shape, creations, fenced
-from tests.bench.http2 import Connection, header_block, message
+from tests.bench.http2_client import Connection, header_block, message
 from tests.bench.processes import READY_S
-from tests.bench.quorate_members import QuorateMembers
+from tests.bench.quorate_cluster import QuorateMembers
 from tests.integration.quorum import STEADY
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools import fetch_kafka, fetched
+from tools import fetch_kafka
+from tools import fetched_folder as fetched
 
 if TYPE_CHECKING:
     from pathlib import Path

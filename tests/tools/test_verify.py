@@ -3,7 +3,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from tools import tidy, verify
+from tools import lint
+from tools import verify
 
 if TYPE_CHECKING:
     import pytest
@@ -27,7 +28,7 @@ def test_a_check_that_fails_prints_all_that_it_said(capsys: pytest.CaptureFixtur
 def test_make_help_lists_every_target_and_what_it_is_for() -> None:
     listing = subprocess.run(
         ["make", "--no-print-directory", "help"],  # noqa: S607
-        cwd=tidy.ROOT,
+        cwd=lint.ROOT,
         check=True,
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ after the other, once for a new release and once for a new setting; some crash, 
 and again, some are cut off for a while. A broker is drained and taken out, and another one comes.
 Partitions are moved, rights are taken back. The controllers elect new leaders, get a new voter for
 an old one, a new disk and a new address. What makes up the bulk of a log, replicas that fall behind
-and catch up, topics that come and go, is not listed here: `background_load.py` draws it by the minute.
+and catch up, topics that come and go, is drawn by the minute in `background_load.py`.
 """
 
 from __future__ import annotations

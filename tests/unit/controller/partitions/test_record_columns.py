@@ -1,4 +1,4 @@
-"""Columns of records decline what has to be taken one by one; test_record_runs.py holds the rest."""
+"""Columns of records decline what is to be taken one by one; test_record_runs.py has the rest."""
 
 from __future__ import annotations
 

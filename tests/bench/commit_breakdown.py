@@ -1,6 +1,6 @@
 """Where the time of a single commit goes, step by step.
 
-    python -m tests.bench.steps [--seconds N]
+    python -m tests.bench.commit_breakdown [--seconds N]
 
 One append at a time on a stream; each commit is followed from the leader to the follower whose
 acknowledgement commits it, and back. Medians in microseconds, and the limits of the same run.
@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tests.bench import limits
-from tests.bench.commits import Point, RawSubject
+from tests.bench import hardware_limits as limits
+from tests.bench.commit_load import Point, RawSubject
 from tests.bench.processes import READY_S
-from tests.bench.quorate_members import QuorateMembers
+from tests.bench.quorate_cluster import QuorateMembers
 
 # Place, who passes it, and what has happened since the place before.
 STEPS: Final = (
@@ -43,7 +43,7 @@ class TracedMembers(QuorateMembers):
 
     def command(self, member: int) -> list[str]:
         command = super().command(member)
-        command[command.index("-m") + 1] = "tests.bench.traced_controller"
+        command[command.index("-m") + 1] = "tests.bench.instrumented_controller"
         return ["env", f"QUORATE_TRACE={self.trace(member)}", *command]
 
     def trace(self, member: int) -> Path:
@@ -85,7 +85,9 @@ def durations(leader: dict[str, list[int]], follower: dict[str, list[int]]) -> l
 
 def main() -> int:
     """Measure and print; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.steps", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.commit_breakdown", description=__doc__
+    )
     parser.add_argument("--seconds", type=float, default=3.0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="quorate-steps-") as folder:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from tests.bench import etcd_members, limits, pysyncobj_members
-from tests.bench.commits import EtcdSubject, Point, RawSubject, Result, rounds
-from tests.bench.etcd_members import EtcdMembers
+from tests.bench import etcd_cluster as etcd_members
+from tests.bench import hardware_limits as limits
+from tests.bench import pysyncobj_cluster as pysyncobj_members
+from tests.bench.commit_load import EtcdSubject, Point, RawSubject, Result, rounds
+from tests.bench.etcd_cluster import EtcdMembers
 from tests.bench.failover import (
     etcd_restarts,
     kills,
@@ -20,15 +22,15 @@ from tests.bench.failover import (
     restarts,
     stops,
 )
-from tests.bench.pysyncobj_members import PySyncObjMembers, PySyncObjSubject
-from tests.bench.quorate_members import QuorateMembers
-from tests.bench.tables import Bounds, Row, render, render_bounds
+from tests.bench.pysyncobj_cluster import PySyncObjMembers, PySyncObjSubject
+from tests.bench.quorate_cluster import QuorateMembers
+from tests.bench.result_tables import Bounds, Row, render, render_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.bench.commits import Subject
+    from tests.bench.commit_load import Subject
 
 ONE: Final = Point(1)
 MANY: Final = Point(64)

@@ -16,7 +16,7 @@ from quorate.records.metadata import (
     encode_record,
 )
 from tests.chaos.history import LocalRead
-from tests.chaos.offsets import Values, violations
+from tests.chaos.stale_reads import Values, violations
 
 TOPIC = TopicId(b"t" * 16)
 

@@ -1,6 +1,6 @@
-"""A controller that notes what each turn of its loop costs, for `python -m tests.bench.turns`.
+"""A controller that records the CPU time of each turn of its loop (tests.bench.loop_latency).
 
-    python -m tests.bench.turned_controller --config FILE
+    python -m tests.bench.profiled_controller --config FILE
 
 SIGUSR1 writes what was noted since the last one to the file that QUORATE_TURNS names, as JSON;
 SIGUSR2 does, too, and the next one writes it again. A turn is one callback of the loop, in CPU time

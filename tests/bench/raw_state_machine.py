@@ -16,7 +16,7 @@ from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
 from quorate.server.metadata.proposer import Proposer
 from quorate.server.snapshots.verifier import SnapshotChecks
-from tests.bench.raw_server import RawLogError
+from tests.bench.raw_servicer import RawLogError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.telemetry.metrics import Value
-    from tests.bench.raw_server import Waiter
+    from tests.bench.raw_servicer import Waiter
 
 log = logging.getLogger(__name__)
 # Leaves room for what a batch holds beside the values.

@@ -9,14 +9,14 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.commits import ROUND_S, Point, Result, Subject, percentile
+from tests.bench.commit_load import ROUND_S, Point, Result, Subject, percentile
 from tests.bench.processes import Members
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.bench.http2 import Load
+    from tests.bench.http2_client import Load
 
 
 def is_there() -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.codec.varint import encode_uvarint
 from quorate.records.ids import UUID_BYTES
-from tests.bench.http2 import Load
+from tests.bench.http2_client import Load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

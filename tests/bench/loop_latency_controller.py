@@ -1,6 +1,6 @@
 """A controller that measures the longest turn of its event loop, for `tests.bench.fairness`.
 
-    python -m tests.bench.ticked_controller --config FILE
+    python -m tests.bench.loop_latency_controller --config FILE
 
 A turn is the CPU time of the loop's thread between two ticks of 2 ms, so that other processes on
 the machine do not count. SIGUSR1 writes the longest turn since the last signal to the file that

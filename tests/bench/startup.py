@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import UUID_BYTES, format_uuid
-from tests.bench.kafka_members import KafkaMembers
+from tests.bench.kafka_cluster import KafkaMembers
 from tests.bench.processes import READY_S, cpu_s
-from tests.bench.quorate_members import QuorateMembers
+from tests.bench.quorate_cluster import QuorateMembers
 
 if TYPE_CHECKING:
     from tests.bench.processes import Members

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft.roles import TRANSITIONS, Starting
-from tools import draw_roles
+from tools import draw_state_diagram as draw_roles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """A client that asks for too much, says nothing, or lies.
 
-    python -m tests.chaos.abuse HOST PORT SECONDS SEED
+    python -m tests.chaos.abusive_client HOST PORT SECONDS SEED
 
 All of it is bounded by time and count, so that what is tried are the bounds of the controller and
 not those of the machine. Answers do not matter here: that others are served meanwhile does.

@@ -6,26 +6,26 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from tests.bench import kafka_members
-from tests.bench.commits import Point, rounds
+from tests.bench import kafka_cluster as kafka_members
+from tests.bench.commit_load import Point, rounds
 from tests.bench.failover import hand_overs, kills
-from tests.bench.kafka_members import KafkaMembers
-from tests.bench.metadata import KafkaSubject, MetadataSubject, open_kafka_writes, open_writes
-from tests.bench.quorate_members import QuorateMembers
-from tests.bench.starting import (
+from tests.bench.kafka_cluster import KafkaMembers
+from tests.bench.metadata_load import KafkaSubject, MetadataSubject, open_kafka_writes, open_writes
+from tests.bench.quorate_cluster import QuorateMembers
+from tests.bench.result_tables import Bounds, Row, render, render_bounds
+from tests.bench.startup import (
     idle,
     kafka_formats,
     kafka_starts,
     quorate_formats,
     quorate_starts,
 )
-from tests.bench.tables import Bounds, Row, render, render_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.bench.commits import Result
+    from tests.bench.commit_load import Result
 
 IN_FLIGHT: Final = (1, 8, 64, 1024)
 POINTS: Final = tuple(Point(number) for number in IN_FLIGHT)

@@ -1,6 +1,6 @@
 """What tracing costs three controllers at a steady rate of commits: off against on, in turns.
 
-    python -m tests.bench.traced [--rounds N] [--seconds N] [--rate N]
+    python -m tests.bench.tracing_overhead [--rounds N] [--seconds N] [--rate N]
 
 A collector in this process counts what it is sent. Processor time and memory are those of the
 controllers; compare the ratios, for the figures are this machine's.
@@ -21,9 +21,9 @@ import grpc
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.bench import payloads
-from tests.bench.metadata import TOPICS, MetadataSubject
-from tests.bench.quorate_members import QuorateMembers
-from tests.bench.tables import Bounds, Row, render, render_bounds
+from tests.bench.metadata_load import TOPICS, MetadataSubject
+from tests.bench.quorate_cluster import QuorateMembers
+from tests.bench.result_tables import Bounds, Row, render, render_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -126,7 +126,9 @@ def run(root: Path, *, rounds: int, seconds: float, rate: float) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.traced", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.tracing_overhead", description=__doc__
+    )
     parser.add_argument("--rounds", type=int, default=3, help="of each, in turns (default 3)")
     parser.add_argument("--seconds", type=float, default=12.0, help="of a round (default 12)")
     parser.add_argument("--rate", type=float, default=1000.0, help="commits a second")

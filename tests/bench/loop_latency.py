@@ -1,6 +1,6 @@
 """The longest turns of the event loop with very many partitions: how long everybody else waits.
 
-    python -m tests.bench.turns [--topics N] [--partitions N] [--seconds N]
+    python -m tests.bench.loop_latency [--topics N] [--partitions N] [--seconds N]
 
 Six brokers with that many topics and partitions: changes of settings alone, while snapshots are
 taken, while two brokers are silent together, while one is unregistered. CPU time of the loop's
@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from tests.bench import payloads
-from tests.bench.commits import connect
-from tests.bench.http2 import StreamLoad
+from tests.bench.commit_load import connect
+from tests.bench.http2_client import StreamLoad
 from tests.bench.processes import READY_S
-from tests.bench.quorate_members import QuorateMembers
+from tests.bench.quorate_cluster import QuorateMembers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class TurnedMembers(QuorateMembers):
     def command(self, member: int) -> list[str]:
         command = super().command(member)
         module = command.index("quorate.server")
-        command[module] = "tests.bench.turned_controller"
+        command[module] = "tests.bench.profiled_controller"
         return ["env", f"QUORATE_TURNS={self._noted(member)}", *command]
 
     def _noted(self, member: int) -> Path:
@@ -243,7 +243,7 @@ def measure(root: Path, *, topics: int, partitions: int, seconds: float, verbose
 
 def main() -> int:
     """Measure and print; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.turns", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.loop_latency", description=__doc__)
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--partitions", type=int, default=10, help="of each topic")
     parser.add_argument("--seconds", type=float, default=10.0, help="of changes of settings")

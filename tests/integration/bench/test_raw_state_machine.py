@@ -11,8 +11,8 @@ from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
-from tests.bench.raw_application import APPEND_BYTES_MAX, RawApplication
-from tests.bench.raw_server import RawLogError
+from tests.bench.raw_servicer import RawLogError
+from tests.bench.raw_state_machine import APPEND_BYTES_MAX, RawApplication
 from tests.unit.server.metadata.test_proposer import Recorder
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Draws the roles of a replica and the transitions between them into docs/protocol.md.
 
-python tools/draw_roles.py            writes the diagram between its two marks
-python tools/draw_roles.py --check    compares only; exit status 1 when the document is stale
+python tools/draw_state_diagram.py  writes the diagram between its two marks
+python tools/draw_state_diagram.py --check  compares only; exit status 1 when the document is stale
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from quorate.raft.roles import TRANSITIONS, Starting
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
-BEGIN = "<!-- roles: drawn by tools/draw_roles.py -->\n"
+BEGIN = "<!-- roles: drawn by tools/draw_state_diagram.py -->\n"
 END = "<!-- end of roles -->\n"
 
 

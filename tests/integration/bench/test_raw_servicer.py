@@ -14,7 +14,7 @@ from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
 from quorate.rpc.service import add_service
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 from tests.bench.gen.raw.v1 import raw_pb2_grpc
-from tests.bench.raw_server import RawLogError, RawService, Waiter
+from tests.bench.raw_servicer import RawLogError, RawService, Waiter
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 
@@ -114,7 +114,7 @@ async def test_who_does_not_lead_takes_nothing(
 async def test_a_stream_is_read_no_further_than_there_is_room(
     log: LogByHand, raw: raw_pb2_grpc.RawLogAsyncStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.bench.raw_server.BYTES_IN_FLIGHT_MAX", 3000)
+    monkeypatch.setattr("tests.bench.raw_servicer.BYTES_IN_FLIGHT_MAX", 3000)
     call = raw.Append()
     for sequence in range(1, 11):
         await call.write(pb.AppendRequest(sequence=sequence, records=[bytes(1000)]))

@@ -15,14 +15,14 @@ import grpc
 
 from tests.bench import payloads
 from tests.bench.gen.raw.v1 import raw_pb2, raw_pb2_grpc
-from tests.bench.http2 import Connection, Load, StreamLoad, UnaryLoad
+from tests.bench.http2_client import Connection, Load, StreamLoad, UnaryLoad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tests.bench.etcd_members import EtcdMembers
+    from tests.bench.etcd_cluster import EtcdMembers
     from tests.bench.processes import Members
-    from tests.bench.quorate_members import QuorateMembers
+    from tests.bench.quorate_cluster import QuorateMembers
 
 WARM_S: Final = 0.4
 ROUND_S: Final = 1.5

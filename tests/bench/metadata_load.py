@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.gen.controller.v1 import controller_pb2
-from tests.bench import kafka_wire, payloads
-from tests.bench.commits import Point, Subject, connect
+from tests.bench import kafka_client as kafka_wire
+from tests.bench import payloads
+from tests.bench.commit_load import Point, Subject, connect
 from tests.bench.failover import CallOffers
-from tests.bench.http2 import Load, StreamLoad
+from tests.bench.http2_client import Load, StreamLoad
 from tests.bench.processes import READY_S
 
 if TYPE_CHECKING:
     from tests.bench.failover import Offers
-    from tests.bench.kafka_members import KafkaMembers
-    from tests.bench.quorate_members import QuorateMembers
+    from tests.bench.kafka_cluster import KafkaMembers
+    from tests.bench.quorate_cluster import QuorateMembers
 
 TOPICS: Final = [f"bench-{number}" for number in range(1, 101)]
 BROKER_ID: Final = 101

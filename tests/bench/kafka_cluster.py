@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import format_uuid
 from quorate.storage.random_ids import draw_uuid
-from tests.bench import kafka_wire
+from tests.bench import kafka_client as kafka_wire
 from tests.bench.processes import READY_S, Members
 from tests.interop.stock_kafka import write_properties
 from tests.ports import HOST, free_ports

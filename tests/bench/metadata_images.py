@@ -1,12 +1,13 @@
 """Images of very many partitions: loaded, replayed, written as a snapshot, a broker of them fenced.
 
-    python -m tests.bench.images [--topics N] [--partitions N] [--beside CHECKOUT] [--rounds N]
+    python -m tests.bench.metadata_images [--topics N] [--partitions N]
+        [--beside CHECKOUT] [--rounds N]
 
 Three replicas on thirty brokers, of which one is fenced. Processor time of one thread, a record and
 for the longest slice: what lies between two pauses of a loop. Memory is what a process grows by
 when it loads the snapshot, a partition. With another checkout the two take turns in one run, each
 round in a process of its own, and the ratio tells. The garbage collector is off: what it costs
-depends on the loop that it runs beside, and `tests.bench.turns` tells it.
+depends on the loop that it runs beside, and `tests.bench.loop_latency` tells it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from quorate.records.metadata import (
 )
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.snapshots.writer import SnapshotWriter
-from tests.bench.tables import figure, markdown
+from tests.bench.result_tables import figure, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -381,7 +382,9 @@ def measure(shape: Shape, checkouts: list[Path], rounds: int) -> None:
 
 def main(measure_all: Callable[[Shape, list[Path], int], None] = measure) -> int:
     """Measure and print; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.images", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.metadata_images", description=__doc__
+    )
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--partitions", type=int, default=20, help="of each topic")
     parser.add_argument("--beside", type=Path, help="another checkout of this repository")

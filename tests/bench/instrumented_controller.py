@@ -1,6 +1,6 @@
-"""A controller that notes when it comes by certain places, for `python -m tests.bench.steps`.
+"""A controller that records when each step of a commit happens (tests.bench.commit_breakdown).
 
-    python -m tests.bench.traced_controller --config FILE
+    python -m tests.bench.instrumented_controller --config FILE
 
 SIGUSR1 writes what was noted to the file that QUORATE_TRACE names: a time in nanoseconds, which all
 processes of a machine share, and a place. The notes cost a few microseconds a commit.
@@ -22,9 +22,9 @@ from quorate.server.__main__ import main
 from quorate.server.metadata.proposer import Proposer
 from quorate.storage.log.metadata_log import FlushTicket
 from quorate.storage.log_store import LogStore
-from tests.bench import raw_server
-from tests.bench.raw_application import RawApplication
+from tests.bench import raw_servicer as raw_server
 from tests.bench.raw_controller import host_records
+from tests.bench.raw_state_machine import RawApplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,9 @@
 """The house rules that no off-the-shelf linter knows; each rule is a function, each finding a line.
 
-    python tools/tidy.py
+    python tools/lint.py
 
 judges every file that git tracks or would track, and exits with status 1 when it finds anything.
-`tests/tools/test_tidy.py` runs the same rules.
+`tests/tools/test_lint.py` runs the same rules.
 """
 
 from __future__ import annotations

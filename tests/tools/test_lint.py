@@ -4,19 +4,19 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tools import tidy
+from tools import lint
 
 PACKAGE = "services/quorate"
 DOCUMENTED = '"""What it is for."""\n'
 
 
-def judge(root: Path, rule: tidy.Rule, files: dict[str, str]) -> list[str]:
+def judge(root: Path, rule: lint.Rule, files: dict[str, str]) -> list[str]:
     """What `rule` finds in a tree of these files."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return list(rule(tidy.Tree(root, tuple(PurePosixPath(name) for name in sorted(files)))))
+    return list(rule(lint.Tree(root, tuple(PurePosixPath(name) for name in sorted(files)))))
 
 
 def joined(text: str) -> str:
@@ -29,34 +29,34 @@ def test_whatever_any_rule_finds_is_told(
 ) -> None:
     """This repository itself is judged by `make verify`."""
 
-    def tree_of(files: dict[str, str]) -> tidy.Tree:
+    def tree_of(files: dict[str, str]) -> lint.Tree:
         for name, text in files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
-        return tidy.Tree(tmp_path, tuple(map(PurePosixPath, files)))
+        return lint.Tree(tmp_path, tuple(map(PurePosixPath, files)))
 
     # A tree of a few files has no test for any rule of the protocol.
-    monkeypatch.setattr(tidy, "PROTOCOL_RULES", 0)
+    monkeypatch.setattr(lint, "PROTOCOL_RULES", 0)
     faulty = tree_of({"a.py": "a = 1\n", "b.md": "No title.\n"})
-    monkeypatch.setattr(tidy, "tracked_tree", lambda _root: faulty)
-    assert tidy.main() == 1
+    monkeypatch.setattr(lint, "tracked_tree", lambda _root: faulty)
+    assert lint.main() == 1
     assert capsys.readouterr().err.splitlines() == [
         "a.py: no docstring that says what it is for",
         "b.md: 0 titles instead of one",
     ]
     sound = tree_of({"a.py": DOCUMENTED})
-    monkeypatch.setattr(tidy, "tracked_tree", lambda _root: sound)
-    assert tidy.main() == 0
+    monkeypatch.setattr(lint, "tracked_tree", lambda _root: sound)
+    assert lint.main() == 0
 
 
 def test_ignored_files_are_not_judged() -> None:
-    paths = tidy.tracked_tree(tidy.ROOT).paths
-    assert PurePosixPath("tools/tidy.py") in paths
+    paths = lint.tracked_tree(lint.ROOT).paths
+    assert PurePosixPath("tools/lint.py") in paths
     assert not [path for path in paths if "__pycache__" in path.parts]
 
 
 def test_a_file_of_501_lines_is_too_long(tmp_path: Path) -> None:
     files = {"a.py": "a = 1\n" * 500, "b.py": "b = 1\n" * 501, "c.md": "c\n" * 501}
-    assert judge(tmp_path, tidy.files_are_short, files) == [
+    assert judge(tmp_path, lint.files_are_short, files) == [
         "b.py: 501 lines, 500 are the limit: split it by idea"
     ]
 
@@ -66,7 +66,7 @@ def test_a_function_of_71_lines_is_too_long(tmp_path: Path) -> None:
         return f"async def {name}():\n" + "    pass\n" * (lines - 1)
 
     files = {"a.py": function("fits", lines=70) + function("flows", lines=71)}
-    assert judge(tmp_path, tidy.functions_are_short, files) == [
+    assert judge(tmp_path, lint.functions_are_short, files) == [
         "a.py:71: flows has 71 lines, 70 are the limit"
     ]
 
@@ -83,7 +83,7 @@ def test_a_class_of_301_lines_or_21_attributes_is_too_large(tmp_path: Path) -> N
         "a.py": made("Fits", fields=10, own=10, lines=300),
         "b.py": made("Flows", fields=11, own=10, lines=301),
     }
-    assert judge(tmp_path, tidy.classes_hold_one_idea, files) == [
+    assert judge(tmp_path, lint.classes_hold_one_idea, files) == [
         "b.py:1: Flows has 301 lines, 300 are the limit",
         "b.py:1: Flows has 21 attributes, 20 are the limit",
     ]
@@ -101,7 +101,7 @@ def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
         f"@dataclass(frozen=True)\nclass B:\n{alike}",
         f"{PACKAGE}/raft/other.py": f"@value\nclass Other:\n{alike}",
     }
-    assert judge(tmp_path, tidy.messages_name_what_is_alike, files) == [
+    assert judge(tmp_path, lint.messages_name_what_is_alike, files) == [
         f"{PACKAGE}/raft/api.py:2: Alike holds more than one Offset: make it a named_value",
         f"{PACKAGE}/raft/messages.py:6: B holds more than one Offset: make it a named_value",
     ]
@@ -109,14 +109,14 @@ def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
 
 def test_a_module_opens_with_a_docstring_unless_it_is_empty_or_a_test(tmp_path: Path) -> None:
     files = {"a.py": DOCUMENTED, "b.py": "b = 1\n", "__init__.py": "", "test_c.py": "c = 1\n"}
-    assert judge(tmp_path, tidy.modules_say_what_they_are_for, files) == [
+    assert judge(tmp_path, lint.modules_say_what_they_are_for, files) == [
         "b.py: no docstring that says what it is for"
     ]
 
 
 def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
     files = {f"{PACKAGE}/utils.py": "", "services/operator/a.py": "", f"{PACKAGE}/common/a.py": ""}
-    assert judge(tmp_path, tidy.names_mean_something, files) == [
+    assert judge(tmp_path, lint.names_mean_something, files) == [
         "services/operator/a.py: a top-level package of this name breaks `import collections`",
         f"{PACKAGE}/common/a.py: name it after what it holds",
         f"{PACKAGE}/utils.py: name it after what it holds",
@@ -141,7 +141,7 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
         "tests/unit/raft/test_gone.py": "",
         "tests/unit/raft/test_kip_595.py": "",
     }
-    assert judge(tmp_path, tidy.unit_tests_mirror_the_package, files) == [
+    assert judge(tmp_path, lint.unit_tests_mirror_the_package, files) == [
         f"{PACKAGE}/pipeline/jobs/acls.py: no tests/pipeline/jobs/test_acls.py",
         f"{PACKAGE}/raft/roles.py: no tests/unit/raft/test_roles.py",
         f"tests/unit/raft/test_gone.py: no {PACKAGE}/raft/gone.py that it would test",
@@ -151,7 +151,7 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
 def test_a_rule_of_the_protocol_without_a_test_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidy, "PROTOCOL_RULES", 4)
+    monkeypatch.setattr(lint, "PROTOCOL_RULES", 4)
     files = {
         "tests/unit/raft/test_core.py": (
             "def test_rule_1_votes() -> None: ...\n"
@@ -161,7 +161,7 @@ def test_a_rule_of_the_protocol_without_a_test_is_missed(
         ),
         f"{PACKAGE}/raft/core.py": "def test_rule_4_is_no_test() -> None: ...\n",
     }
-    assert judge(tmp_path, tidy.rules_of_the_protocol_have_tests, files) == [
+    assert judge(tmp_path, lint.rules_of_the_protocol_have_tests, files) == [
         "docs/protocol.md: no test_rule_2_... holds rule 2",
         "docs/protocol.md: no test_rule_4_... holds rule 4",
         "tests: test_rule_5_... names a rule beyond 4, the last one",
@@ -171,14 +171,14 @@ def test_a_rule_of_the_protocol_without_a_test_is_missed(
 def test_a_rule_of_the_protocol_that_no_code_names_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidy, "PROTOCOL_RULES", 7)
+    monkeypatch.setattr(lint, "PROTOCOL_RULES", 7)
     files = {
         f"{PACKAGE}/raft/core.py": "# Rule 1: once; rules 3, 4 and 5.\n",
         f"{PACKAGE}/raft/roles.py": '"""A role (rule 17)."""\n',
         f"{PACKAGE}/sim/cluster.py": "# Rule 6 is judged here.\n",
         "tests/unit/raft/test_core.py": "# Rule 7\n",
     }
-    assert judge(tmp_path, tidy.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
+    assert judge(tmp_path, lint.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
         f"docs/protocol.md: no module of production says that it keeps rule {number}"
         for number in (2, 6, 7)
     ]
@@ -199,7 +199,7 @@ def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
         f"{PACKAGE}/cli/__main__.py": "",
         "tests/unit/cli/test_dead.py": "import quorate.cli.dead\n",
     }
-    assert judge(tmp_path, tidy.no_module_is_dead, files) == [
+    assert judge(tmp_path, lint.no_module_is_dead, files) == [
         f"{PACKAGE}/cli/dead.py: no production code imports it"
     ]
 
@@ -221,9 +221,9 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path, back: str) 
         f"{PACKAGE}/raft/roles.py": "from quorate.raft import votes\n",
         f"{PACKAGE}/raft/votes.py": "",
     }
-    assert judge(tmp_path, tidy.imports_run_in_no_circle, files) == []
+    assert judge(tmp_path, lint.imports_run_in_no_circle, files) == []
     (found,) = judge(
-        tmp_path, tidy.imports_run_in_no_circle, files | {f"{PACKAGE}/raft/votes.py": back}
+        tmp_path, lint.imports_run_in_no_circle, files | {f"{PACKAGE}/raft/votes.py": back}
     )
     prefix = f"{PACKAGE}: imports in a circle: "
     assert found.startswith(prefix)
@@ -240,7 +240,7 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path, back: str) 
 def test_nothing_is_left_to_do(tmp_path: Path, broken: str) -> None:
     word = joined(broken)
     files = {"a.py": f"a = 1\n# {word}: more\n", "b.py": f"b = 'x{word}x'\n"}
-    assert judge(tmp_path, tidy.nothing_is_left_to_do, files) == [
+    assert judge(tmp_path, lint.nothing_is_left_to_do, files) == [
         f"a.py:2: {word!r}: finish it or file it"
     ]
 
@@ -248,7 +248,7 @@ def test_nothing_is_left_to_do(tmp_path: Path, broken: str) -> None:
 def test_assertions_are_never_stripped(tmp_path: Path) -> None:
     command = " ".join(["python3.11", "-O"])
     files = {"run.sh": f"{command} -m a\n", "a.md": f"Never `{command}`.\n", "b.sh": "python -m o"}
-    assert judge(tmp_path, tidy.assertions_stay_on, files) == [
+    assert judge(tmp_path, lint.assertions_stay_on, files) == [
         f"run.sh:1: {command!r}: assertions state invariants and stay on"
     ]
 
@@ -270,14 +270,14 @@ def test_no_file_knows_the_machine_that_it_was_written_on(
         "a.txt": f"first\n{joined(line)}\n",
         "b.md": joined("uv pip compile --no-emit-index-~url"),
     }
-    assert judge(tmp_path, tidy.no_file_knows_this_machine, files) == [
+    assert judge(tmp_path, lint.no_file_knows_this_machine, files) == [
         f"a.txt:2: {joined(found)!r}: {reason}"
     ]
 
 
 def test_a_file_over_a_mebibyte_is_refused(tmp_path: Path) -> None:
     files = {"a.bin": "a" * (1 << 20), "b.bin": "b" * ((1 << 20) + 1)}
-    assert judge(tmp_path, tidy.files_are_small, files) == [
+    assert judge(tmp_path, lint.files_are_small, files) == [
         "b.bin: 1048577 bytes, 1048576 are the limit"
     ]
 
@@ -288,7 +288,7 @@ def test_a_document_has_one_title(tmp_path: Path) -> None:
         "b.md": "# One\n# Two\n",
         "c.md": "No title.\n",
     }
-    assert judge(tmp_path, tidy.documents_have_one_title, files) == [
+    assert judge(tmp_path, lint.documents_have_one_title, files) == [
         "b.md: 2 titles instead of one",
         "c.md: 0 titles instead of one",
     ]
@@ -308,7 +308,7 @@ def test_documents_name_paths_that_exist(tmp_path: Path) -> None:
         f"{PACKAGE}/raft/core.py": "",
         "tests/unit/raft/test_core.py": "",
     }
-    assert judge(tmp_path, tidy.documents_name_paths_that_exist, files) == [
+    assert judge(tmp_path, lint.documents_name_paths_that_exist, files) == [
         "docs/a.md: links to lost.md, which does not exist",
         "docs/a.md: names raft/gone.py, which does not exist",
         "docs/a.md: names services/gone, which does not exist",
@@ -329,7 +329,7 @@ def test_links_lead_where_they_say(tmp_path: Path) -> None:
         "services/raft/core.py": "",
         "services/raft/roles.py": "",
     }
-    assert judge(tmp_path, tidy.links_lead_where_they_say, files) == [
+    assert judge(tmp_path, lint.links_lead_where_they_say, files) == [
         "docs/a.md: shows raft/core.py and links to ../services/raft/roles.py",
         "docs/a.md: links to beside.md#three, which does not exist",
         "docs/a.md: links to #gone, which does not exist",

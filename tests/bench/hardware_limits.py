@@ -17,12 +17,12 @@ import grpc.aio
 import uvloop
 
 from tests.bench import payloads
-from tests.bench.commits import percentile
+from tests.bench.commit_load import percentile
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 from tests.bench.gen.raw.v1 import raw_pb2_grpc
-from tests.bench.http2 import Connection, StreamLoad
+from tests.bench.http2_client import Connection, StreamLoad
 from tests.bench.processes import READY_S
-from tests.bench.quorate_members import is_listening
+from tests.bench.quorate_cluster import is_listening
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def echo_us() -> tuple[float, float]:
     The server is a process of its own with nothing behind it, on the same stack as ours.
     """
     (port,) = free_ports(1)
-    server = subprocess.Popen([sys.executable, "-m", "tests.bench.limits", str(port)])
+    server = subprocess.Popen([sys.executable, "-m", "tests.bench.hardware_limits", str(port)])
     try:
         deadline = time.monotonic() + READY_S
         while not is_listening((HOST, port)):
