@@ -13,17 +13,17 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tools import fetched_folder as fetched
+from tools import fetched_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULE: Final = fetched.ROOT / "tests" / "conformance" / "programs"
+MODULE: Final = fetched_folder.ROOT / "tests" / "conformance" / "programs"
 # A quarter of the time goes to what only fast or debugged programs need.
 QUICK: Final = ("-gcflags=all=-N -l", "-ldflags=-s -w")
 SAME_BYTES: Final = ("-trimpath", "-buildvcs=false")
 NAMES: Final = ("client", "grpcurl", "h2spec", "server")
-PROGRAMS: Final = fetched.Fetched(
+PROGRAMS: Final = fetched_folder.Fetched(
     variable="QUORATE_GRPC_PROGRAMS",
     home=".grpc",
     tool="Go",

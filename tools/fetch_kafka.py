@@ -13,14 +13,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tools import fetched_folder as fetched
+from tools import fetched_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-POM = fetched.ROOT / "tests" / "interop" / "stock" / "pom.xml"
-JARS = fetched.Fetched(
+POM = fetched_folder.ROOT / "tests" / "interop" / "stock" / "pom.xml"
+JARS = fetched_folder.Fetched(
     variable="QUORATE_KAFKA_JARS",
     home=".kafka",
     tool="Maven",

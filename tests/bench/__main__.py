@@ -16,9 +16,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import bulk_creation, fairness, many_topics, pipeline, transports
-from tests.bench import vs_etcd as beside_etcd
-from tests.bench import vs_kafka as beside_kafka
+from tests.bench import (
+    bulk_creation,
+    fairness,
+    many_topics,
+    pipeline,
+    transports,
+    vs_etcd,
+    vs_kafka,
+)
 from tools.fetch_kafka import jars_folder
 
 if TYPE_CHECKING:
@@ -45,9 +51,9 @@ def main(words: Sequence[str] | None = None) -> int:
         root = Path(folder)
         failovers = max(1, arguments.failovers // 2)
         if arguments.only in (None, "etcd"):
-            beside_etcd.run(root, rounds=arguments.rounds, failovers=arguments.failovers)
+            vs_etcd.run(root, rounds=arguments.rounds, failovers=arguments.failovers)
         if arguments.only in (None, "kafka"):
-            beside_kafka.run(root, jars, rounds=arguments.rounds, failovers=failovers)
+            vs_kafka.run(root, jars, rounds=arguments.rounds, failovers=failovers)
         if arguments.only in (None, "topics"):
             many_topics.run(root, failovers=failovers)
         if arguments.only in (None, "bulk"):

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tests.bench import hardware_limits as limits
+from tests.bench import hardware_limits
 from tests.bench.commit_load import Point, RawSubject
 from tests.bench.processes import READY_S
 from tests.bench.quorate_cluster import QuorateMembers
@@ -107,7 +107,7 @@ def main() -> int:
             if member != leader
         ]
         commits = min(paths, key=lambda path: median(map(sum, path)))
-        flush_us, (echo_us, python_us) = limits.flush_us(root), limits.echo_us()
+        flush_us, (echo_us, python_us) = hardware_limits.flush_us(root), hardware_limits.echo_us()
     medians = [median(column) for column in zip(*commits, strict=True)]
     print(f"{len(commits)} commits, {whole:.0f} us each as the client sees them\n")
     for (_, who, what), step in zip(STEPS, medians, strict=True):

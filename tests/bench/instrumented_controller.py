@@ -22,7 +22,7 @@ from quorate.server.__main__ import main
 from quorate.server.metadata.proposer import Proposer
 from quorate.storage.log.metadata_log import FlushTicket
 from quorate.storage.log_store import LogStore
-from tests.bench import raw_servicer as raw_server
+from tests.bench import raw_servicer
 from tests.bench.raw_controller import host_records
 from tests.bench.raw_state_machine import RawApplication
 
@@ -40,7 +40,7 @@ PLACES: Final[dict[str, tuple[Any, str, bool]]] = {
     "flushed": (FlushTicket, "run", True),
     "asked": (convert_raft, "pb_fetch_request", False),
     "heard": (convert_raft, "fetch_request", False),
-    "committed": (raw_server._Stream, "committed", False),
+    "committed": (raw_servicer._Stream, "committed", False),
 }
 _notes: deque[tuple[int, str]] = deque(maxlen=NOTES_MAX)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import format_uuid
 from quorate.storage.random_ids import draw_uuid
-from tests.bench import kafka_client as kafka_wire
+from tests.bench import kafka_client
 from tests.bench.processes import READY_S, Members
 from tests.interop.stock_kafka import write_properties
 from tests.ports import HOST, free_ports
@@ -103,39 +103,39 @@ class KafkaMembers(Members):
 
     def find_leader(self) -> int | None:
         """The active controller: the one that does not send the caller elsewhere."""
-        request = kafka_wire.alter_config("none", "retention.ms", "1", validate_only=True)
+        request = kafka_client.alter_config("none", "retention.ms", "1", validate_only=True)
         for member in range(self.count):
             with suppress(OSError):
-                connection = kafka_wire.KafkaConnection(*self.address(member))
+                connection = kafka_client.KafkaConnection(*self.address(member))
                 try:
-                    error = kafka_wire.error_of_configs(connection.ask(request))
+                    error = kafka_client.error_of_configs(connection.ask(request))
                 finally:
                     connection.close()
-                if error in (0, kafka_wire.UNKNOWN_TOPIC):
+                if error in (0, kafka_client.UNKNOWN_TOPIC):
                     return member
         return None
 
     def register_broker(self, broker_id: int) -> None:
         """Register and unfence a broker at the active controller."""
-        connection = kafka_wire.KafkaConnection(*self.address(self.leader()))
+        connection = kafka_client.KafkaConnection(*self.address(self.leader()))
         try:
             answer = connection.ask(
-                kafka_wire.register_broker(broker_id, self.cluster_id, _FEATURES)
+                kafka_client.register_broker(broker_id, self.cluster_id, _FEATURES)
             )
-            error, epoch = kafka_wire.registered_epoch(answer)
+            error, epoch = kafka_client.registered_epoch(answer)
             if error:
                 raise ValueError(f"Kafka refused the registration of a broker with error {error}")
-            connection.ask(kafka_wire.heartbeat(broker_id, epoch))
+            connection.ask(kafka_client.heartbeat(broker_id, epoch))
         finally:
             connection.close()
 
     def create_topic(self, name: str) -> None:
         """Create a topic of one partition."""
-        connection = kafka_wire.KafkaConnection(*self.address(self.leader()))
+        connection = kafka_client.KafkaConnection(*self.address(self.leader()))
         try:
-            answer = connection.ask(kafka_wire.create_topic(name, 1, 1))
+            answer = connection.ask(kafka_client.create_topic(name, 1, 1))
         finally:
             connection.close()
-        error = kafka_wire.error_of_topics(answer)
+        error = kafka_client.error_of_topics(answer)
         if error:
             raise ValueError(f"Kafka refused a topic with error {error}")

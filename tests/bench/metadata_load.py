@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.gen.controller.v1 import controller_pb2
-from tests.bench import kafka_client as kafka_wire
-from tests.bench import payloads
+from tests.bench import kafka_client, payloads
 from tests.bench.commit_load import Point, Subject, connect
 from tests.bench.failover import CallOffers
 from tests.bench.http2_client import Load, StreamLoad
@@ -75,17 +74,17 @@ class KafkaSubject(Subject):
         address = self.members.address(leader)
         if point.creates_topics:
             prefix = f"created-{next(_names)}"
-            return kafka_wire.KafkaLoad(
+            return kafka_client.KafkaLoad(
                 address,
-                lambda: kafka_wire.create_topic(f"{prefix}-{next(count)}", 1, 1),
-                kafka_wire.error_of_topics,
+                lambda: kafka_client.create_topic(f"{prefix}-{next(count)}", 1, 1),
+                kafka_client.error_of_topics,
                 point.in_flight,
             )
         topics = itertools.cycle(TOPICS)
-        return kafka_wire.KafkaLoad(
+        return kafka_client.KafkaLoad(
             address,
-            lambda: kafka_wire.alter_config(next(topics), "retention.ms", payloads.next_value()),
-            kafka_wire.error_of_configs,
+            lambda: kafka_client.alter_config(next(topics), "retention.ms", payloads.next_value()),
+            kafka_client.error_of_configs,
             point.in_flight,
         )
 
@@ -103,4 +102,4 @@ def open_writes(address: tuple[str, int]) -> Offers:
 
 def open_kafka_writes(address: tuple[str, int]) -> Offers:
     """Config writes to one of Kafka's controllers."""
-    return kafka_wire.KafkaOffers(address, TOPICS[0])
+    return kafka_client.KafkaOffers(address, TOPICS[0])

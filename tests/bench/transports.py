@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from quorate.settings.transport import Transport
-from tests.bench import etcd_cluster as etcd_members
-from tests.bench import kafka_cluster as kafka_members
+from tests.bench import etcd_cluster, kafka_cluster
 from tests.bench.commit_load import EtcdSubject, Point, RawSubject, rounds
 from tests.bench.etcd_cluster import EtcdMembers
 from tests.bench.kafka_cluster import KafkaMembers
@@ -46,7 +45,7 @@ def _opaque(root: Path, count: int) -> None:
             for transport in (_NEW, _OLD)
         ]
         subjects: list[tuple[Subject, Sequence[Point]]] = [(RawSubject(each), RAW) for each in ours]
-        if etcd_members.is_there():
+        if etcd_cluster.is_there():
             etcd = stack.enter_context(EtcdMembers(root))
             subjects.append((EtcdSubject(etcd), tuple(_CALLS.values())))
         else:
@@ -62,9 +61,9 @@ def _opaque(root: Path, count: int) -> None:
 
 
 def _metadata(root: Path, jars: Path, count: int) -> None:
-    problem = kafka_members.problem(jars)
+    problem = kafka_cluster.problem(jars)
     with ExitStack() as stack:
-        session = {"broker.session.timeout.ms": str(kafka_members.SESSION_MS)}
+        session = {"broker.session.timeout.ms": str(kafka_cluster.SESSION_MS)}
         ours = [
             QuorateMembers(root, overrides=session, transport=transport)
             for transport in (_NEW, _OLD)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from tests.bench import etcd_cluster as etcd_members
-from tests.bench import hardware_limits as limits
-from tests.bench import pysyncobj_cluster as pysyncobj_members
+from tests.bench import etcd_cluster, hardware_limits, pysyncobj_cluster
 from tests.bench.commit_load import EtcdSubject, Point, RawSubject, Result, rounds
 from tests.bench.etcd_cluster import EtcdMembers
 from tests.bench.failover import (
@@ -130,7 +128,7 @@ def run(root: Path, *, rounds: int, failovers: int) -> None:
 
 
 def _etcd(root: Path, stack: ExitStack) -> EtcdMembers | None:
-    if etcd_members.is_there():
+    if etcd_cluster.is_there():
         return stack.enter_context(EtcdMembers(root))
     print("etcd is not on the machine: Debian's package etcd-server has it\n", file=sys.stderr)
     return None
@@ -139,14 +137,14 @@ def _etcd(root: Path, stack: ExitStack) -> EtcdMembers | None:
 def _commits(
     root: Path, raw: QuorateMembers, etcd: EtcdMembers | None, count: int
 ) -> tuple[_Measured, float, tuple[float, float]]:
-    flushes, echoes = [limits.flush_us(root)], [limits.echo_us()]
+    flushes, echoes = [hardware_limits.flush_us(root)], [hardware_limits.echo_us()]
     ours = (ONE, MANY, MOST, ONE_CALL, MANY_CALLS, SIXTEEN)
     subjects: list[tuple[Subject, tuple[Point, ...]]] = [(RawSubject(raw), ours)]
     if etcd is not None:
         subjects.append((EtcdSubject(etcd), (ONE_CALL, MANY_CALLS, MOST_CALLS)))
     results = dict(rounds(count, subjects))
-    flushes.append(limits.flush_us(root))
-    echoes.append(limits.echo_us())
+    flushes.append(hardware_limits.flush_us(root))
+    echoes.append(hardware_limits.echo_us())
     results |= _inside(root, raw, count)
     return (
         _Measured(results),
@@ -159,7 +157,7 @@ def _inside(
     root: Path, raw: QuorateMembers, count: int
 ) -> Mapping[tuple[str, Point], list[Result]]:
     """Loads inside the leader, with PySyncObj's members up only meanwhile: they never rest."""
-    if not pysyncobj_members.is_there():
+    if not pysyncobj_cluster.is_there():
         print("PySyncObj is not installed: `make bench` does that\n", file=sys.stderr)
         return rounds(count, [(RawSubject(raw), INSIDE)])
     with PySyncObjMembers(root) as members:

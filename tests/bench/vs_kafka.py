@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from tests.bench import kafka_cluster as kafka_members
+from tests.bench import kafka_cluster
 from tests.bench.commit_load import Point, rounds
 from tests.bench.failover import hand_overs, kills
 from tests.bench.kafka_cluster import KafkaMembers
@@ -36,14 +36,14 @@ _WARM_ROUNDS: Final = 1
 
 def run(root: Path, jars: Path, *, rounds: int, failovers: int) -> None:
     """Measure and print."""
-    problem = kafka_members.problem(jars)
+    problem = kafka_cluster.problem(jars)
     if problem is not None:
         print(f"stock Kafka is left out: {problem}\n", file=sys.stderr)
         return
     bounds = Bounds()
     rows = _starting(root, jars, bounds)
     with ExitStack() as stack:
-        session = {"broker.session.timeout.ms": str(kafka_members.SESSION_MS)}
+        session = {"broker.session.timeout.ms": str(kafka_cluster.SESSION_MS)}
         ours = QuorateMembers(root, overrides=session)
         theirs = KafkaMembers(root, jars)
         for member in range(theirs.count):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from unittest import mock
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.session import session
 
@@ -29,7 +29,7 @@ REQUIRED: Final = {"--from": "100"}
 
 def run_jobs(spark: SparkSession, output: Path, path: Path, names: Sequence[str]) -> None:
     """Run them in a session that is there: each by its words, as from a command line."""
-    with mock.patch.object(running, "session", return_value=nullcontext(spark)):
+    with mock.patch.object(job_runner, "session", return_value=nullcontext(spark)):
         for name in names:
             words = [name, *words_of(name, output / name), "--path", str(path)]
             status = main(words)

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.ingest import SCHEMA, start_ingest
 from quorate.pipeline.jobs.spark_errors import what_was_said
 from quorate.pipeline.session import session
@@ -192,7 +192,7 @@ def _elections(spark: SparkSession, options: dict[str, str], place: Path) -> lis
     else:
         words = ["--bootstrap-controller", options["bootstrap.servers"]]
     words += ["--format", "json", "--table", "elections", "--output", str(output)]
-    with mock.patch.object(running, "session", return_value=nullcontext(spark)):
+    with mock.patch.object(job_runner, "session", return_value=nullcontext(spark)):
         status = main(["elections", *words])
     if status != 0:
         return status

@@ -20,7 +20,7 @@ import pytest
 
 from quorate.cli.main import COMMANDS, make_parser
 from quorate.cli.main import main as quorate
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.job_runner import chosen_tables, source_options
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.jobs.table_filters import narrowing_of
@@ -146,7 +146,7 @@ def test_its_output_is_that_of_the_job(
     capsys: pytest.CaptureFixture[str],
     each: Quoted,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     # The session that all tests share was begun in another folder.
     words = [str(place / word) if word.startswith("build/") else word for word in each.words[1:]]
     assert quorate(words) == 0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.pipeline import __main__ as program
+from quorate.pipeline import __main__
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.sim.log_generator.generator import generate
 from quorate.sim.log_generator.options import WeekOptions
@@ -80,9 +80,9 @@ def test_the_products_own_module_is_what_spark_is_given(
 ) -> None:
     words = ["compare", *(word for path in voters for word in ("--path", str(path)))]
     words += ["--format", "json", "--table", "logs", "--table", "epochs"]
-    done = cluster.submit("compare", Path(program.__file__), *words)
+    done = cluster.submit("compare", Path(__main__.__file__), *words)
     assert set(done.tasks) == set(cluster.worker_pages)
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     assert main(words) == 0
     # spark-submit prints both streams as one, and on a slow machine there is progress to tell.
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools import fetch_kafka
-from tools import fetched_folder as fetched
+from tools import fetch_kafka, fetched_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +33,7 @@ def fake_maven(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_is_that_of_the_checkout_or_the_one_that_is_named() -> None:
-    assert fetch_kafka.jars_folder({}) == fetched.ROOT / ".kafka"
+    assert fetch_kafka.jars_folder({}) == fetched_folder.ROOT / ".kafka"
     named = {"QUORATE_KAFKA_JARS": "/var/jars"}
     assert str(fetch_kafka.jars_folder(named)) == "/var/jars"
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from tools import lint
-from tools import verify
+from tools import lint, verify
 
 if TYPE_CHECKING:
     import pytest

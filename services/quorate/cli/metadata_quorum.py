@@ -12,7 +12,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli import metadata_quorum_changes as voters
+from quorate.cli import metadata_quorum_changes
 from quorate.cli.connection import add_connection_arguments, run_command, servers_of
 from quorate.cli.output import CommandError, print_json
 from quorate.client.fan_out import ask_everybody
@@ -60,7 +60,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     describe.add_argument(
         "--human-readable", action="store_true", help="ages instead of timestamps"
     )
-    others = voters.register(actions)
+    others = metadata_quorum_changes.register(actions)
     add_connection_arguments(parser, [describe, *others])
     describe.set_defaults(run=run)
 

@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.cli import storage_recovery_args as storage_rescue
+from quorate.cli import storage_recovery_args
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.cli.storage_format_plan import FormatPlan, make_plan, new_directory_id, write_plan
 from quorate.records.ids import format_uuid
@@ -62,7 +62,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_format_arguments(format_)
     format_.set_defaults(run=format_storage)
-    storage_rescue.register(commands)
+    storage_recovery_args.register(commands)
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -129,8 +129,8 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="for the voters of controller.quorum.voters (kraft.version 0) of a new cluster: this"
         " directory may vote although it is empty; never for a disk that replaces a lost one",
     )
-    storage_rescue.add_connection(parser)
-    storage_rescue.add_ignore(parser)
+    storage_recovery_args.add_connection(parser)
+    storage_recovery_args.add_ignore(parser)
 
 
 def random_uuid(arguments: argparse.Namespace) -> int:

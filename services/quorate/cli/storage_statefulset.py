@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.cli import pod_disk_check as pod_disk
+from quorate.cli import pod_disk_check
 from quorate.cli.ids import parse_cluster_id
 from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
@@ -256,7 +256,7 @@ class _PodFormat:
     ) -> tuple[Verdict, list[Answer]]:
         """The verdict of the other pods; one that is not settled may be another one in a moment."""
         needs_proof, in_a_row, heard = Verdict.NO_QUORUM in settled, 0, 0
-        for left in reversed(range(pod_disk.ROUNDS)):
+        for left in reversed(range(pod_disk_check.ROUNDS)):
             # Pods may come and go meanwhile.
             servers = self._others()
             answers = self._answers(servers, cluster_id)
@@ -271,7 +271,7 @@ class _PodFormat:
             if (verdict in settled and is_enough) or not (left and servers):
                 break
             print(f"{verdict.value}: asks again", flush=True)
-            time.sleep(pod_disk.PAUSE_S)
+            time.sleep(pod_disk_check.PAUSE_S)
         if needs_proof and not is_enough:
             # The time is over after one look.
             verdict = Verdict.UNKNOWN
@@ -354,7 +354,7 @@ class _PodFormat:
 
         A disk that is moved starts with the record, and before its controller listens.
         """
-        for left in reversed(range(pod_disk.ROUNDS)):
+        for left in reversed(range(pod_disk_check.ROUNDS)):
             record = self._objects.read_record()
             if record is not None:
                 self._refuse_other_cluster(record)
@@ -364,7 +364,7 @@ class _PodFormat:
                 break
             if left:
                 print("no disk that was moved here has started: asks again", flush=True)
-                time.sleep(pod_disk.PAUSE_S)
+                time.sleep(pod_disk_check.PAUSE_S)
         else:
             claims = ", ".join(
                 f"data-{self._objects.name}-{n}" for n in self._objects.look().wanted

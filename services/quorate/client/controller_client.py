@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from quorate.client import pagination as pages
+from quorate.client import pagination
 from quorate.client.backoff import FAIR_S, Backoff
 from quorate.client.controller_calls import (
     ATTEMPT_TIMEOUT_S,
@@ -95,7 +95,7 @@ class ControllerClient(ControllerCalls):
         """
 
         whole: R | None = None
-        for page in pages.first_pages(request):
+        for page in pagination.first_pages(request):
             asked: ReadFor[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
@@ -105,9 +105,9 @@ class ControllerClient(ControllerCalls):
                     controller=controller,
                     even_if_behind=even_if_behind,
                 )
-                whole = reply if whole is None else pages.joined(request, whole, reply)
+                whole = reply if whole is None else pagination.joined(request, whole, reply)
                 min_offset = max(min_offset, whole.offset)
-                asked = pages.next_page(page, whole)
+                asked = pagination.next_page(page, whole)
         assert whole is not None
         return whole
 
@@ -118,7 +118,7 @@ class ControllerClient(ControllerCalls):
         between two of its pages has a part of each.
         """
         min_offset = 0
-        for page in pages.first_pages(request):
+        for page in pagination.first_pages(request):
             asked: ReadFor[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
@@ -130,7 +130,7 @@ class ControllerClient(ControllerCalls):
                 )
                 yield reply
                 min_offset = max(min_offset, reply.offset)
-                asked = pages.next_page(page, reply)
+                asked = pagination.next_page(page, reply)
 
     async def _read_page(
         self,

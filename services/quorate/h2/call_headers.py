@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def _read(fields: Fields) -> Request:
         fault = (grpc.StatusCode.UNIMPLEMENTED, words)
         return Request(CallDetails(path, ()), fault=fault, hints=_TAKEN)
     try:
-        metadata = wire.metadata_of(fields.pairs)
+        metadata = grpc_framing.metadata_of(fields.pairs)
         timeout = values.get(b"grpc-timeout")
-        timeout_s = None if timeout is None else wire.timeout_s(timeout)
+        timeout_s = None if timeout is None else grpc_framing.timeout_s(timeout)
     except ValueError as error:
         return Request(CallDetails(path, ()), fault=(grpc.StatusCode.INTERNAL, str(error)))
     return Request(CallDetails(path, metadata), timeout_s)

@@ -17,7 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.message_buffer import IN_A_TURN
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class HotStream:
         except ValueError as error:
             self._is_taking = False
             self._taker.broken(error)
-        except wire.OversizedError as error:
+        except grpc_framing.OversizedError as error:
             self._is_taking = False
             self._call.fail(error.code, str(error))
             self.finish()

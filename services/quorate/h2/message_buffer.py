@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 IN_A_TURN: Final = 64
 
 
-class IncompleteError(wire.OversizedError):
+class IncompleteError(grpc_framing.OversizedError):
     """The sender has ended in the middle of a message."""
 
 
@@ -50,7 +50,7 @@ class Inbox:
     ) -> None:
         self._connection = connection
         self._stream_id = stream_id
-        self._reader = wire.MessageReader(bytes_max)
+        self._reader = grpc_framing.MessageReader(bytes_max)
         self._flush = flush_soon
         # Of what is no message yet: as much was granted anew to the sender.
         self._granted = 0
@@ -98,7 +98,7 @@ class Inbox:
         reader = self._reader
         message = reader.take()
         if message is not None:
-            size = len(message) + wire.PREFIX_BYTES
+            size = len(message) + grpc_framing.PREFIX_BYTES
             known = min(size, self._granted)
             self._granted -= known
             self._unsettled += size - known

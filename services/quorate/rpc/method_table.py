@@ -10,8 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quorate.api import admin_api as admin
-from quorate.api import permissions as rights
+from quorate.api import admin_api, permissions
 from quorate.api.permissions import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
@@ -150,7 +149,7 @@ _ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
 
 def _of_raft(method: MethodDescriptor) -> MethodRow:
     name = method.name
-    right = rights.RAFT[getattr(m, method.input_type.name)]
+    right = permissions.RAFT[getattr(m, method.input_type.name)]
     return MethodRow(
         needs=_needs(right),
         kind_of=_kind_of(right),
@@ -193,9 +192,9 @@ def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of t
 
 def _of_admin(method: MethodDescriptor) -> MethodRow:
     name = method.input_type.name
-    shape = getattr(admin, name, None) or getattr(m, name)
+    shape = getattr(admin_api, name, None) or getattr(m, name)
     return MethodRow(
-        needs=_needs(rights.ADMIN[shape]),
+        needs=_needs(permissions.ADMIN[shape]),
         only_tells=method.name in _ONLY_TELLING,
         sampling=_sampling(method.name),
     )
@@ -228,7 +227,7 @@ def _of_controller(method: MethodDescriptor) -> MethodRow:
     writes = is_write(method)
     kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
     return MethodRow(
-        needs={kind: rights.CONTROLLER[shape_of(name)].needs for kind, name in kinds.items()},
+        needs={kind: permissions.CONTROLLER[shape_of(name)].needs for kind, name in kinds.items()},
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
         places=PlaceKind.WRITES if writes else PlaceKind.READS,

@@ -8,8 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.api import admin_api as admin
-from quorate.api import permissions as rights
+from quorate.api import admin_api, permissions
 from quorate.raft import messages as m
 from quorate.raft.last_message import Heard
 from quorate.raft.messages import Reason
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
 LOOK_MS = 3_000
 REMOVAL = pb.RemoveRaftVoterRequest(voter_id=3)
 OWN = [
-    admin.NO_LEADER,
-    admin.OUTCOME_UNKNOWN,
-    admin.INVALID_REQUEST,
-    admin.AMBIGUOUS_OBSERVER,
-    admin.OBSERVER_NOT_FOUND,
-    admin.FEATURE_UNSUPPORTED,
+    admin_api.NO_LEADER,
+    admin_api.OUTCOME_UNKNOWN,
+    admin_api.INVALID_REQUEST,
+    admin_api.AMBIGUOUS_OBSERVER,
+    admin_api.OBSERVER_NOT_FOUND,
+    admin_api.FEATURE_UNSUPPORTED,
     # Reached in tests/integration/security.
-    rights.NOT_AUTHORIZED,
-    rights.FORWARDING_NOT_ALLOWED,
-    rights.SUBJECT_UNREADABLE,
+    permissions.NOT_AUTHORIZED,
+    permissions.FORWARDING_NOT_ALLOWED,
+    permissions.SUBJECT_UNREADABLE,
 ]
 
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.admin.kube_api import ApiServer
 from quorate.admin.statefulset import StatefulSetAddress, statefulset_at
-from quorate.cli import leader_probe, storage_statefulset
-from quorate.cli import pod_disk_check as pod_disk
+from quorate.cli import leader_probe, pod_disk_check, storage_statefulset
 from quorate.cli.main import main
 
 if TYPE_CHECKING:
@@ -62,8 +61,8 @@ def prepare() -> None:
     socket.getaddrinfo = get_address
     leader_probe.PROBE_TIMEOUT_S = float(os.environ["POD_PATIENCE_S"])  # type: ignore[misc]
     storage_statefulset.SILENCES = storage_statefulset.PROOFS  # type: ignore[misc]
-    pod_disk.ROUNDS = storage_statefulset.PROOFS  # type: ignore[misc]
-    pod_disk.PAUSE_S = 0.0  # type: ignore[misc]
+    pod_disk_check.ROUNDS = storage_statefulset.PROOFS  # type: ignore[misc]
+    pod_disk_check.PAUSE_S = 0.0  # type: ignore[misc]
     step = os.environ.get("POD_DIES", "")
     if step in ("call", "after_call"):
         post = ApiServer.post

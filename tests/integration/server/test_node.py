@@ -24,7 +24,7 @@ from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, Epoch, NodeI
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.channels import open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.server import no_leader_warning as leader_search
+from quorate.server import no_leader_warning
 from quorate.server.config import read_config
 from quorate.server.driver.raft_driver import Ending
 from quorate.server.node import Node
@@ -174,8 +174,8 @@ async def test_a_node_without_a_leader_says_why(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its servers are a port where no process listens, and a name that does not resolve."""
-    monkeypatch.setattr(leader_search, "FIRST_AFTER_S", 0.0)
-    monkeypatch.setattr(leader_search, "EVERY_S", 0.0)
+    monkeypatch.setattr(no_leader_warning, "FIRST_AFTER_S", 0.0)
+    monkeypatch.setattr(no_leader_warning, "EVERY_S", 0.0)
     (closed,) = free_ports(1)
     servers = f"{HOST}:{closed},nowhere.invalid:9094"
     directory = str(tmp_path / "observer")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorate.rpc.health import HealthServer
-from quorate.server import node as node_module
+from quorate.server import node
 from quorate.server.config import read_config
 from quorate.server.node import Node
 from quorate.server.state_machine import read_bootstrap
@@ -44,7 +44,7 @@ async def test_bootstrap_records_are_read_beside_the_loop(
         assert lets_go.wait(60)
         return ()
 
-    monkeypatch.setattr(node_module, "read_bootstrap", hangs)
+    monkeypatch.setattr(node, "read_bootstrap", hangs)
     opening = Node(read_config(properties, {}), HealthServer(chosen())).open()
     turned = asyncio.Event()
     asyncio.get_running_loop().call_soon(turned.set)

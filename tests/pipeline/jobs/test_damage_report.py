@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import compare, health
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import compare, health, job_runner
 from quorate.pipeline.jobs.registry import JOBS
 from tests.pipeline.every_job import words_of
 from tests.pipeline.log_frames import SMALL_FRAMES
@@ -43,7 +42,7 @@ def test_jobs_about_logs_tell_of_it_in_their_tables(
     spark: SparkSession, damaged: tuple[LogWriter, int]
 ) -> None:
     log, position = damaged
-    read = running.read_log(spark, {"path": str(log.root)})
+    read = job_runner.read_log(spark, {"path": str(log.root)})
     file = log.directory / "00000000000000000000.log"
     begin = f"{file}: byte {position}: CRC is "
     (of_log,) = compare.logs(read).collect()
@@ -73,7 +72,7 @@ def test_a_narrow_answer_tells_it_although_nothing_was_read(
     words: list[str],
     adaptive: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log, position = damaged
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
@@ -98,7 +97,7 @@ def test_a_log_that_cannot_be_read_at_all_has_an_answer_that_says_so(
     adaptive: str,
 ) -> None:
     """Where nothing comes of a part of a plan Spark leaves it out while it runs."""
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     unread = tmp_path / f"{0:020}.log"
     unread.mkdir()
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
@@ -123,7 +122,7 @@ def test_of_several_directories_damage_is_told_that_each_has(
     *,
     is_in_both: bool,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     log, position = damaged
@@ -142,7 +141,7 @@ def test_each_job_tells_what_it_leaves_out(
     tmp_path: Path,
     job: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log, position = damaged
     assert main([job, "--path", str(log.root), *words_of(job, tmp_path / "output")]) == 0
     (line,) = capsys.readouterr().err.splitlines()
@@ -161,7 +160,7 @@ def test_of_several_places_the_first_is_named(
     capsys: pytest.CaptureFixture[str],
     damaged: tuple[LogWriter, int],
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log, _ = damaged
     with log.file.open("ab") as file:
         file.write(b"torn")
@@ -176,7 +175,7 @@ def test_a_whole_log_and_a_damaged_one_that_nobody_asked_about_are_not_spoken_of
     damaged: tuple[LogWriter, int],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     words = ["elections", "--path"]
@@ -201,7 +200,7 @@ def test_a_lake_and_jobs_over_two_logs_go_on_behind_a_damaged_header(
     byte: int,
 ) -> None:
     """The length or the magic is wrong of offset 11 of the last segment."""
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     logs = [small_log(tmp_path / f"log{node}", node_id=node) for node in (1, 2)]
     for log in logs:
         for number in range(4):
@@ -233,7 +232,7 @@ def test_a_lake_waits_for_a_segment_that_is_away(
     tmp_path: Path,
 ) -> None:
     """A hole between two segments, and one that cannot be opened: a directory in its place."""
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log = small_log(tmp_path / "log")
     log.roll()
     log.lead(3)

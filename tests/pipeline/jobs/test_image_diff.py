@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs import image_diff, image_tables
-from quorate.pipeline.jobs import image_entries as image
+from quorate.pipeline.jobs import image_diff, image_entries, image_tables
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.records.metadata import ConfigRecord, NoOpRecord
 from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
@@ -32,8 +31,8 @@ def test_every_difference_of_two_images(spark: SparkSession) -> None:
     history = History(time.time_ns() % 1_000_000_000, 500)
     middle = len(history.entries) // 2
     log = frame_of(spark, history.entries)
-    before = image.image_entries(image.up_to(log, middle - 1)).persist()
-    after = image.image_entries(log).persist()
+    before = image_entries.image_entries(image_entries.up_to(log, middle - 1)).persist()
+    after = image_entries.image_entries(log).persist()
     found = image_diff.diff(before, after)
     assert found.schema.simpleString() == image_diff.DIFF_SCHEMA.simpleString()
     told = sorted(
@@ -73,7 +72,9 @@ def test_another_password_is_a_difference_that_tells_neither(spark: SparkSession
         )
     ]
     log = frame_of(spark, entries)
-    before, after = (image.image_entries(image.up_to(log, at)).persist() for at in (0, 1))
+    before, after = (
+        image_entries.image_entries(image_entries.up_to(log, at)).persist() for at in (0, 1)
+    )
     found = image_diff.diff(before, after).collect()
     assert [(row.key, row.change, row.before, row.after) for row in found] == [
         ("BROKER 1 ssl.key.password", "changed", '{"value":"(withheld)"}', '{"value":"(withheld)"}')

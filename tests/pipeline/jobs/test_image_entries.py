@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs import image_entries as image
+from quorate.pipeline.jobs import image_entries
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -44,7 +44,7 @@ def test_a_moment_is_a_place_in_the_log(
     spark: SparkSession, at: int | datetime | None, count: int
 ) -> None:
     entries = [Entry(n, START_MS + ms, NoOpRecord()) for n, ms in enumerate(TIMES_MS)]
-    rows = image.up_to(frame_of(spark, entries), at).collect()
+    rows = image_entries.up_to(frame_of(spark, entries), at).collect()
     assert sorted(row.offset for row in rows) == list(range(count))
 
 
@@ -62,15 +62,15 @@ def test_entries_that_are_kept_are_those_of_what_took_effect(
             if has_transactions or not isinstance(entry.record, undone)
         ],
     )
-    found = image.kept_entries(frame)
+    found = image_entries.kept_entries(frame)
     assert found.storageLevel.useMemory
     # Lists come in no particular order.
     lists = {name: F.array_sort(name) for name in ("seldom", "broker")}
-    expected = image.image_entries(frame).withColumns(lists)
+    expected = image_entries.image_entries(frame).withColumns(lists)
     assert rows_of(found.withColumns(lists)) == rows_of(expected), seed
     found.unpersist()
 
 
 def test_the_command_asks_for_the_records_that_an_image_is_made_of() -> None:
-    names = tuple(record.__name__ for record in image.IMAGE_RECORDS)
+    names = tuple(record.__name__ for record in image_entries.IMAGE_RECORDS)
     assert JOBS["image"].record_types == JOBS["diff"].record_types == names

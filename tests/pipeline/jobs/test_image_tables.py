@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs import image_entries as image
-from quorate.pipeline.jobs import image_tables
+from quorate.pipeline.jobs import image_entries, image_tables
 from quorate.pipeline.jobs.job_runner import read_log
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.records.metadata import NoOpRecord
@@ -37,10 +36,10 @@ def test_the_tables_are_those_of_the_controllers_image(spark: SparkSession, part
     history = History(time.time_ns() % 1_000_000_000, 600)
     last = int(part * len(history.entries)) - 1
     frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
-    entries = image.image_entries(image.up_to(frame, last)).persist()
+    entries = image_entries.image_entries(image_entries.up_to(frame, last)).persist()
     before = history.entries[: last + 1]
     expected = tables_of(image_of(before), before)
-    assert entries.schema.simpleString() == image.ENTRIES_SCHEMA.simpleString()
+    assert entries.schema.simpleString() == image_entries.ENTRIES_SCHEMA.simpleString()
     for name, schema in SCHEMAS.items():
         found = getattr(image_tables, name)(entries)
         assert found.schema.simpleString() == schema.simpleString()

@@ -11,8 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import job_runner as running
-from quorate.pipeline.jobs import progress
+from quorate.pipeline.jobs import job_runner, progress
 from quorate.pipeline.jobs.ingest import DAMAGED, SCHEMA, follow, ingested, start_ingest
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.storage.directory_lock import DirectoryLock
@@ -308,7 +307,7 @@ def test_a_loss_is_told_with_the_options_of_the_command(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log, output = small_log(tmp_path / "log"), tmp_path / "out"
     words = ["ingest", "--path", str(log.root), "--output", str(output)]
     assert main(words) == 0

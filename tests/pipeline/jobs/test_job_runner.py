@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from quorate.pipeline.command import add_jobs, main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.job_runner import check_log, read_log, source_options
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
@@ -55,9 +55,9 @@ def read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
         asked.update(options)
         return frame(session, rows)
 
-    monkeypatch.setattr(running, "session", shared)
-    monkeypatch.setattr(running, "read_log", read_log)
-    monkeypatch.setattr(running, "check_log", lambda *_: None)
+    monkeypatch.setattr(job_runner, "session", shared)
+    monkeypatch.setattr(job_runner, "read_log", read_log)
+    monkeypatch.setattr(job_runner, "check_log", lambda *_: None)
     return asked
 
 
@@ -145,7 +145,7 @@ def test_of_several_directories_the_log_is_read_once_and_the_choice_is_told(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     short, long = voters(tmp_path)
     answers = set()
     for logs in ((short, long), (long, short)):
@@ -167,7 +167,7 @@ def test_what_the_chosen_directory_lacks_is_told_with_whose_it_is(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     short, long = voters(tmp_path)
     _, position, _ = long.positions[15]
     long.file.write_bytes(long.file.read_bytes()[:position])
@@ -201,9 +201,9 @@ def test_an_error_is_read_before_the_session_ends(
         finally:
             is_open = False
 
-    monkeypatch.setattr(running, "session", shared)
+    monkeypatch.setattr(job_runner, "session", shared)
     monkeypatch.setattr(PySparkException, "__str__", words)
-    with pytest.raises(PipelineError, match=r"^--path: no such place$"), running.opened(None):
+    with pytest.raises(PipelineError, match=r"^--path: no such place$"), job_runner.opened(None):
         raise PySparkException("?")
 
 
@@ -215,7 +215,7 @@ def test_every_job_answers_over_the_source(
     kafka_fixtures: Path,
     name: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     job = JOBS[name]
     words = [
         word for node in (1, 4) for word in ("--path", str(kafka_fixtures / f"dynamic/node-{node}"))
@@ -237,7 +237,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(master: str | None) -> None:
         raise AssertionError(master)
 
-    monkeypatch.setattr(running, "session", refuse)
+    monkeypatch.setattr(job_runner, "session", refuse)
 
 
 @pytest.mark.usefixtures("no_spark")
@@ -261,7 +261,7 @@ def test_a_job_does_not_answer_for_what_was_deleted(
     tmp_path: Path,
     option: str,
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     log = LogWriter(tmp_path / "c", base=50)
     log.write([partition(number) for number in range(9)])
     log.snapshot(52, [topic(1)])

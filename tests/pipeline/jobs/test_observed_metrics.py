@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.observed_metrics import figures_of
 from quorate.pipeline.jobs.registry import JOBS
 
@@ -43,7 +43,7 @@ def test_a_log_without_a_record_has_tables_without_rows(
 ) -> None:
     """As that of a controller that has been formatted, and has heard of nobody yet."""
     (tmp_path / f"{0:020}.log").touch()
-    monkeypatch.setattr(running, "session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda _: nullcontext(spark))
     shown = JOBS[words[0]].tables[0]
     flags = ["--path", str(tmp_path), "--table", shown, "--format", "csv"]
     assert main([*words, *flags]) == 0

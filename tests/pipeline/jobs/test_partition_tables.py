@@ -16,7 +16,7 @@ from quorate.pipeline.jobs.partition_tables import (
     history,
     summary,
 )
-from tests.pipeline.jobs import test_partition_states as events_of
+from tests.pipeline.jobs import test_partition_states
 from tests.pipeline.jobs.test_partition_states import all_at_once, event, whole, windows
 from tests.pipeline.log_frames import clock_seed
 
@@ -55,7 +55,7 @@ def table(name: str, events: Sequence[Event]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("size", [1, 2, 3, None])
 def test_tables_are_the_same_in_windows_of_any_size(make: Make, size: int | None) -> None:
     seed = clock_seed()
-    events = events_of.history(seed)
+    events = test_partition_states.history(seed)
     draw = random.Random(seed + 1)
     sizes = iter(lambda: size or draw.randint(1, 9), 0)
     expected = rows(make, events, all_at_once())

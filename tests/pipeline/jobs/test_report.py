@@ -19,14 +19,14 @@ import pytest
 
 import quorate
 from quorate.pipeline.command import add_jobs, main
-from quorate.pipeline.jobs import job_runner as running
+from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs import report as jobs_report
 from quorate.pipeline.jobs.job_runner import chosen_tables
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
 from quorate.pipeline.jobs.table_filters import narrowed, narrowing_of
 from quorate.pipeline.report.formatting import grouped
-from quorate.pipeline.source import live_log as live
+from quorate.pipeline.source import live_log
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
 from quorate.sim.log_generator.generator import generate
@@ -131,7 +131,7 @@ def test_a_page_that_fails_leaves_no_part_of_it(
         assert Path(unfinished).is_file()
         raise error
 
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     monkeypatch.setattr(jobs_report, "report", lambda log, *_, **__: str(log.collect()))
     monkeypatch.setattr(os, "replace", fails)
     page = tmp_path / "page.html"
@@ -160,7 +160,7 @@ def test_a_link_stays_and_its_target_is_the_page(
 
 def shown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:
     """The page that the command writes, as text without markup."""
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     assert main(["report", *words]) == 0
     page = Path(words[words.index("--html") + 1]).read_text(encoding="utf-8")
     # A command is one line, whatever its flags look like.
@@ -228,7 +228,7 @@ def test_each_command_of_a_page_prints_a_table(
 def test_a_wrong_path_is_told_by_name(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     parser = argparse.ArgumentParser()
     add_jobs(parser)
     asked = parser.parse_args(["report", "--path", str(tmp_path), "--html", str(tmp_path / "x")])
@@ -239,8 +239,8 @@ def test_a_wrong_path_is_told_by_name(
 def test_a_quorum_that_cannot_be_reached_is_told_by_its_flag_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(running, "session", lambda *_, **__: pytest.fail("Spark starts"))
-    monkeypatch.setattr(live, "TIMEOUT_MS", 1)
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: pytest.fail("Spark starts"))
+    monkeypatch.setattr(live_log, "TIMEOUT_MS", 1)
     (port,) = free_ports(1)
     words = ["--bootstrap-controller", f"127.0.0.1:{port}", "--html", str(tmp_path / "page.html")]
     assert main(["report", *words]) == 1
@@ -260,7 +260,7 @@ def test_a_small_log_is_read_once_and_has_the_same_page(
     )
     paths = sorted(str(file.parent) for file in (tmp_path / "log").rglob("meta.properties"))
     words = [word for path in paths[:2] for word in ("--path", path)]
-    monkeypatch.setattr(running, "session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     pages, jobs = {}, {}
     for is_small in (True, False):
         monkeypatch.setattr(jobs_report, "is_small_log", lambda _, is_small=is_small: is_small)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.source import frame_builder as decoding
+from quorate.pipeline.source import frame_builder
 from quorate.pipeline.source.damage import DamageError
 from quorate.pipeline.source.frame_schema import TIME_MAX_MS, TIME_MIN_MS
 from quorate.records.batch import encode_batch
@@ -128,5 +128,5 @@ def test_arrow_batches_are_bounded_by_rows_and_by_bytes(
 ) -> None:
     log = LogWriter(tmp_path / "c")
     log.write([partition(0)] * 3000)
-    monkeypatch.setattr(decoding, "ROWS_MAX", 1)
+    monkeypatch.setattr(frame_builder, "ROWS_MAX", 1)
     assert len(rows(log.root)) == 3000

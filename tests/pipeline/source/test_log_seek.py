@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.source import log_seek as seeking
+from quorate.pipeline.source import log_seek
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.log_seek import EndSeeker, log_end
 from quorate.pipeline.source.options import OptionError
@@ -247,7 +247,7 @@ def test_a_time_is_a_place_in_front_of_a_segment_that_is_missing(tmp_path: Path)
     assert (offsets(late), damaged(late)) == (list(range(21, 30)), [])
 
 
-@pytest.mark.parametrize("short_bytes", [0, seeking.SHORT_BYTES])
+@pytest.mark.parametrize("short_bytes", [0, log_seek.SHORT_BYTES])
 @pytest.mark.parametrize("count", [1, 1500])
 def test_a_clock_that_was_ahead_cuts_no_record_off(
     tmp_path: Path,
@@ -257,7 +257,7 @@ def test_a_clock_that_was_ahead_cuts_no_record_off(
     count: int,
 ) -> None:
     """Segments of a few bytes and of two steps; all batches are looked at, or a few."""
-    monkeypatch.setattr(seeking, "SHORT_BYTES", short_bytes)
+    monkeypatch.setattr(log_seek, "SHORT_BYTES", short_bytes)
     values = [partition(number) for number in range(count)]
     logs = [
         log_with_a_clock_ahead(tmp_path / str(node), values=values, node_id=node) for node in (1, 2)
@@ -300,7 +300,7 @@ def test_a_single_record_of_a_clock_that_was_ahead_is_seen_in_a_short_log(tmp_pa
 def test_a_time_of_a_long_log_is_found_with_little_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seeking, "SHORT_BYTES", 0)
+    monkeypatch.setattr(log_seek, "SHORT_BYTES", 0)
     log = LogWriter(tmp_path / "c")
     for number in range(4):
         log.roll()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.source import record_epochs as epochs
+from quorate.pipeline.source import record_epochs
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.record_epochs import RecordEpochs
 from tests.pipeline.source.logs import LogWriter, partition, small_log
@@ -21,7 +21,7 @@ def before(log: LogWriter, offset: int) -> int | None:
 
 def long_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> LogWriter:
     """Many batches in a segment that is cut into small parts: an epoch for each ten offsets."""
-    monkeypatch.setattr(epochs, "_STEP_BYTES", 500)
+    monkeypatch.setattr(record_epochs, "_STEP_BYTES", 500)
     log = LogWriter(path)
     for epoch in range(1, 30):
         log.lead(epoch)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quorate.pipeline.source import frame_builder as decoding
+from quorate.pipeline.source import frame_builder
 from quorate.pipeline.source.frame_schema import TYPED
 from quorate.pipeline.source.row_reader import RowReader
 from quorate.records.batch import CorruptBatchError
@@ -45,7 +45,7 @@ def test_columns_and_single_rows_are_equal(
     options = {"recordTypes": ",".join(known[:-1]), "payload": payload or "false"}
     fast = rows(log.root, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "buffer_of", one_by_one)
+        patch.setattr(frame_builder, "buffer_of", one_by_one)
         slow = rows(log.root, **options)
     assert len(fast) == log.offset
     assert repr(fast) == repr(slow)

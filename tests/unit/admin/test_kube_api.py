@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.admin import kube_api as api_server
+from quorate.admin import kube_api
 from quorate.admin.kube_api import ApiServer, api_server_of_pod, words_of
 from quorate.settings.properties import ConfigError
 from tests.unit.admin.api_servers import StandIn, api
@@ -79,7 +79,7 @@ def test_an_answer_that_breaks_off_is_an_error_of_the_system(tmp_path: Path, ans
 def test_an_answer_has_one_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of a socket begins again with each byte."""
     (tmp_path / "token").write_text("secret")
-    monkeypatch.setattr(api_server, "WHOLE_ANSWER_S", 0.01)
+    monkeypatch.setattr(kube_api, "WHOLE_ANSWER_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(TimeoutError, match=r"no whole answer in 0\.01 s"):

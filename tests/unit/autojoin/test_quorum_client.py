@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.api.admin_api import NO_LEADER, AdminError
-from quorate.autojoin import quorum_client as asking
+from quorate.autojoin import quorum_client
 from quorate.autojoin.quorum_client import PodQuorum
 from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.controller_calls import ApiVersions, ControllerCalls
@@ -40,7 +40,7 @@ class Names:
 def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Unless told otherwise DNS knows every pod."""
     known = Names()
-    monkeypatch.setattr(asking, "RESOLVER", known)
+    monkeypatch.setattr(quorum_client, "RESOLVER", known)
     return known
 
 
@@ -99,7 +99,7 @@ async def test_all_its_calls_are_made_by_the_transport_that_is_chosen(
         return make
 
     for client in (AdminClient, ControllerCalls):
-        monkeypatch.setattr(asking, client.__name__, noted(client))
+        monkeypatch.setattr(quorum_client, client.__name__, noted(client))
     operator = PodQuorum(
         "ns", controller_port=9094, admin_port=9095, timeout_s=5.0, transport=Transport.H2
     )

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.cli import generate_log
 from quorate.cli.main import main
-from quorate.sim.log_generator import generator as generating
+from quorate.sim.log_generator import generator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,12 +20,12 @@ def options_of(*words: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> We
     """What the command would generate."""
     seen: list[WeekOptions] = []
 
-    def note(root: str, options: WeekOptions, progress: object) -> generating.Generated:
+    def note(root: str, options: WeekOptions, progress: object) -> generator.Generated:
         del root, progress
         seen.append(options)
-        return generating.Generated(1, 1)
+        return generator.Generated(1, 1)
 
-    monkeypatch.setattr(generating, "generate", note)
+    monkeypatch.setattr(generator, "generate", note)
     assert main(["generate-log", *words, str(folder / "new")]) == 0
     return seen[0]
 

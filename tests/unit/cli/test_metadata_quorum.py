@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.cli import metadata_quorum as quorum
+from quorate.cli import metadata_quorum
 from quorate.cli.metadata_quorum import Remark
 from quorate.raft.messages import (
     ChangeKind,
@@ -49,8 +49,8 @@ DESCRIBED = DescribeQuorumResponse(
 
 
 def test_the_status_is_two_columns_and_json_on_one_line() -> None:
-    status = quorum.status_fields("cluster", DESCRIBED)
-    lines = quorum.format_status(status, [Remark("h:1", "healing")]).splitlines()
+    status = metadata_quorum.status_fields("cluster", DESCRIBED)
+    lines = metadata_quorum.format_status(status, [Remark("h:1", "healing")]).splitlines()
     assert lines[:6] == [
         "ClusterId:              cluster",
         "LeaderId:               2",
@@ -72,8 +72,10 @@ def test_the_status_is_two_columns_and_json_on_one_line() -> None:
 
 def test_a_pending_change_stands_after_the_observers() -> None:
     change = VoterChange(ChangeKind.ADD, Voter(state(4, 1).key, (GRPC,)))
-    status = quorum.status_fields("cluster", replace(DESCRIBED, uncommitted_voter_change=change))
-    assert quorum.format_status(status, []).splitlines()[7:] == [
+    status = metadata_quorum.status_fields(
+        "cluster", replace(DESCRIBED, uncommitted_voter_change=change)
+    )
+    assert metadata_quorum.format_status(status, []).splitlines()[7:] == [
         'CurrentObservers:       [{"id": 4}]',
         'UncommittedVoterChange: {"kind": "add", "id": 4, "directoryId": "BAQEBAQEBAQEBAQEBAQEBA",'
         ' "endpoints": ["GRPC://127.0.0.1:9094"]}',
@@ -85,12 +87,12 @@ def test_an_observer_that_may_not_be_added_is_a_remark_and_a_field() -> None:
         state(4, 1), obstacle=Reason.VOTER_LAGGING, obstacle_text="node 4 is 9 records behind"
     )
     described = replace(DESCRIBED, observers=(lagging, state(5, 12)))
-    assert quorum.observer_remarks(described) == [
+    assert metadata_quorum.observer_remarks(described) == [
         Remark(
             "observer 4:BAQEBAQEBAQEBAQEBAQEBA", "may not be added now: node 4 is 9 records behind"
         )
     ]
-    shown = [quorum.observer_fields(one) for one in described.observers]
+    shown = [metadata_quorum.observer_fields(one) for one in described.observers]
     assert [(one["id"], one["obstacle"], one["obstacleText"]) for one in shown] == [
         (4, "VOTER_LAGGING", "node 4 is 9 records behind"),
         (5, None, ""),
@@ -102,25 +104,25 @@ def test_a_lag_in_time_that_nobody_knows_is_minus_one() -> None:
     described = DescribeQuorumResponse(
         error=ErrorCode.NONE, leader=DESCRIBED.leader, high_watermark=Offset(10), voters=voters
     )
-    assert quorum.status_fields("cluster", described)["MaxFollowerLagTimeMs"] == -1
+    assert metadata_quorum.status_fields("cluster", described)["MaxFollowerLagTimeMs"] == -1
 
 
 def test_replication_lists_leader_followers_observers() -> None:
-    rows = quorum.replication_rows(DESCRIBED, wall_ms=50_000)
+    rows = metadata_quorum.replication_rows(DESCRIBED, wall_ms=50_000)
     assert [tuple(row.values()) for row in rows] == [
         (2, "AgICAgICAgICAgICAgICAg", 12, 0, 50_000, 50_000, "Leader"),
         (1, "AQEBAQEBAQEBAQEBAQEBAQ", 8, 4, 49_970, 49_970, "Follower"),
         (4, "AAAAAAAAAAAAAAAAAAAAAA", -1, -1, -1, -1, "Observer"),
     ]
-    table = quorum.format_replication(rows, None).splitlines()
+    table = metadata_quorum.format_replication(rows, None).splitlines()
     assert [line.split() for line in table][1] == [
         *("2", "AgICAgICAgICAgICAgICAg", "12", "0", "50000", "50000", "Leader")
     ]
 
 
 def test_ages_are_readable_and_what_is_missing_stays_minus_one() -> None:
-    rows = quorum.replication_rows(DESCRIBED, wall_ms=50_000)
-    table = quorum.format_replication(rows, 50_000).splitlines()
+    rows = metadata_quorum.replication_rows(DESCRIBED, wall_ms=50_000)
+    table = metadata_quorum.format_replication(rows, 50_000).splitlines()
     assert [cell.strip() for cell in table[2].split("\t")][4:] == [
         "30 ms ago",
         "30 ms ago",
@@ -136,7 +138,7 @@ def test_flags_that_do_not_go_together_are_refused(
     flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = argparse.ArgumentParser()
-    quorum.register(parser.add_subparsers())
+    metadata_quorum.register(parser.add_subparsers())
     connection = ("--bootstrap-controller", "127.0.0.1:1")
     arguments = parser.parse_args(["metadata-quorum", *connection, "describe", *flags])
     assert arguments.run(arguments) == 1
@@ -145,7 +147,7 @@ def test_flags_that_do_not_go_together_are_refused(
 
 def test_a_second_process_of_a_voter_is_a_row_of_its_own() -> None:
     described = replace(DESCRIBED, refused=(state(1, None),))
-    rows = quorum.replication_rows(described, wall_ms=50_000)
+    rows = metadata_quorum.replication_rows(described, wall_ms=50_000)
     assert [(row["NodeId"], row["Status"]) for row in rows] == [
         (2, "Leader"),
         (1, "Follower"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.cli import metadata_quorum as quorum
+from quorate.cli import metadata_quorum
 from quorate.cli.metadata_quorum_changes import (
     add_request,
     fields,
@@ -33,7 +33,7 @@ UUID = format_uuid(cores.key(4).directory_id or b"")
 
 def parsed(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    quorum.register(parser.add_subparsers())
+    metadata_quorum.register(parser.add_subparsers())
     return parser.parse_args(["metadata-quorum", "--bootstrap-controller", "h:1", *words])
 
 

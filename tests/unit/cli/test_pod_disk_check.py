@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.cli import pod_disk_check as pod_disk
-from quorate.cli import storage_statefulset
+from quorate.cli import pod_disk_check, storage_statefulset
 from quorate.cli.leader_probe import Answer, Standing
 from quorate.cli.pod_disk_check import ROUNDS
 from quorate.records.ids import ClusterId, ReplicaKey
@@ -163,7 +162,7 @@ def test_an_original_that_is_still_ending_is_waited_for(
         standing = left.pop(0)
         return [Answer(server, standing, standing.value) for server in servers]
 
-    monkeypatch.setattr(pod_disk, "ask_for_leader", answer)
+    monkeypatch.setattr(pod_disk_check, "ask_for_leader", answer)
     assert pod.format(1) == 0
     assert left == []
     assert domain_of(pod) == OWN

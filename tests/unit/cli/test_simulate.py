@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.simulate import NAMED_MAX, Seeds, parse_seeds, register
-from quorate.sim import parallel_runner as swarm
+from quorate.sim import parallel_runner
 from quorate.sim.failure import Failure
 from quorate.sim.runner import SeedResult
 
@@ -40,7 +40,7 @@ def replace_worlds(
             failure = None if words is None else Failure("Oracle", words)
             yield SeedResult(seed, "voters=1", failure, "", "", 1, 1, 1)
 
-    monkeypatch.setattr(swarm, "run_seeds", run_seeds)
+    monkeypatch.setattr(parallel_runner, "run_seeds", run_seeds)
     return begun
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.cli import simulated_brokers as stand_ins
+from quorate.cli import simulated_brokers
 from quorate.cli.output import CommandError
 from quorate.cli.simulated_brokers import StandIns, StopRequests, run_stand_ins
 from quorate.client.controller_calls import OutcomeUnknownError, QuorumUnavailableError
@@ -28,8 +28,8 @@ def quorum() -> QuorumOfOne:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stand_ins, "wait_s", lambda _: 0.001)
-    monkeypatch.setattr(stand_ins, "HEARTBEAT_INTERVAL_S", 0.01)
+    monkeypatch.setattr(simulated_brokers, "wait_s", lambda _: 0.001)
+    monkeypatch.setattr(simulated_brokers, "HEARTBEAT_INTERVAL_S", 0.01)
 
 
 def stand_ins_of(quorum: QuorumOfOne, *ids: int, follows: bool = True) -> StandIns:
@@ -208,7 +208,7 @@ async def test_a_stop_signal_ends_it_in_order() -> None:
 async def test_a_quorum_that_is_away_does_not_keep_it(
     monkeypatch: pytest.MonkeyPatch, *, is_twice: bool
 ) -> None:
-    monkeypatch.setattr(stand_ins, "SHUTDOWN_S", 600.0 if is_twice else 0.01)
+    monkeypatch.setattr(simulated_brokers, "SHUTDOWN_S", 600.0 if is_twice else 0.01)
     quorum, stop = Unavailable(), StopRequests()
     each = stand_ins_of(quorum, 1)
     task = await running(quorum, each, stop)

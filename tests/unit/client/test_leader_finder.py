@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from quorate.api.admin_api import AdminError
-from quorate.client import leader_finder as finding
+from quorate.client import leader_finder
 from quorate.client.controller_calls import address_of
 from quorate.client.leader_finder import LeaderFinder, no_leader
 from quorate.raft import messages as m
@@ -109,7 +109,7 @@ async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
     )
     rounds: list[float] = []
     whole_s = 0.05
-    monkeypatch.setattr(finding, "ASK_TIMEOUT_S", whole_s)
+    monkeypatch.setattr(leader_finder, "ASK_TIMEOUT_S", whole_s)
 
     class Client:
         async def try_describe_at(

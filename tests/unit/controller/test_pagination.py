@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller import pagination as paging
+from quorate.controller import pagination
 from quorate.controller.errors import RefusedError
 from quorate.controller.pagination import first_in_slices, page_limit, refuse_more
 from quorate.controller.slices import finish
@@ -26,7 +26,7 @@ def test_whoever_asks_for_no_page_gets_the_whole_or_nothing() -> None:
 def test_the_first_are_found_with_pauses_and_without_sorting_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(paging, "SCANNED_MAX", 3)
+    monkeypatch.setattr(pagination, "SCANNED_MAX", 3)
     items = [5, 1, 4, 2, 8, 7, 3]
     slices = first_in_slices(items, 2, 3)
     assert sum(1 for _ in slices) == 2
@@ -38,5 +38,5 @@ def test_the_first_are_found_with_pauses_and_without_sorting_all(
 
 
 def test_where_each_is_judged_a_turn_is_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "JUDGED_MAX", 2)
+    monkeypatch.setattr(pagination, "JUDGED_MAX", 2)
     assert sum(1 for _ in first_in_slices(range(7), 0, 7, lambda _: True)) == 3

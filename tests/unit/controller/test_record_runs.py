@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from quorate.controller import record_runs as runs
+from quorate.controller import record_runs
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.partitions import tree as partition_tree
+from quorate.controller.partitions import tree
 from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.record_runs import COLUMNS_MIN, RecordRun, items_in, items_of
 from quorate.controller.replay import Replayer
@@ -220,9 +220,9 @@ def test_any_history_gives_equal_images_both_ways(
     draw = random.Random(seed)
     errors: Counter[type | None] = Counter()
     for round_ in range(100):
-        monkeypatch.setattr(runs, "RUN_MIN", draw.choice([1, 2, 16]))
-        monkeypatch.setattr(runs, "SPREAD_MIN", draw.choice([0, 4]))
-        monkeypatch.setattr(partition_tree, "ROWS_MAX", draw.choice([4, 256]))
+        monkeypatch.setattr(record_runs, "RUN_MIN", draw.choice([1, 2, 16]))
+        monkeypatch.setattr(record_runs, "SPREAD_MIN", draw.choice([0, 4]))
+        monkeypatch.setattr(tree, "ROWS_MAX", draw.choice([4, 256]))
         history = History(draw.getrandbits(32))
         plain, fast = Replayer(MetadataImage()), Replayer(MetadataImage())
         for step in range(40):
@@ -319,7 +319,7 @@ def test_topics_with_their_partitions_are_one_run(taken: Counter[bool]) -> None:
 def test_only_a_batch_of_many_records_is_looked_through_for_runs(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "RUN_MIN", 1)
+    monkeypatch.setattr(record_runs, "RUN_MIN", 1)
     batch = batch_of(creation_of(1, count - 1))
     items = list(items_in(batch, 0, read_header(batch)))
     if count < COLUMNS_MIN:
@@ -337,7 +337,7 @@ def test_few_partitions_among_other_records_are_no_run(taken: Counter[bool]) -> 
 def test_changes_in_very_many_parts_of_the_tree_are_taken_one_by_one(
     taken: Counter[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_tree, "ROWS_MAX", 4)
+    monkeypatch.setattr(tree, "ROWS_MAX", 4)
     image = image_of(batch_of(creation_of(100, 4)))
     topic_ids = [TopicId(number.to_bytes(16)) for number in range(100)]
 

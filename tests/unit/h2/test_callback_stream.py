@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.h2 import callback_stream as hot_stream
+from quorate.h2 import callback_stream
 from quorate.h2.fair_queue import FairQueue
 from quorate.h2.grpc_framing import frame_message
 from quorate.h2.message_buffer import IN_A_TURN
@@ -136,7 +136,7 @@ async def test_a_run_of_messages_ends_where_it_has_many_bytes(
 ) -> None:
     echo = Echo()
     wire = await begun(echo)
-    monkeypatch.setattr(hot_stream, "RUN_BYTES", 10)
+    monkeypatch.setattr(callback_stream, "RUN_BYTES", 10)
     put(wire, b"a", b"b", bytes(5), bytes(5), b"d")
     await wire.settle()
     assert echo.runs == [4, 1]

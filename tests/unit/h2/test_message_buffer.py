@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.message_buffer import IN_A_TURN, Inbox, IncompleteError
 from quorate.h2.protocol import frames
 from tests.unit.h2 import peers
@@ -35,7 +35,7 @@ def granted(connection: Connection) -> int:
 
 async def test_what_is_there_is_taken_at_once() -> None:
     connection, inbox = called()
-    put(connection, inbox, wire.frame_message(b"a") + wire.frame_message(b"b"))
+    put(connection, inbox, grpc_framing.frame_message(b"a") + grpc_framing.frame_message(b"b"))
     inbox.feed(b"", is_last=True)
     assert [await inbox.next(), await inbox.next(), await inbox.next()] == [b"a", b"b", None]
     assert connection.unread == 0
@@ -43,7 +43,7 @@ async def test_what_is_there_is_taken_at_once() -> None:
 
 async def test_whoever_takes_many_small_messages_lets_others_have_their_turn() -> None:
     connection, inbox = called()
-    put(connection, inbox, wire.frame_message(b"") * 2 * IN_A_TURN)
+    put(connection, inbox, grpc_framing.frame_message(b"") * 2 * IN_A_TURN)
     inbox.feed(b"", is_last=True)
     taken = 0
 
@@ -85,5 +85,5 @@ async def test_half_a_message_at_the_end_is_an_error() -> None:
 async def test_a_message_over_the_bound_is_an_error_at_its_length() -> None:
     connection, inbox = called(bytes_max=10)
     put(connection, inbox, b"\0\0\0\0\x0b")
-    with pytest.raises(wire.OversizedError, match=r"11 vs\. 10"):
+    with pytest.raises(grpc_framing.OversizedError, match=r"11 vs\. 10"):
         await inbox.next()

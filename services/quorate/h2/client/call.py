@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc
 import grpc.aio
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.callback_stream import HandsOver, HotStream
 from quorate.h2.client.call_result import NO_STATUS, CallOutcome, status_of_reset
 from quorate.h2.fair_queue import UNSHARED
@@ -29,7 +29,7 @@ _OVER: Final = "the call is over"
 _EXPIRED: Final = "Deadline Exceeded"
 
 
-class UnreadableError(wire.OversizedError):
+class UnreadableError(grpc_framing.OversizedError):
     """An answer that is none of its method."""
 
 
@@ -79,7 +79,7 @@ class ClientCall(
         has_ended: Callable[[ClientCall], None],
     ) -> None:
         self._method = method
-        self._pairs = wire.metadata_pairs(metadata or ())
+        self._pairs = grpc_framing.metadata_pairs(metadata or ())
         self._loop = asyncio.get_running_loop()
         self._timeout_s = timeout_s
         self._deadline_s = None if timeout_s is None else self._loop.time() + timeout_s
@@ -119,14 +119,14 @@ class ClientCall(
         # What is left differs from call to call: blocks are equal where nobody had to wait.
         timeout_s = self.time_remaining() if has_waited else self._timeout_s
         if timeout_s is not None:
-            pairs = [*pairs, (b"grpc-timeout", wire.timeout_value(timeout_s))]
+            pairs = [*pairs, (b"grpc-timeout", grpc_framing.timeout_value(timeout_s))]
         block = self._method.head + block_of(pairs)
         self.stream_id = link.open_stream(self, block)
         self._inbox = Inbox(
             link.connection, self.stream_id, bytes_max=bytes_max, flush_soon=link.flush_soon
         )
         if self._request is not None:
-            message = wire.frame_message(self._request)
+            message = grpc_framing.frame_message(self._request)
             self._request = None
             link.connection.send_data(self.stream_id, message, is_last=True)
         self._connected.set_result(None)
@@ -213,7 +213,7 @@ class ClientCall(
         try:
             data = await self._inbox.next()
             return grpc.aio.EOF if data is None else self._decoded(data)
-        except wire.OversizedError as error:
+        except grpc_framing.OversizedError as error:
             self.fail(error.code, str(error))
             return grpc.aio.EOF
 
@@ -243,7 +243,7 @@ class ClientCall(
         if self.link is None or self.done():
             return True
         self.link.flush_soon()
-        message = wire.frame_message(self._encoded(request))
+        message = grpc_framing.frame_message(self._encoded(request))
         return self.link.connection.send_data(self.stream_id, message)
 
     async def _only_answer(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF

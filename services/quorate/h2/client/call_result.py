@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc
 import grpc.aio
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.protocol.frames import H2ErrorCode
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class CallOutcome:
         loop = asyncio.get_running_loop()
         self.begun: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
-        self.initial: wire.Metadata = ()
-        self.trailing: wire.Metadata = ()
+        self.initial: grpc_framing.Metadata = ()
+        self.trailing: grpc_framing.Metadata = ()
         self.code: grpc.StatusCode | None = None
         self.details = ""
         self.is_cancelled = False
@@ -73,8 +73,8 @@ class CallOutcome:
         code = _Code.UNKNOWN
         # Python refuses numbers of thousands of digits with an error.
         if number.isdigit() and len(number) <= _DIGITS_MAX:
-            code = wire.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
-        words = wire.words_of(values.get(b"grpc-message", b""))
+            code = grpc_framing.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
+        words = grpc_framing.words_of(values.get(b"grpc-message", b""))
         return code, words if number else NO_STATUS
 
     # --- the end ----------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ def status_of_reset(code: int, words: str) -> tuple[grpc.StatusCode, str]:
     return status, words or said
 
 
-def _read_metadata(fields: Fields) -> wire.Metadata:
+def _read_metadata(fields: Fields) -> grpc_framing.Metadata:
     try:
-        return wire.metadata_of(fields.pairs)
+        return grpc_framing.metadata_of(fields.pairs)
     except ValueError:
         return ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
 import grpc
 import grpc.aio
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.callback_stream import HandsOverSome, HotStream
 from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.h2.message_buffer import IN_A_TURN, Inbox
@@ -255,7 +255,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         """The next message of the client; None after the last."""
         try:
             return await self._inbox.next()
-        except wire.OversizedError as error:
+        except grpc_framing.OversizedError as error:
             self.fail(error.code, str(error))
             raise asyncio.CancelledError from None
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
-from quorate.h2 import grpc_framing as wire
+from quorate.h2 import grpc_framing
 from quorate.h2.protocol.header_codec import block_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ServerAnswer:
         """Send the headers, unless they have been."""
         if not self._has_begun:
             self._has_begun = True
-            block = _BEGINNING_BLOCK + block_of(wire.metadata_pairs(metadata))
+            block = _BEGINNING_BLOCK + block_of(grpc_framing.metadata_pairs(metadata))
             self._connection.send_headers(self._stream_id, block)
             self._flush_soon()
 
@@ -51,7 +51,7 @@ class ServerAnswer:
             return True
         self.begin()
         self._flush_soon()
-        return self._connection.send_data(self._stream_id, wire.frame_message(data))
+        return self._connection.send_data(self._stream_id, grpc_framing.frame_message(data))
 
     def finish(
         self,
@@ -89,5 +89,5 @@ def _status_block(
 ) -> bytes:
     pairs = [(b"grpc-status", b"%d" % number)]
     if details:
-        pairs.append((b"grpc-message", wire.status_words(details)))
-    return block_of([*pairs, *hints, *wire.metadata_pairs(trailing)])
+        pairs.append((b"grpc-message", grpc_framing.status_words(details)))
+    return block_of([*pairs, *hints, *grpc_framing.metadata_pairs(trailing)])

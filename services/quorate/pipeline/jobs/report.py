@@ -36,7 +36,7 @@ from quorate.pipeline.jobs.log_size import is_small_log
 from quorate.pipeline.jobs.option_flags import in_flags
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.report import change_section as changes
+from quorate.pipeline.report import change_section
 from quorate.pipeline.report import sections as contents
 from quorate.pipeline.report.activity_section import activity_section, extent_of, minutes_of
 from quorate.pipeline.report.broker_section import broker_ids, broker_verdicts, brokers_section
@@ -155,7 +155,7 @@ def report(
         for name, table in partitions.tables(log, {}).items()
     }
     by_type = sizes.sizes_by_type(log).persist()
-    rows = kept_rows(log, (*brokers.RECORD_TYPES, *changes.RECORD_TYPES))
+    rows = kept_rows(log, (*brokers.RECORD_TYPES, *change_section.RECORD_TYPES))
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
     of_brokers = {name: table.persist() for name, table in brokers.tables(rows, flapping).items()}
     ids = broker_ids(of_brokers["totals"], is_whole=extent.is_whole)
@@ -170,10 +170,10 @@ def report(
     has_noops = not by_type.where("record_type = 'NoOpRecord'").isEmpty()
     sections = [
         contents.elections_section(epochs, span, commands, has_noops=has_noops),
-        changes.members_section(members, span, commands),
+        change_section.members_section(members, span, commands),
         brokers_section(of_brokers, span, flapping, commands),
         partitions_section(of_partitions, lacking, ids, span, commands),
-        changes.settings_section(levels, configs.config_history(rows), commands),
+        change_section.settings_section(levels, configs.config_history(rows), commands),
         activity_section(minutes, span, commands),
         contents.records_section(by_type, commands),
     ]
@@ -184,7 +184,7 @@ def report(
     facts = (
         *origin,
         *_facts(name, extent),
-        *changes.levels_now(levels),
+        *change_section.levels_now(levels),
         *(_sizes(of_partitions["churn"], ids) if extent.is_whole else ()),
     )
     return page("What the metadata log tells", facts, contents.worst_first(verdicts), sections)

@@ -24,7 +24,7 @@ from quorate.api.admin_api import (
 )
 from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.raft.messages import Reason
-from quorate.rpc import error_status as refusals
+from quorate.rpc import error_status
 from quorate.rpc.convert.raft import error_of
 
 _Code = grpc.StatusCode
@@ -67,7 +67,7 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
 
 def status_of(error: AdminError) -> grpc.StatusCode:
     """The status of a gRPC call that ends with this error."""
-    return STATUS_BY_REASON.get(error.reason, refusals.status_of(error.error))
+    return STATUS_BY_REASON.get(error.reason, error_status.status_of(error.error))
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) -> None:
@@ -76,13 +76,13 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
         "kafka_error": error.error.name,
         "kafka_error_code": str(int(error.error)),
     }
-    refusal = refusals.CallRefusal(status_of(error), error.reason, error.message, metadata)
-    await refusals.abort(context, refusal)
+    refusal = error_status.CallRefusal(status_of(error), error.reason, error.message, metadata)
+    await error_status.abort(context, refusal)
 
 
 def admin_error(error: grpc.aio.AioRpcError) -> AdminError | None:
     """What a call of the admin API said; None where its server did not get to answer."""
-    refusal = refusals.refusal_of(error)
+    refusal = error_status.refusal_of(error)
     if refusal is None:
         return None
     metadata = dict(refusal.metadata)

@@ -20,7 +20,7 @@ from quorate.api.admin_api import (
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
-from quorate.rpc.admin import errors as admin_errors
+from quorate.rpc.admin import errors
 from quorate.rpc.convert.describe import pb_describe_response
 from quorate.rpc.convert.membership import UnsupportedFeatureError, pb_key, request_of
 from quorate.rpc.convert.raft import at_least_0, pb_leader
@@ -144,7 +144,7 @@ class AdminService:
             raise
         except AdminError as error:
             outcome, message = error.reason, error.message
-            await admin_errors.abort(context, error)
+            await errors.abort(context, error)
             raise
         else:
             return answer

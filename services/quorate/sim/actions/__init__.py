@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.actions import admin_requests as asking
-from quorate.sim.actions import client_requests as using
-from quorate.sim.actions import delayed_messages as late
-from quorate.sim.actions import disks, files, network, processes
-from quorate.sim.actions import invalid_requests as in_vain
+from quorate.sim.actions import (
+    admin_requests,
+    client_requests,
+    delayed_messages,
+    disks,
+    files,
+    invalid_requests,
+    network,
+    processes,
+)
 
 if TYPE_CHECKING:
     from quorate.sim.action_runner import Deed
@@ -21,8 +26,8 @@ KINDS: Final[dict[str, type[Deed]]] = {
     **disks.KINDS,
     **files.KINDS,
     **network.KINDS,
-    **asking.KINDS,
-    **using.KINDS,
-    **in_vain.KINDS,
-    **late.KINDS,
+    **admin_requests.KINDS,
+    **client_requests.KINDS,
+    **invalid_requests.KINDS,
+    **delayed_messages.KINDS,
 }

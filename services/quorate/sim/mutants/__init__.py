@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.sim.mutants import (
     addresses,
+    corruption,
+    decisions,
     disks,
+    driver,
     liveness,
     membership,
+    metadata,
     queueing,
     replication,
     snapshots,
+    validation,
     votes,
+    wiped_disks,
 )
-from quorate.sim.mutants import corruption as spoiling
-from quorate.sim.mutants import decisions as deciding
-from quorate.sim.mutants import driver as driving
-from quorate.sim.mutants import metadata as controlling
-from quorate.sim.mutants import validation as refusing
-from quorate.sim.mutants import wiped_disks as wiping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,16 +38,16 @@ BUGS: Final[dict[str, Bug]] = {
         *replication.BUGS,
         *disks.BUGS,
         *snapshots.BUGS,
-        *driving.BUGS,
+        *driver.BUGS,
         *liveness.BUGS,
-        *controlling.BUGS,
+        *metadata.BUGS,
         *membership.BUGS,
         *addresses.BUGS,
-        *deciding.BUGS,
+        *decisions.BUGS,
         *queueing.BUGS,
-        *refusing.BUGS,
-        *wiping.BUGS,
-        *spoiling.BUGS,
+        *validation.BUGS,
+        *wiped_disks.BUGS,
+        *corruption.BUGS,
     )
 }
 

@@ -10,7 +10,7 @@ from quorate.raft.election.epoch_guard import Believing
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
 from quorate.raft.request_manager import Calls
 from quorate.records.ids import Epoch
-from quorate.server.driver import raft_driver as driver
+from quorate.server.driver import raft_driver
 from quorate.sim.mutants.mutant import Bug, Patch, always
 from quorate.storage.errors import DamagedLogError, StorageError
 from quorate.storage.log_store import LogStore
@@ -87,7 +87,7 @@ BUGS: Final = (
         "shortage-is-a-failed-disk",
         "a process without descriptors says that its disk has failed (rule 31)",
         (1795590029,),
-        (Patch(driver, "is_shortage", always(answer=False)),),
+        (Patch(raft_driver, "is_shortage", always(answer=False)),),
     ),
     Bug(
         "late-grant-counts",

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.raft.api import SendReply, SendRequest
-from quorate.server.disk import log_flusher as flushing
+from quorate.server.disk import log_flusher
 from quorate.server.disk.log_flusher import LogFlushing
 from quorate.server.driver.barriers import Barriers
 from quorate.server.driver.raft_driver import RaftDriver
@@ -96,6 +96,6 @@ BUGS: Final = (
         "flushed-end-synced-rarely",
         "the flushed end is carried to the disk every twenty seconds only (rule 12)",
         (1,),
-        (Patch(flushing, "SYNC_AFTER_MS", 20_000),),
+        (Patch(log_flusher, "SYNC_AFTER_MS", 20_000),),
     ),
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quorate.controller import request_types as requests
+from quorate.controller import request_types
 from quorate.controller.authorization import authorizer
 from quorate.controller.authorization.authorizer import (
     CLUSTER,
@@ -226,7 +226,7 @@ def test_what_has_no_items_is_refused_as_a_whole() -> None:
 
 def instances(shape: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - any dataclass
     """Values of a dataclass, with few items in its lists."""
-    modules = (ids, requests, authorizer, features, sys.modules[shape.__module__])
+    modules = (ids, request_types, authorizer, features, sys.modules[shape.__module__])
     names = {name: each for module in modules for name, each in vars(module).items()}
     hints = get_type_hints(shape, names)
     return st.builds(shape, **{field.name: values(hints[field.name]) for field in fields(shape)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.brokers import registration as registering
+from quorate.controller.brokers import registration
 from quorate.controller.brokers.messages import (
     Listener,
     RegisterBrokerReply,
@@ -353,7 +353,7 @@ ONE, TWO = DirectoryId(uuid(1)), DirectoryId(uuid(2))
 def test_one_broker_too_many_is_refused_and_those_that_are_there_go_on(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registering, "BROKERS_MAX", 3)
+    monkeypatch.setattr(registration, "BROKERS_MAX", 3)
     assert cluster.ask(cluster.heartbeat(3, want_fence=True)).is_fenced
     reply = cluster.ask(cluster.registration(4))
     assert (reply.error, reply.message) == (

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.controller.partitions import directory_index as directory_places
+from quorate.controller.partitions import directory_index
 from quorate.controller.partitions.directory_index import (
     interned,
     mapped,
@@ -27,7 +27,7 @@ def test_directories_are_found_at_their_places(ids: list[DirectoryId]) -> None:
 
 def test_directories_that_are_mixed_into_one_number_are_kept_apart() -> None:
     """The upper half of the second undoes what its lower half adds."""
-    spread = int(directory_places._SPREAD)
+    spread = int(directory_index._SPREAD)
     ids = [bytes(16), (1).to_bytes(8, "little") + spread.to_bytes(8, "little")]
     places, known = interned(np.frombuffer(b"".join(ids * 2), np.uint8).reshape(-1, 16))
     assert [known[place] for place in places.tolist()] == ids * 2

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.brokers.messages import UnregisterBroker
-from quorate.controller.partitions import leader_isr_sweep as settling
-from quorate.controller.partitions import tree as partition_tree
+from quorate.controller.partitions import leader_isr_sweep, tree
 from quorate.controller.partitions.leader_election import change_of, needs_look
 from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.partitions.rows import FIXED, key_of
@@ -79,16 +78,16 @@ def test_a_slice_has_a_bound_and_the_record_about_the_broker_comes_first(
 def test_a_slice_compares_so_many_rows_and_no_more(
     topics: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_tree, "ROWS_MAX", 3)
+    monkeypatch.setattr(tree, "ROWS_MAX", 3)
     topics.create("more", *[(1, 2, 3)] * 40)
-    monkeypatch.setattr(settling, "CELLS_SLICE", 6 * (FIXED + 2 * 3))
+    monkeypatch.setattr(leader_isr_sweep, "CELLS_SLICE", 6 * (FIXED + 2 * 3))
     looked_at: list[int] = []
 
     def noting(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
         looked_at.append(len(rows))
         return needs_look(rows, acceptor)
 
-    monkeypatch.setattr(settling, "needs_look", noting)
+    monkeypatch.setattr(leader_isr_sweep, "needs_look", noting)
     topics.settle()
     assert_settled(topics.image)
     assert max(looked_at) <= 6
@@ -99,7 +98,7 @@ def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that wait for somebody in sync are unpacked each time, and seldom change."""
-    monkeypatch.setattr(settling, "EXAMINED_SLICE", 5)
+    monkeypatch.setattr(leader_isr_sweep, "EXAMINED_SLICE", 5)
     examined: list[int] = []
 
     def noting(*arguments: object) -> PartitionChangeRecord | None:
@@ -112,7 +111,7 @@ def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
     cluster.create("others", *[(1, 3)] * 8)
     cluster.ask(cluster.heartbeat(2))
     cluster.settle()
-    monkeypatch.setattr(settling, "change_of", noting)
+    monkeypatch.setattr(leader_isr_sweep, "change_of", noting)
     for broker_id, examined_max in ((1, 5), (3, 5)):
         examined.append(0)
         cluster.ask(cluster.heartbeat(broker_id, want_fence=True))
@@ -178,10 +177,10 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
     seed = secrets.randbits(32)
     sys.stdout.write(f"to repeat it, set seed = {seed}\n")
     draw = random.Random(seed)
-    monkeypatch.setattr(settling, "RECORDS_SLICE", draw.randint(1, 6))
-    monkeypatch.setattr(settling, "EXAMINED_SLICE", draw.randint(1, 6))
-    monkeypatch.setattr(settling, "CELLS_SLICE", draw.randint(1, 200))
-    monkeypatch.setattr(partition_tree, "ROWS_MAX", draw.randint(1, 12))
+    monkeypatch.setattr(leader_isr_sweep, "RECORDS_SLICE", draw.randint(1, 6))
+    monkeypatch.setattr(leader_isr_sweep, "EXAMINED_SLICE", draw.randint(1, 6))
+    monkeypatch.setattr(leader_isr_sweep, "CELLS_SLICE", draw.randint(1, 200))
+    monkeypatch.setattr(tree, "ROWS_MAX", draw.randint(1, 12))
     cluster.start_brokers(4, 5, 6)
     ids = [1, 2, 3, 4, 5, 6]
     for number in range(15):
@@ -284,14 +283,14 @@ def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: C
     image = topics.image
     held = (image, image.topics, image.topics.by_id, image.topics.partitions)
     before = list(map(sys.getrefcount, held))
-    settling_ = settling.Settling(later=frozenset({1})).begun(image)
+    settling_ = leader_isr_sweep.Settling(later=frozenset({1})).begun(image)
     assert list(map(sys.getrefcount, held)) == before
     assert settling_.cursor is not None
 
 
 def test_a_pass_does_not_go_on_to_what_was_made_since_it_began(topics: Cluster) -> None:
     """Those who make topics all the time would never let it end."""
-    begun = settling.Settling(later=frozenset({1})).begun(topics.image)
+    begun = leader_isr_sweep.Settling(later=frozenset({1})).begun(topics.image)
     topics.create("new", (2, 3))
     assert begun.cursor is not None
     new = topics.image.topics.named("new")

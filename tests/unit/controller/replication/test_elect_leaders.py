@@ -11,7 +11,7 @@ from quorate.controller.configs.messages import (
     ConfigResource,
     ResourceType,
 )
-from quorate.controller.partitions import leader_isr_sweep as settling
+from quorate.controller.partitions import leader_isr_sweep
 from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
 from quorate.controller.replication import elect_leaders
 from quorate.controller.replication.messages import (
@@ -206,7 +206,7 @@ def test_a_change_that_is_only_validated_elects_no_leader(cluster: Cluster) -> N
 def test_no_partition_is_looked_at_while_each_has_a_leader(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "_compare", None)
+    monkeypatch.setattr(leader_isr_sweep, "_compare", None)
     cluster.ask(alter(ALLOW, resource=OF_ALL))
     assert cluster.settle() == []
     assert cluster.controller.wake_at_ms != 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.controller.partitions.rows import FIXED
-from quorate.controller.topics import create_topics as creating
+from quorate.controller.topics import create_topics
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.controller.topics.new_partition_rows import COLUMNS_MIN, rows_max, size_max
 from quorate.records.errors import ErrorCode
@@ -45,7 +45,7 @@ def test_columns_and_records_are_the_same(level: int, monkeypatch: pytest.Monkey
         "quorate.controller.topics.new_partition_rows._CELLS_SLICE", 40 * (FIXED + 6)
     )
     decided = columns.decide(REQUEST)
-    monkeypatch.setattr(creating, "COLUMNS_MIN", 100_000)
+    monkeypatch.setattr(create_topics, "COLUMNS_MIN", 100_000)
     expected = records.decide(REQUEST)
     assert decided.values == expected.values
     assert decided.reply == expected.reply

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.election import campaign as elections
+from quorate.raft.election import campaign
 from quorate.raft.trace_events import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey, ReplyToken
@@ -284,5 +284,5 @@ def test_a_nominee_that_is_told_again_of_the_end_goes_on_with_its_round() -> Non
         cores.ask(core, end, now_ms=110),
         api.SendReply(ReplyToken(1), m.EndQuorumEpochResponse(ErrorCode.NONE, cores.LEADER)),
         # Then those that have not answered are asked again.
-        wake_at_ms=11 + cores.part_of_election_timeout(elections.REPEAT_SHARE),
+        wake_at_ms=11 + cores.part_of_election_timeout(campaign.REPEAT_SHARE),
     )

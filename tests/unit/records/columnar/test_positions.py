@@ -17,7 +17,7 @@ from quorate.records.batch import (
     read_header,
     read_records,
 )
-from quorate.records.columnar import positions as places
+from quorate.records.columnar import positions
 from quorate.records.columnar.batch_run import BatchRun, read_run, run_at
 from quorate.records.columnar.positions import place_runs, record_places
 
@@ -103,7 +103,7 @@ def test_many_batches_at_once_are_told_as_each_alone(
     at, header = data.draw(st.sampled_from(batches))
     place = data.draw(st.integers(at + 61, at + header.size_bytes - 1))
     buffer[place] = data.draw(st.integers(0, 255))
-    assert told(bytes(buffer), batches, places._TOGETHER) == told(
+    assert told(bytes(buffer), batches, positions._TOGETHER) == told(
         bytes(buffer), batches, len(batches) + 1
     )
 
@@ -132,14 +132,14 @@ def test_of_many_batches_one_that_is_wrong_is_told_as_if_alone(
         at = len(buffer) + place
         buffer[at : at + len(octets)] = octets
     alone = told(bytes(buffer), batches, len(batches) + 1)
-    assert told(bytes(buffer), batches, places._TOGETHER) == alone
+    assert told(bytes(buffer), batches, positions._TOGETHER) == alone
     assert isinstance(alone[0], int), "nothing is wrong with it"
 
 
 def told(buffer: bytes, batches: list[tuple[int, BatchHeader]], together: int) -> tuple[Any, ...]:
     """What is found where so many batches go together, or what is said to be wrong."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "_TOGETHER", together)
+        patch.setattr(positions, "_TOGETHER", together)
         try:
             found = record_places(run_of(buffer, batches))
         except CorruptBatchError as error:

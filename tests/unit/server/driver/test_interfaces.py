@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.rpc.raft.transport import RaftClient
-from quorate.server.driver import interfaces as sides
+from quorate.server.driver import interfaces
 from quorate.server.metadata.application import MetadataApplication
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("side", "fits"),
     [
-        (sides.MachineSide, MetadataApplication),
-        (sides.PeerSide, RaftClient),
+        (interfaces.MachineSide, MetadataApplication),
+        (interfaces.PeerSide, RaftClient),
     ],
 )
 def test_whoever_stands_on_a_side_has_all_that_is_called(side: type, fits: type) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.server.memory import gc_tuning as garbage
+from quorate.server.memory import gc_tuning
 from quorate.server.memory.gc_tuning import (
     LONG_S,
     REPLACED_BETWEEN,
@@ -103,7 +103,7 @@ async def test_nobody_watches_after_the_end() -> None:
     watch.stop()
     watch.stop()
     assert gc.callbacks == before
-    assert garbage.LONG_S < 0.02
+    assert gc_tuning.LONG_S < 0.02
 
 
 @pytest.mark.parametrize("step_s", [0.0, LONG_S * 2])
@@ -129,14 +129,14 @@ async def test_no_pass_looks_at_more_than_some_thousand_objects(step_s: float) -
         gc.callbacks.remove(note)
         watch.stop()
     assert looked_at
-    assert max(looked_at) < garbage.MANY + 10_000
+    assert max(looked_at) < gc_tuning.MANY + 10_000
 
 
 async def test_the_thresholds_are_those_of_before_once_nobody_watches() -> None:
     before = gc.get_threshold()
     watch = PassWatch(asyncio.get_running_loop())
     watch.start()
-    assert gc.get_threshold() == garbage.THRESHOLDS != before
+    assert gc.get_threshold() == gc_tuning.THRESHOLDS != before
     watch.stop()
     assert gc.get_threshold() == before
 
@@ -155,7 +155,7 @@ async def test_what_takes_the_place_of_what_was_set_aside_is_looked_at_in_parts(
         unseen = max(unseen, len(gc.get_objects())) if number % 100 == 0 else unseen
     gc.disable()
     watch.stop()
-    assert unseen < garbage.MANY + 2_000
+    assert unseen < gc_tuning.MANY + 2_000
 
 
 def test_a_pass_comes_for_so_many_replaced() -> None:

@@ -12,7 +12,7 @@ from quorate.controller.image import MetadataImage
 from quorate.controller.partitions.partition import PartitionTally
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
-from quorate.server.memory import image_reclaimer as letting_go
+from quorate.server.memory import image_reclaimer
 from quorate.server.memory.image_reclaimer import IMAGES_MAX, LettingGo
 from tests.unit.server.conftest import CALLER, eventually
 
@@ -35,8 +35,8 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(letting_go, "let_go_in_slices", walk)
-    monkeypatch.setattr(letting_go, "REPLACED_MAX", 0)
+    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 
 
@@ -47,7 +47,7 @@ def image_after(replaced: int) -> MetadataImage:
 async def test_what_differs_little_goes_at_once(
     walked: list[MetadataImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letting_go, "REPLACED_MAX", 5)
+    monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 5)
     going = LettingGo(lambda: image_after(10))
     for replaced in (4, 5, 10):
         going.take(image_after(replaced))

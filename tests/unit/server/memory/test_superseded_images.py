@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.topics.messages import DeleteTopics
-from quorate.server.memory import image_reclaimer as letting_go
+from quorate.server.memory import image_reclaimer
 from quorate.server.memory.gc_tuning import PassesByReplaced
 from tests.unit.server.conftest import eventually, newest_of
 
@@ -30,8 +30,8 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(letting_go, "let_go_in_slices", walk)
-    monkeypatch.setattr(letting_go, "REPLACED_MAX", 0)
+    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 
 

@@ -25,7 +25,7 @@ from quorate.raft.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.rpc.time_slicer import SERVING_SHARE, Pace
-from quorate.server.metadata import read_handler as reading
+from quorate.server.metadata import read_handler
 from tests.unit.server.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def test_a_long_answer_lets_others_run_in_between(
 ) -> None:
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(
-        reading, "serving_pace", lambda clock: Pace(SERVING_SHARE, slice_s=0.0, clock=clock)
+        read_handler, "serving_pace", lambda clock: Pace(SERVING_SHARE, slice_s=0.0, clock=clock)
     )
     stack = await open_stack()
     await stack.register()

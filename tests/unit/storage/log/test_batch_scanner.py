@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.records.batch import CorruptBatchError, encode_batch
-from quorate.storage.log import batch_scanner as scan
+from quorate.storage.log import batch_scanner
 from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
 from tests.unit.storage.conftest import Replica
 
@@ -30,7 +30,7 @@ def file_of(data: bytes) -> tuple[Replica, File]:
 def test_batches_come_in_order_whatever_the_chunks(
     chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(batch_scanner, "CHUNK_BYTES", chunk_bytes)
     batches = [batch(n, size) for n, size in enumerate((1, 200, 30, 1000, 5))]
     _, file = file_of(b"".join(batches))
     found = list(scan_batches(file, file.size()))
@@ -44,7 +44,7 @@ def test_batches_come_in_order_whatever_the_chunks(
 def test_every_cut_ends_the_scan_at_a_batch_boundary(
     chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(batch_scanner, "CHUNK_BYTES", chunk_bytes)
     whole = batch(0) + batch(1)
     for size in range(len(batch(0)) + 1, len(whole)):
         _, file = file_of(whole[:size])
@@ -92,8 +92,8 @@ class Counting:
 def test_salvage_holds_a_window_and_reads_nothing_more_than_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scan, "BATCH_BYTES_MAX", 300)
-    monkeypatch.setattr(scan, "SALVAGE_BYTES", 600)
+    monkeypatch.setattr(batch_scanner, "BATCH_BYTES_MAX", 300)
+    monkeypatch.setattr(batch_scanner, "SALVAGE_BYTES", 600)
     noise = bytes((i * 37 + 11) & 255 for i in range(5000))
     for parts in ([batch(1), noise, batch(2, 200), batch(3)], [noise, batch(1)], [noise, b"\2"]):
         data = b"".join(parts)
