@@ -50,7 +50,7 @@ settings.load_profile("quorate")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options have to be known before the folder of the tests that use them is entered."""
     group = parser.getgroup("quorate")
-    group.addoption("--rewrite", action="store_true", help="write the transcripts anew")
+    group.addoption("--rewrite", action="store_true", help="write transcripts and names again")
     group.addoption(
         "--swarm-seeds",
         type=int,
