@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from quorate.autojoin import notes
+from quorate.autojoin import annotations as notes
+from quorate.autojoin.actions import NextStep, Wait, Waiting
+from quorate.autojoin.annotations import Condition, memory_text
 from quorate.autojoin.bootstrap_record import BootstrapRecord, data_of, record_name
-from quorate.autojoin.notes import Condition, memory_text
-from quorate.autojoin.reconcile import Cluster
+from quorate.autojoin.reconciler import Cluster
 from quorate.autojoin.state import Memory
-from quorate.autojoin.steps import NextStep, Wait, Waiting
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP
 from tests.tools.public.syntax import PART, ROOT, forwarded, texts

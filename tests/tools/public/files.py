@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.cli.local_quorum import LocalQuorum
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.pipeline.source.frame import COLUMNS, TYPED, spark_schema
+from quorate.pipeline.source.frame_schema import COLUMNS, TYPED, spark_schema
 from quorate.pipeline.source.options import _NAMES
 from quorate.pipeline.source.stream_offset import StreamOffset
+from quorate.raft.identity.rival_leader import Rival
 from quorate.raft.messages import ElectionState
-from quorate.raft.rival import Rival
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,
@@ -27,16 +27,22 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.properties import parse_properties
-from quorate.sim.disk import SimulatedDisk
-from quorate.storage import backup_file, layout
-from quorate.storage.backup_file import Manifest, encode_manifest
+from quorate.sim.engine.disk import SimulatedDisk
+from quorate.storage import layout
+from quorate.storage.disaster_recovery import backup_file
+from quorate.storage.disaster_recovery.backup_file import Manifest, encode_manifest
+from quorate.storage.disaster_recovery.recovery_plan import (
+    RescueKind,
+    RescuePlan,
+    Witness,
+    encode_plan,
+)
 from quorate.storage.flushed_end import FlushedEnd, encode_slot
 from quorate.storage.healing import Healing, encode_healing
-from quorate.storage.meta import MetaProperties, encode_meta, ensure_partition_metadata
+from quorate.storage.meta_properties import MetaProperties, encode_meta, ensure_partition_metadata
 from quorate.storage.pod_domain import PodDomain
 from quorate.storage.quorum_state import encode_quorum_state
-from quorate.storage.rescue_record import RescueKind, RescuePlan, Witness, encode_plan
-from quorate.storage.rival import RememberedRival, encode_rival
+from quorate.storage.rival_file import RememberedRival, encode_rival
 from tests.tools.public.syntax import calls, keys_of
 
 if TYPE_CHECKING:
@@ -147,8 +153,9 @@ def source() -> Iterator[str]:
 
 def tables() -> Iterator[str]:
     """Columns of the jobs' tables, and the lake that a job writes; needs Spark."""
-    from quorate.pipeline.jobs import ingest, sink_notes
-    from quorate.pipeline.source.source import KraftDataSource
+    from quorate.pipeline.jobs import ingest
+    from quorate.pipeline.jobs import sink_log as sink_notes
+    from quorate.pipeline.source.data_source import KraftDataSource
 
     for job in JOBS.values():
         schemas = import_module(job.module).SCHEMAS if job.tables else {}

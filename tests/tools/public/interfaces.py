@@ -6,23 +6,23 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final, get_args
 
-from quorate.admin.calls import CallLog
-from quorate.autojoin.meters import OUTCOMES, Meters
-from quorate.autojoin.steps import Action, StepCause, Wait, Waiting
-from quorate.autojoin.story import Story
+from quorate.admin.call_log import CallLog
+from quorate.autojoin.actions import Action, StepCause, Wait, Waiting
+from quorate.autojoin.metrics import OUTCOMES, Meters
+from quorate.autojoin.reconcile_spans import Story
 from quorate.cli.main import COMMANDS, make_parser
-from quorate.consensus.driver import Ending
-from quorate.consensus.metric_names import CONTROLLER_METERS
-from quorate.consensus.span_making import SpanMaker
-from quorate.controller.authorizer import Operation, ResourceKind
+from quorate.controller.authorization.authorizer import Operation, ResourceKind
 from quorate.raft.messages import ChangeKind, Reason, VoteRefusal
-from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import TRANSITIONS
+from quorate.raft.trace_events import Cause, NoteKind
+from quorate.server.driver.raft_driver import Ending
+from quorate.server.metrics.definitions import CONTROLLER_METERS
+from quorate.server.tracing.span_factory import SpanMaker
 from quorate.settings.environment import EVERY_SETTING, environment_name
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.tls import ClientAuth
 from quorate.settings.transport import Transport
-from quorate.storage.rescue_record import RescueKind
+from quorate.storage.disaster_recovery.recovery_plan import RescueKind
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LEFT_OUT, REPEATS, TOPIC, LogFormat
 from quorate.telemetry.metrics import PROCESS_METERS, Readings, process_readings

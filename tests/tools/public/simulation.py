@@ -6,14 +6,14 @@ from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, get_args, get_type_hints
 
-from quorate.sim.case import Case, format_case
-from quorate.sim.deeds import KINDS
+from quorate.sim.actions import KINDS
+from quorate.sim.cases.case import Case, format_case
+from quorate.sim.cases.field_codec import flat
 from quorate.sim.draws import SALTS, Draws
-from quorate.sim.fates import Fates
-from quorate.sim.fields import flat
 from quorate.sim.invariants import ALL
-from quorate.sim.options import WorldOptions
-from quorate.sim.planted import BUGS
+from quorate.sim.mutants import BUGS
+from quorate.sim.randomness import Fates
+from quorate.sim.sim_options import WorldOptions
 from tests.tools.public.syntax import PART, calls, forwarded, text_of
 
 if TYPE_CHECKING:

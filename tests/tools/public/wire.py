@@ -13,16 +13,16 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
 )
 
+from quorate.records.codec.schema import schema_of
 from quorate.records.errors import ErrorCode
-from quorate.records.json_form import CONTROLS, field_name
+from quorate.records.json_format import CONTROLS, field_name
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.schema import schema_of
 from quorate.rpc import gen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.records.schema import Struct, Versions
+    from quorate.records.codec.schema import Struct, Versions
 
 _NEWEST: Final = 32767
 
