@@ -47,6 +47,14 @@ if TYPE_CHECKING:
 # --- what the core is told once, at its start -------------------------------------------------
 
 
+def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
+    """1.5 fetch timeouts: a leader resigns that has had no majority for longer.
+
+    Kafka: LeaderState.checkQuorumTimeoutMs.
+    """
+    return Millis(fetch_timeout_ms * 3 // 2)
+
+
 @named_value
 class RaftConfig:
     """Who this replica is and Kafka's `controller.quorum.*` settings, in milliseconds and bytes."""
@@ -76,6 +84,10 @@ class RaftConfig:
     @property
     def key(self) -> ReplicaKey:
         return ReplicaKey(self.node_id, self.directory_id)
+
+    @property
+    def check_quorum_timeout_ms(self) -> Millis:
+        return check_quorum_timeout_ms(self.fetch_timeout_ms)
 
 
 @named_value

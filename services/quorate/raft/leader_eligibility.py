@@ -32,7 +32,7 @@ class Readiness:
         out: Outbox,
         rival: Rival | None = None,
     ) -> None:
-        self._flush_ms = config.fetch_timeout_ms * 3 // 2
+        self._flush_ms = config.check_quorum_timeout_ms
         self._log = log
         self._timers = timers
         self._out = out

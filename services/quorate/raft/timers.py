@@ -17,7 +17,7 @@ class Timers:
         self.now = Millis(0)
         self.random = random
         self._election_timeout_ms = config.election_timeout_ms
-        self._fetch_timeout_ms = config.fetch_timeout_ms
+        self._check_quorum_timeout_ms = config.check_quorum_timeout_ms
 
     def after(self, delay_ms: int) -> Millis:
         """The moment that lies so far ahead; behind, where the delay is negative."""
@@ -33,5 +33,4 @@ class Timers:
         return Millis(timeout + int(self.random.random() * timeout))
 
     def check_quorum_deadline(self) -> Millis:
-        """Floor of 1.5 fetch timeouts (seed: LeaderState)."""
-        return self.after(self._fetch_timeout_ms * 3 // 2)
+        return self.after(self._check_quorum_timeout_ms)

@@ -6,7 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from quorate.controller.decision import ControllerSettings
-from quorate.raft.api import RaftConfig
+from quorate.raft.api import RaftConfig, check_quorum_timeout_ms
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.server.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
 from quorate.storage.storage_config import StorageConfig
@@ -54,7 +54,9 @@ def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
 
 def pause_ms(config: ControllerConfig) -> int:
     """The stall of the event loop from which on it counts as a pause, which may end a session."""
-    return min(config.quorum.fetch_timeout_ms * 3 // 2, config.broker_session_timeout_ms)
+    return min(
+        check_quorum_timeout_ms(config.quorum.fetch_timeout_ms), config.broker_session_timeout_ms
+    )
 
 
 def controller_settings(

@@ -57,6 +57,11 @@ class TimeoutOptions:
     retry_backoff_ms: int = 20
     session_timeout_ms: int = 9000
 
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """1.5 fetch timeouts, computed apart from the core: invariants hold the core to it."""
+        return self.fetch_timeout_ms * 3 // 2
+
 
 @named_value
 class DiskOptions:

@@ -41,7 +41,7 @@ def election_patience_us(options: WorldOptions) -> int:
     """
     timeouts = options.timeouts
     election_us, fetch_us = timeouts.election_timeout_ms * 1000, timeouts.fetch_timeout_ms * 1000
-    missed_us = fetch_us + fetch_us * 3 // 2 + 2 * election_us
+    missed_us = fetch_us + timeouts.check_quorum_timeout_ms * 1000 + 2 * election_us
     round_us = ROUND_TIMEOUTS * election_us + slowest_trip_us(options) + slowest_call_us(options)
     rounds_us = UNDISTURBED_TIMEOUTS * election_us + _rounds(options) * round_us
     calls_us = CALLS * slowest_call_us(options)

@@ -85,7 +85,7 @@ class Leaving:
             return obstacle
         # A voter with leave of the leader before may fetch from this one first. It is given as long
         # to stop as a leader is to be missed, and the time after which it is silent.
-        age, known_ms = r.timers.now - role.elected_ms, r.config.fetch_timeout_ms * 3 // 2
+        age, known_ms = r.timers.now - role.elected_ms, r.config.check_quorum_timeout_ms
         if age < known_ms:
             text = (
                 f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "

@@ -118,7 +118,7 @@ class RaftDriver:
 
     @property
     def deadline_ms(self) -> int:
-        return self.core.replica.config.fetch_timeout_ms * 3 // 2
+        return self.core.replica.config.check_quorum_timeout_ms
 
     # --- events -----------------------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ class SimulatedHost(Host):
         if self.is_hanging and flush is not None:
             options = self.node.world.options
             # The slowest clock, and the barrier behind which the core heard of the last flush.
-            limit_ms = options.timeouts.fetch_timeout_ms * 1.5 * SLOWEST_CLOCK + SLACK_MS
+            limit_ms = options.timeouts.check_quorum_timeout_ms * SLOWEST_CLOCK + SLACK_MS
             limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 

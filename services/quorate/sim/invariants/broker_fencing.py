@@ -71,7 +71,7 @@ class SessionsEndInTime(Invariant):
         self._looked_ms: dict[NodeId, Millis] = {}
         timeouts = world.options.timeouts
         self._timeout_ms = timeouts.session_timeout_ms
-        self._pause_ms = min(timeouts.fetch_timeout_ms * 3 // 2, self._timeout_ms)
+        self._pause_ms = min(timeouts.check_quorum_timeout_ms, self._timeout_ms)
 
     def stopped(self, node: SeenNode) -> None:
         self._active.pop(node.node_id, None)

@@ -94,7 +94,7 @@ class LeadersHearTheirVoters(Invariant):
         needed = voters.majority - any(node.is_voter(voter) for voter in voters)
         if needed < 1:
             return
-        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
+        interval_ms = self.world.options.timeouts.check_quorum_timeout_ms
         slack_ms = SLACK_MS + slowest_call_us(self.world.options) // 1000
         heard_ms = self._heard(node, leading, voters, needed)
         limit_ms = max(
@@ -148,7 +148,7 @@ class LeadersResignForWant(Invariant):
         progress = node.progress
         if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value or progress is None:
             return
-        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
+        interval_ms = self.world.options.timeouts.check_quorum_timeout_ms
         heard = self._heard(node, progress.epoch)
         voters = node.log.voters
         having = [
