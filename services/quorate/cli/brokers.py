@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from quorate.cli.simulated_brokers import StandIn
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.brokers.messages import ListedBroker
 
@@ -114,7 +115,7 @@ async def _register(client: ControllerClient, arguments: argparse.Namespace) -> 
         lambda: _print_registered(stand_ins, arguments.output),
         patience_s=arguments.timeout_ms / 1000,
     )
-    _warn_of_remaining(stand_ins)
+    _warn_of_remaining(stand_ins.all, is_hurried=stop.second.is_set())
     return 0
 
 
@@ -143,12 +144,17 @@ def _print_registered(stand_ins: StandIns, output: str) -> None:
         warn(f"not caught up with the log yet, and fenced until then: {behind}")
 
 
-def _warn_of_remaining(stand_ins: StandIns) -> None:
+def _warn_of_remaining(stand_ins: Sequence[StandIn], *, is_hurried: bool) -> None:
     """Say which stopped although the quorum had not let them go, and why the first could not."""
-    left = [each for each in stand_ins.all if each.epoch >= 0 and not each.may_stop]
+    left = [each for each in stand_ins if each.epoch >= 0 and not each.may_stop]
     if left:
         ids = ",".join(str(each.broker_id) for each in left)
-        why = left[0].obstacle or "the quorum gave no answer in time"
+        unanswered = (
+            "a second stop signal came before the quorum's answer"
+            if is_hurried
+            else "the quorum gave no answer in time"
+        )
+        why = left[0].obstacle or unanswered
         warn(f"stopped without a shutdown permit: {ids}: {why}; their sessions end by themselves")
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import socket
 import threading
 import time
 import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlencode
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from quorate.settings.port_checks import any_address
@@ -30,6 +32,11 @@ SILENCE_S: Final = 5.0
 # Until the thread of a connection that was ended has noticed.
 _PATIENCE_S: Final = 1.0
 _SHORTAGE_PAUSE_S: Final = 0.2
+# The client library compares the version that a client accepts, and raises if it is no number.
+_MALFORMED_VERSION: Final = re.compile(r"version=(?!\d{1,9}(?:\.\d{1,9})*\s*(?:[,;]|$))")
+_NAMES: Final = "name[]"
+# The client library filters by the names of samples; a histogram has none of its own name.
+_SAMPLES: Final = ("", "_bucket", "_sum", "_count")
 
 
 class _Handler(WSGIRequestHandler):
@@ -62,6 +69,7 @@ def only_metrics(application: WSGIApplication) -> WSGIApplication:
         if environ.get("PATH_INFO") != PATH:
             start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
             return [f"Not here: metrics are at {PATH}\n".encode()]
+        environ = {**environ, **_understood(environ)}
         if environ["REQUEST_METHOD"] != "HEAD":
             return application(environ, start_response)
         begun: list[tuple[str, list[tuple[str, str]]]] = []
@@ -76,6 +84,18 @@ def only_metrics(application: WSGIApplication) -> WSGIApplication:
         return []
 
     return serve
+
+
+def _understood(environ: WSGIEnvironment) -> dict[str, str]:
+    """The variables of the request that the client library takes for something else."""
+    changed = {}
+    if _MALFORMED_VERSION.search(environ.get("HTTP_ACCEPT", "")):
+        changed["HTTP_ACCEPT"] = ""
+    query = parse_qs(environ.get("QUERY_STRING", ""))
+    if _NAMES in query:
+        names = [name + suffix for name in query[_NAMES] for suffix in _SAMPLES]
+        changed["QUERY_STRING"] = urlencode({**query, _NAMES: names}, doseq=True)
+    return changed
 
 
 class ScrapeServer(WSGIServer):

@@ -9,7 +9,9 @@ import pytest
 
 from quorate.cli import brokers
 from quorate.cli.output import CommandError
+from quorate.cli.simulated_brokers import StandIn
 from quorate.controller.brokers.messages import ListedBroker, Listener
+from quorate.records.ids import ClusterId
 
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9093)
 
@@ -54,6 +56,22 @@ def test_a_broker_as_json() -> None:
         "rack": None,
         "listeners": ["PLAINTEXT://127.0.0.1:9093"],
     }
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "is_hurried", "why"),
+    [
+        ("", True, "a second stop signal came before the quorum's answer"),
+        ("", False, "the quorum gave no answer in time"),
+        ("others lag", True, "others lag"),
+    ],
+)
+def test_a_broker_that_stops_without_a_permit_says_why(
+    obstacle: str, *, is_hurried: bool, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in = StandIn(brokers._request(1, ClusterId("c")), epoch=7, obstacle=obstacle)
+    brokers._warn_of_remaining([stand_in], is_hurried=is_hurried)
+    assert f"without a shutdown permit: 1: {why}; their" in capsys.readouterr().err
 
 
 def test_register_takes_its_flags() -> None:

@@ -73,14 +73,16 @@ async def test_numbers_are_served_by_name_and_node() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
-async def answered(request: str, readings: Readings) -> tuple[str, str, str]:
+async def answered(
+    request: str, readings: Readings, *, accept: str = "*/*"
+) -> tuple[str, str, str]:
     """Status, headers and body of one request."""
     server = MetricsServer(readings.registry())
     (port,) = free_ports(1)
     server.start("127.0.0.1", port)
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"{request} HTTP/1.0\r\n\r\n".encode())
+        writer.write(f"{request} HTTP/1.0\r\nAccept: {accept}\r\n\r\n".encode())
         head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
         writer.close()
     finally:
@@ -121,6 +123,33 @@ async def test_a_scrape_may_name_the_metrics_that_it_wants(name: str, line: str)
     status, _, body = await answered(f"GET /metrics?name[]={name}", readings)
     assert status == "200 OK"
     assert [each for each in body.splitlines() if not each.startswith("#")] == [line]
+
+
+async def test_a_scrape_may_name_a_histogram_without_its_suffixes() -> None:
+    _, _, body = await answered(
+        "GET /metrics?name[]=quorate_flush_duration_seconds", Readings(read_some, {}, SOME)
+    )
+    assert "quorate_flush_duration_seconds_sum 0.5" in body
+    assert 'quorate_flush_duration_seconds_bucket{le="+Inf"}' in body
+    assert "quorate_current_epoch" not in body
+
+
+@pytest.mark.parametrize("version", ["zzz", "1.x", "", "9" * 5_000, "1.0.0;version=a"])
+async def test_a_malformed_version_in_accept_gets_the_default_format(version: str) -> None:
+    url = "GET /metrics?name[]=quorate_current_epoch"
+    readings = Readings(read_some, {}, SOME)
+    accept = f"application/openmetrics-text;version={version};escaping=foo;q=a"
+    status, headers, body = await answered(url, readings, accept=accept)
+    assert status == "200 OK"
+    assert "\nContent-Type: text/plain" in headers
+    assert body == (await answered(url, readings))[2]
+
+
+async def test_openmetrics_is_served_to_a_client_that_asks_for_it() -> None:
+    accept = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    _, headers, body = await answered("GET /metrics", Readings(read_some, {}, SOME), accept=accept)
+    assert "\nContent-Type: application/openmetrics-text" in headers
+    assert body.endswith("# EOF\n")
 
 
 @pytest.mark.parametrize("name", ["process_cpu_seconds_total", "process_resident_memory_bytes"])
