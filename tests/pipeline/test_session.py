@@ -56,12 +56,12 @@ with session("local[1]") as spark:
 JAVA_KILLED = """
 import sys
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
-read = running.read_log
+from quorate.pipeline.jobs import job_runner
+read = job_runner.read_log
 def reads(spark, options):
     spark.sparkContext._gateway.proc.kill()
     return read(spark, options)
-running.read_log = reads
+job_runner.read_log = reads
 sys.exit(main(["elections", "--master", "local[1]", "--path", sys.argv[1]]))
 """
 

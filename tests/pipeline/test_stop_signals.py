@@ -45,7 +45,7 @@ import os, signal, sys, time
 from pathlib import Path
 from pyspark import SparkContext
 from quorate.pipeline.command import main
-from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs import job_runner
 when, number, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 def signalled(called, before=True):
     def then(*words, **named):
@@ -64,7 +64,7 @@ match when:
     case "spark has started":
         SparkContext.setLogLevel = signalled(SparkContext.setLogLevel)
     case "it reads":
-        running.read_log = signalled(running.read_log)
+        job_runner.read_log = signalled(job_runner.read_log)
 status = main(["elections", "--master", "local[1]", "--path", path])
 print(f"children: {Path(f'/proc/self/task/{os.getpid()}/children').read_text()}.")
 sys.exit(status)
