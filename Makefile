@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install pythons pipeline report run test test-fast verify fix sim chaos kafka grpc interop bench image e2e gen
+.PHONY: help install pythons pipeline report run test test-fast verify fix sim chaos kafka grpc interop bench image release e2e gen
 
 PYTHON ?= python3
 PYTHONS ?= python3.12 python3.13
@@ -18,6 +18,7 @@ CHAOS_KINDS ?= all
 OF ?= quorate
 TAG ?= quorate$(if $(filter pipeline,$(OF)),-pipeline):dev
 IMAGE ?= localhost/quorate:e2e
+IMAGES ?= quorate pipeline
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
 help:  ## list the targets
@@ -82,6 +83,9 @@ bench: $(INSTALLED)  ## measure beside etcd, PySyncObj and stock Kafka, where th
 
 image:  ## build the container image TAG=quorate:dev with docker, podman or buildah; OF=pipeline: the one with Spark
 	$(PYTHON) tools/build_image.py --of $(OF) --tag $(TAG)
+
+release: $(INSTALLED)  ## build a release of the last commit into dist/; IMAGES= without images, ARGS=--draft to try
+	$(BIN)/python -m tools.build_release --images '$(IMAGES)' $(ARGS)
 
 e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubeconfig; LOAD='kind load docker-image'
 	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" --next-image="$(NEXT)" --nodes="$(NODES)" --jaeger="$(JAEGER)" $(ARGS)
