@@ -111,7 +111,7 @@ def build(output: Path, images: Sequence[str], *, is_draft: bool = False) -> lis
 def run(
     *command: str, folder: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> bytes:
-    """What a command prints. Raises ReleaseError with its errors where it fails."""
+    """Return the output of a command. Raises ReleaseError with its errors where it fails."""
     done = subprocess.run(
         command,
         cwd=folder or ROOT,
