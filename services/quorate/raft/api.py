@@ -1,8 +1,8 @@
-"""Facts go in, effects come out. No clock, disk, socket or await: same events, same effects.
+"""Events, effects and configuration of the consensus core; no clock, disk, socket or await.
 
-`RaftCore.step(event, now_ms)` answers with the effects to perform strictly in order, the one
-deadline at which to wake it, and notes that say why. Times are monotonic milliseconds. See
-docs/decisions/0001-core-api.md.
+The same events give the same effects. `RaftCore.step(event, now_ms)` returns the effects to perform
+strictly in order, the one deadline at which to wake the core, and notes that say why. Times are
+monotonic milliseconds. See docs/decisions/0001-core-api.md.
 """
 
 from __future__ import annotations

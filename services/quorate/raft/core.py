@@ -1,8 +1,8 @@
-"""The consensus core: one event in, effects out; each concern in a module of its own.
+"""RaftCore: dispatches each event to the handlers and returns one Update per step.
 
-Every step first lets timers that are due act, so that a process that was stopped for a while
-checks its quorum before it answers anything (rule 21), then handles the event, then
-sends what has become due.
+Every step first runs the timers that are due, so that a process that was suspended checks its
+quorum before it answers a request (rule 21). Then it handles the event. Then it sends what has
+become due. Events that report the state of the log are handled before the timers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One replica's state: everything that the modules of the core share."""
+"""State shared by all handlers of one replica: log, role, election state, requests in flight."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The roles of a replica and every transition between them.
+"""The roles of a replica, the state each role carries, and the table of legal transitions.
 
 Unattached (with or without a vote), Prospective, Candidate, Follower, Leader, Resigned; observers
 are Unattached or Follower. `TRANSITIONS` is the whole table, from the start of a process on: a
 change of role that it does not hold is a bug and fails an assertion (`Replica.take_role`). The
 diagram in docs/protocol.md is drawn from it.
-Sources: seed "KRaft Consensus" (state machine), KIP-595, KIP-996.
+Sources: Kafka's QuorumState, KIP-595, KIP-996.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a voter keeps that abstains: rule 8 says why, `abstaining` when that ends."""
+"""Abstention state of a voter that may have lost its vote at kraft.version 0 (rule 8)."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""A voter of kraft.version 0 that came up empty: when it takes part in elections again (rule 8).
+"""Decides when an abstaining voter may vote again, without risking a double vote (rule 8).
 
-It may have lost its disk, and with it what it had promised: a vote, not to follow older epochs, the
-records that it acknowledged. Nobody can tell, since there are no directory ids. So it neither votes
-nor campaigns until it knows as much as it may have known.
+A voter of kraft.version 0 that starts with an empty disk may have lost what it promised: a vote,
+not to follow older epochs, and the records that it acknowledged. Without directory ids no replica
+can tell. So the voter neither votes nor campaigns until it knows as much as it may have known.
 
-First it hears from every other voter in which epoch that one is. A replica that holds a vote of its
-former life is in the epoch of that vote, or has lost its own disk and stands no more; so from then
-on its own epoch is none that it had left already. Before that it fetches without its name, as one
-that reads what is committed: under its name a leader that it may have helped to depose would count
-it. Then it fetches as the voter that it is, which ends what its leader counted of its former life,
-and what that leader says to be committed is all that may rest on it. Once that is on this disk, an
-election cannot lose more by its vote than by any other.
+First it waits for a response from every other voter, which reports that voter's epoch. A replica
+that received a vote of the previous disk is in the epoch of that vote, or has lost its own disk and
+is not a candidate any more. From then on this voter's epoch is not one that it had already left.
+Until then it fetches without its name, as an observer reads what is committed: under its name, a
+leader that it may have helped to depose would count it. Then it fetches under its name, which
+replaces what its leader counted for the previous disk. The high watermark that this leader reports
+covers all that may depend on this voter. Once that is on this disk, its vote cannot lose more than
+any other vote.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Elections as a nominee holds them: asked for, counted, won and lost; and the timers before them.
+"""Runs pre-vote and vote rounds: sends requests, counts votes, handles election timeouts.
 
-KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. How votes are given is in `voting`.
+KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. `vote_handler` grants votes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: how voters learn who leads, and that nobody does any more.
+"""Sends and handles BeginQuorumEpoch and EndQuorumEpoch.
 
-The leader announces itself to the voters that do not fetch; a resigned one tells all voters, with
-the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState). It also
-announces itself to those that may not be where it calls them, and to the one that it hands over to:
-an answer says that EndQuorumEpoch will find its way.
+The leader announces itself to the voters that do not fetch. A resigned leader notifies all voters,
+with the order in which they should campaign (KIP-595; Kafka: LeaderState, ResignedState). A leader
+also announces itself to voters that may not be at their known address, and to the target of a
+leadership transfer: a response shows that EndQuorumEpoch will reach that voter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What of another replica's words is believed: screened once, before anybody handles it.
+"""Rejects peer epochs that no election can have produced (rules 27 and 28).
 
-What was refused at the top level teaches nothing (rule 27); an answer of an older epoch counts for
-nothing; and no message may use up the epochs that elections need (rule 28): an epoch is a 32-bit
-number that never goes back (docs/decisions/0004-epochs-that-are-believed.md).
+Each message is filtered once, before its handler. A request with a top-level error teaches nothing
+(rule 27). A response of an older epoch is ignored. No message may use up the epochs that elections
+need (rule 28): an epoch is a 32-bit number that never decreases
+(docs/decisions/0004-epochs-that-are-believed.md).
 """
 
 from __future__ import annotations

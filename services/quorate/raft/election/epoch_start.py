@@ -1,4 +1,4 @@
-"""The records with which a leader begins its epoch, and what of its own entry they set right."""
+"""The control records with which a new leader starts its epoch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Early suspicion: a leader whose process is gone is missed before the fetch timeout (rule 10).
+"""Detects a dead leader process before the fetch timeout: broken stream, refused TCP connect.
 
-The Fetch stream broke and a plain connect was refused: such a leader is heard no longer, and a
-voter asks for pre-votes after a small draw. It asks once more when a rival asks that cannot win.
+After both, the leader does not count as live, and a voter requests pre-votes after a small random
+delay (rule 10). It probes again when a contender that cannot win requests its vote.
 """
 
 from __future__ import annotations

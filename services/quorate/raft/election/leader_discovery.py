@@ -1,8 +1,8 @@
-"""A replica without a leader that answers asks everywhere who leads (rule 26).
+"""Asks voters and bootstrap servers for the leader while no leader responds (rule 26).
 
-The voters, by every address that is known of them, and the bootstrap servers, one after the other.
-To know the name of a leader is not to have one: it may be dead, gone from the voters, or elsewhere;
-so may all the voters that this replica knows.
+It asks the voters at all of their known addresses, and the bootstrap servers, one after the other.
+Knowing the id of a leader does not count as having one: that leader may be dead, removed from the
+voters, or at another address. The same holds for all voters that this replica knows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a replica makes of an epoch, a leader or an address that another one names."""
+"""Applies an epoch, leader or leader endpoint learned from a peer (Kafka's maybeTransition)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pre-votes as promises: of rivals that miss the leader at one moment, one goes first.
+"""Short renewable leases on pre-votes, so that of several contenders only one proceeds.
 
-A voter gives its pre-vote to one nominee at a time. The nominee has it for a moment, which begins
-anew each time that it asks, and has its turn for a while; after that a rival comes first
+A voter grants its pre-vote to one nominee at a time. The lease is short and is renewed by each
+request of that nominee, up to a maximum term. After that a contender takes precedence
 (docs/decisions/0003-pre-vote-is-a-promise.md).
 """
 

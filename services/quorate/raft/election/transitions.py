@@ -1,7 +1,7 @@
-"""The only places where a replica's role, epoch and vote change.
+"""The only code that changes role, epoch and vote; election state is persisted first.
 
-Election state is saved (a barrier effect) before anything that depends on it is emitted, so that a
-crash between two effects never forgets a vote (seed "KRaft Consensus", durableTransitionTo).
+The save is a barrier effect before any effect that depends on it, so that a crash between two
+effects never loses a vote (Kafka: QuorumState.durableTransitionTo).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Votes as a voter gives them: granted or refused, and why.
+"""Handles Vote requests: grants or rejects votes and pre-votes, and gives the reason.
 
 KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 16 and 27.
 """

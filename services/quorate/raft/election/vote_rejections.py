@@ -1,4 +1,4 @@
-"""Votes that were refused, for `describe` and the log: why an election does not come to its end."""
+"""Counts recently rejected votes per candidate, for `describe` and the log."""
 
 from __future__ import annotations
 

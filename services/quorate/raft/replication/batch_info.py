@@ -1,4 +1,4 @@
-"""Record batches off the wire or the disk, turned into what the core needs to know of them."""
+"""Validates encoded record batches and extracts what the core needs to know of them."""
 
 from __future__ import annotations
 

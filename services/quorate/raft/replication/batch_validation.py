@@ -1,9 +1,9 @@
-"""Whether fetched batches continue a log: what recovery would call damage is never appended.
+"""Checks fetched batches before they are appended: recovery would call a bad one damage.
 
-The same rules hold for what is on the disk already (`storage/recovery/log_scan.py`), which shares
-the one on epochs. The rest is what no leader appends, and what nobody could mend once it is in a
-log: a voter set that shares no majority with the one before, a kraft.version that this release does
-not know.
+The same rules apply to the log on the disk (`storage/recovery/log_scan.py`), which shares the rule
+on epochs. The other rules reject what no leader appends and what cannot be repaired once it is in a
+log: a voter set that shares no majority with the one before, or a kraft.version that this release
+does not know.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fetches that wait for something to send: by token, by replica, and by when they are due.
+"""Purgatory of delayed Fetch requests, indexed by token, replica and deadline.
 
-A commit wakes everybody who waits for it, and each of them asks again. So that a thousand observers
-cost no more than that, a Fetch is looked at twice at most: when the high watermark has risen past
-it, and when it is answered. What is due goes out in slices of so many a millisecond, the longest
-due first; voters are found by their keys and do not wait for their turn.
+A commit completes every Fetch that waits for it, and each caller fetches again. To keep that cheap
+with a thousand observers, each Fetch is examined at most twice: when the high watermark has risen
+past it, and when it is answered. Due Fetches are answered in slices of a fixed number per
+millisecond, the longest due first. Voters are found by key and do not wait for a slice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A leader's answers to Fetches: at once, or parked until there is something to send.
+"""Answers Fetch requests at the leader, or parks them until there is data.
 
-Voters are served the whole log and are answered as soon as it grows; observers are served what is
-committed, in slices, so that a thousand of them do not hold up a commit (rules 3, 19 and 20).
+Voters may read the whole log and are answered as soon as it grows. Observers may read what is
+committed, and are answered in slices, so that a thousand observers do not delay a commit (rules 3,
+19 and 20).
 """
 
 from __future__ import annotations

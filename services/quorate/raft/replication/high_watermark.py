@@ -1,7 +1,7 @@
-"""Where the log ends, and for whom: on this disk, on others', committed, and what each may read.
+"""Flushed end, high watermark and readable end of the log, and how the leader advances them.
 
-The high watermark is what a majority of the latest set has flushed, once that covers a record of
-the leader's own epoch; it never goes back (seed "KRaft Consensus", LeaderState; rules 3 and 4).
+The high watermark is what a majority of the latest voter set has flushed, once that covers a record
+of the leader's own epoch; it never decreases (Kafka: LeaderState; rules 3 and 4).
 """
 
 from __future__ import annotations

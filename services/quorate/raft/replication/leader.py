@@ -1,7 +1,7 @@
-"""A leader's side of replication: appends, fetches, commits, check-quorum, and when it resigns.
+"""Leader side of replication: appends, fetches, commits, check-quorum and resignation.
 
-How fetches are answered is in `serving`, what it knows of each replica in `tracking`, what is
-committed in `ends` (seed "KRaft Consensus", LeaderState; rules 3, 5, 21 and 24).
+`fetch_responder` answers fetches, `progress_tracker` keeps the progress of each replica,
+`high_watermark` advances the commit (Kafka: LeaderState; rules 3, 5, 21 and 24).
 """
 
 from __future__ import annotations

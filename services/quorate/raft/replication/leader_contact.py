@@ -1,4 +1,4 @@
-"""How a follower stands with its leader: it hears it, misses it, is refused, or disbelieves it."""
+"""Tracks a follower's contact with its leader: responsive, failing, rejecting or contradicting."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a replica is told that cannot be true (rule 29).
+"""Leader responses that conflict with committed state: reported once, then retried (rule 29).
 
-A leader that contradicts what is committed, or that sends what may not be appended, changes nothing
-here. It is not heard: the fetch timer runs on, so that the voters look for another leader, and
-pre-votes are granted. It is asked again ever later, and that is said once. As soon as it is
-consistent with this log again, or a later epoch has begun, all is as before.
+Such a response, or one with records that may not be appended, changes nothing here. It does not
+count as contact: the fetch timer continues, so that the voters look for another leader, and this
+replica grants pre-votes. It asks the leader again at growing intervals. The contradiction ends as
+soon as the leader is consistent with this log again, or a later epoch has begun.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never record bytes.
+"""In-memory index of the log: offsets, epochs, snapshots and voter sets, without record data.
 
-It answers the three questions of log reconciliation (KIP-595): where an epoch ends, whether a
-replica at (offset, epoch) shares our log, and where this replica must cut when it does not.
+It answers the three questions of log reconciliation (KIP-595): the end offset of an epoch, whether
+a replica at (offset, epoch) shares this log, and the offset to truncate to if it does not.
 """
 
 from __future__ import annotations

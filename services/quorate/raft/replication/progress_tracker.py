@@ -1,7 +1,7 @@
-"""What a leader knows of each replica: when it was heard, what it has flushed, where it is.
+"""The leader's view of each replica: last fetch, acknowledged offset, endpoints.
 
-A replica's Fetch says what it has flushed; check-quorum and the high watermark go by that (seed
-"KRaft Consensus", LeaderState; rules 4 and 5).
+The fetch offset of a replica is what it has flushed; check-quorum and the high watermark depend on
+it (Kafka: LeaderState; rules 4 and 5).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Current reads: answered once a majority is known to follow this leader since the read began.
+"""Linearizable reads: confirms leadership by rounds echoed in Fetch requests (ReadIndex).
 
-Rule 19, made exact: a Fetch that arrives after the read began may have been sent before
-it, by a voter that has since elected somebody else. So every Fetch answer carries a round, every
-Fetch echoes the newest one that its replica saw, and a read counts only echoes of a round that was
-not yet sent to anybody when it began (docs/decisions/0002-read-rounds.md).
+A Fetch that arrives after a read began may have been sent before it, by a voter that has since
+elected another leader. So every Fetch response carries a round, every Fetch echoes the newest round
+that its replica received, and a read counts only echoes of a round that had not been sent to any
+replica when the read began (rule 19, docs/decisions/0002-read-rounds.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a follower takes from its leader: nothing that contradicts what is committed (rule 29)."""
+"""Checks a Fetch response against the committed log before a follower acts on it (rule 29)."""
 
 from __future__ import annotations
 
