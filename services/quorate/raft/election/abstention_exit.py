@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 
 def unheard(replica: Replica) -> list[NodeId]:
-    """The voters whose epoch this one still has to hear before it may be counted again."""
+    """The voters whose epoch this one must still learn before it may count again."""
     abstention = replica.abstention
     return abstention.unheard(replica.key, replica.voters) if abstention.is_on else []
 
 
 def name(replica: Replica) -> ReplicaKey | None:
-    """As whom this replica fetches; None as long as nobody may count it."""
+    """The name under which this replica fetches; None as long as no leader may count it."""
     return None if unheard(replica) else replica.key
 
 
 class Abstaining:
-    """The way back of one replica."""
+    """Exit of one replica from abstention."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
     def hear(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        """A question of this life has its answer, which was handled: that epoch is known here now.
+        """A request of this process got its response, which was handled: that epoch is known now.
 
-        One whose epoch was not believed does not count.
+        A voter whose epoch was not believed does not count.
         """
         r = self.r
         if not isinstance(response, FetchResponse) or response.error in REFUSED_OUTRIGHT:
@@ -64,11 +64,13 @@ class Abstaining:
             return
         r.abstention.heard.add(call.to)
         if not unheard(r):
-            # What is answered to a fetch without a name says nothing of what counts under the name.
+            # The high watermark of a fetch without a name does not cover what counts under the
+            # name.
             r.calls.abandon(CallKind.FETCH)
 
     def told(self, high_watermark: Offset) -> None:
-        """The leader of this epoch says what is committed, in answer to a fetch of this voter."""
+        """Record the high watermark that the leader of this epoch reports to a fetch of this
+        voter."""
         r = self.r
         if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
             return
@@ -78,7 +80,7 @@ class Abstaining:
         self.check()
 
     def check(self) -> None:
-        """More may be on this disk now: this voter votes again as soon as that is enough."""
+        """Vote again if the log on this disk reaches the goal; called when it may have grown."""
         r = self.r
         goal = r.abstention.goal
         if not r.abstains or goal is None or goal[0] != r.epoch or r.log.flushed < goal[1]:
