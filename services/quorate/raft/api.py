@@ -1,8 +1,8 @@
-"""Facts go in, effects come out. No clock, disk, socket or await: same events, same effects.
+"""Events, effects and configuration of the consensus core; no clock, disk, socket or await.
 
-`RaftCore.step(event, now_ms)` answers with the effects to perform strictly in order, the one
-deadline at which to wake it, and notes that say why. Times are monotonic milliseconds. See
-docs/decisions/0001-core-api.md.
+The same events give the same effects. `RaftCore.step(event, now_ms)` returns the effects to perform
+strictly in order, the one deadline at which to wake the core, and notes that say why. Times are
+monotonic milliseconds. See docs/decisions/0001-core-api.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 
-# --- what the core is told once, at its start -------------------------------------------------
+# --- start parameters of the core -------------------------------------------------------------
 
 
 def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
@@ -57,7 +57,7 @@ def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
 
 @named_value
 class RaftConfig:
-    """Who this replica is and Kafka's `controller.quorum.*` settings, in milliseconds and bytes."""
+    """Identity of this replica, and Kafka's `controller.quorum.*` settings, in ms and bytes."""
 
     node_id: NodeId
     directory_id: DirectoryId
@@ -75,7 +75,7 @@ class RaftConfig:
     fetch_snapshot_max_bytes: int = 256 * 1024
     batch_bytes_max: int = 8 * 1024 * 1024
     observer_session_timeout_ms: Millis = Millis(300_000)
-    # What a leader knows of replicas is told in one answer, which has to be sendable.
+    # All that a leader knows of the replicas goes into one response, which has to be sendable.
     observers_max: int = 1000
     observer_endpoints_max: int = 1024
     high_watermark_linger_ms: Millis = Millis(10)
@@ -92,12 +92,13 @@ class RaftConfig:
 
 @named_value
 class RecoveredState:
-    """What storage found on the disk; everything in it is durable.
+    """State that storage recovered from the disk; everything in it is durable.
 
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
-    are oldest first; a snapshot's set stands at (snapshot end - 1), the bootstrap one at -1.
-    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival` 34.
+    are oldest first; the voter set of a snapshot has offset (snapshot end - 1), the bootstrap one
+    -1. `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival`
+    34.
     """
 
     log_start: Offset = Offset(0)
@@ -116,7 +117,7 @@ class RecoveredState:
 
 
 class CallFailure(Enum):
-    """Why a request of ours has no answer."""
+    """Reason for a missing response to a request of this replica."""
 
     TIMED_OUT = "timed out"
     DISCONNECTED = "disconnected"
@@ -132,7 +133,7 @@ class RequestReceived:
 
 @value
 class CallerGone:
-    """The caller behind `token` hung up: a parked Fetch or a read needs no answer any more."""
+    """The caller behind `token` disconnected: its parked Fetch or read needs no reply any more."""
 
     token: ReplyToken
 
@@ -145,7 +146,7 @@ class ResponseReceived:
 
 @value
 class ProbeAnswered:
-    """A plain TCP connect to the leader came to an end; `refused` is ECONNREFUSED, nothing else."""
+    """A plain TCP connect to the leader ended; `refused` is set for ECONNREFUSED, nothing else."""
 
     call: CallId
     refused: bool
@@ -153,10 +154,11 @@ class ProbeAnswered:
 
 @value
 class RecordsProposed:
-    """One encoded batch; `epoch` fences a controller that has not heard that it lost leadership.
+    """One encoded batch; `epoch` fences a controller that does not know yet that it lost
+    leadership.
 
-    Answered at once by SendReply(token, ProposalResponse): refused, or appended at which offsets.
-    It is committed when PublishProgress shows a high watermark above its last offset.
+    Answered immediately by SendReply(token, ProposalResponse): refused, or the appended offsets. It
+    is committed when PublishProgress shows a high watermark above its last offset.
     """
 
     token: ReplyToken
@@ -166,14 +168,14 @@ class RecordsProposed:
 
 @value
 class ReadRequested:
-    """A current read began (rule 19). Answered by SendReply(token, ReadResponse)."""
+    """A linearizable read began (rule 19). Answered by SendReply(token, ReadResponse)."""
 
     token: ReplyToken
 
 
 @value
 class LogFlushed:
-    """Everything below `end` is on the disk; ignored when `generation` is not the newest."""
+    """Everything below `end` is on the disk; ignored unless `generation` is the newest."""
 
     end: OffsetAndEpoch
     generation: int
@@ -181,7 +183,7 @@ class LogFlushed:
 
 @value
 class LogTruncated:
-    """The log ends at `to` now, durably. Nothing may come between this and its TruncateLog."""
+    """The log ends at `to` now, durably. No event may come between this and its TruncateLog."""
 
     to: OffsetAndEpoch
     generation: int
@@ -189,7 +191,7 @@ class LogTruncated:
 
 @value
 class TruncationRefused:
-    """The log cannot be cut there, and is as it was: no batch begins at that offset."""
+    """The log cannot be truncated there and is unchanged: no batch begins at that offset."""
 
     generation: int
     reason: str
@@ -204,7 +206,7 @@ class SnapshotStored:
 
 @value
 class SnapshotChecked:
-    """What became of CheckSnapshot: `damage` says in words why it must not be served."""
+    """Result of CheckSnapshot: `damage` is the reason why it must not be served, or None."""
 
     snapshot_id: OffsetAndEpoch
     damage: str | None
@@ -212,7 +214,7 @@ class SnapshotChecked:
 
 @named_value
 class SnapshotInstalled:
-    """A fetched snapshot is checked and durable, and the log restarts at its end."""
+    """A fetched snapshot is verified and durable, and the log restarts at its end."""
 
     snapshot: SnapshotInfo
     generation: int
@@ -222,7 +224,7 @@ class SnapshotInstalled:
 
 @value
 class SnapshotRefused:
-    """A fetched snapshot did not check; it has been deleted."""
+    """A fetched snapshot failed verification; it has been deleted."""
 
     snapshot_id: OffsetAndEpoch
     reason: str
@@ -230,7 +232,7 @@ class SnapshotRefused:
 
 @value
 class LogCleaned:
-    """Old segments and snapshots are gone; `snapshots` are those that remain, oldest first."""
+    """Old segments and snapshots are deleted; `snapshots` are those that remain, oldest first."""
 
     log_start: Offset
     snapshots: tuple[SnapshotInfo, ...]
@@ -238,7 +240,7 @@ class LogCleaned:
 
 @value
 class StateMachineProgress:
-    """Whether the state machine could lead now (rule 11)."""
+    """Readiness of the state machine: `ready` if this replica could lead now (rule 11)."""
 
     ready: bool
 
@@ -252,7 +254,7 @@ class BrokersSupport:
 
 @value
 class ResignRequested:
-    """The shell wants another leader: the disk fills up, or it read damage while serving."""
+    """The shell requests another leader: the disk fills up, or a read found damage."""
 
     reason: str
     cause: Cause = Cause.LOG_DAMAGED
@@ -260,7 +262,7 @@ class ResignRequested:
 
 @value
 class ShutdownRequested:
-    """Hand over, then stop: ShutdownComplete follows."""
+    """Transfer leadership, then stop: ShutdownComplete follows."""
 
     timeout_ms: Millis
 
@@ -300,7 +302,7 @@ Event: TypeAlias = (
 class ProposedBatch:
     """A batch as the proposer encoded it; the shell stamps base offset and epoch when it appends.
 
-    Neither lies under the batch's CRC, so the bytes stay as they are otherwise.
+    The batch's CRC covers neither, so all other bytes stay unchanged.
     """
 
     data: bytes
@@ -309,7 +311,7 @@ class ProposedBatch:
 
 @value
 class ControlBatch:
-    """Control records of the core's own; the shell encodes them and fills the timestamp."""
+    """Control records of the core itself; the shell encodes them and fills in the timestamp."""
 
     records: tuple[ControlRecord, ...]
 
@@ -327,7 +329,7 @@ class SaveElection:
 class AppendToLog:
     """Write at the end of the log, without waiting for the disk: answered by LogFlushed.
 
-    `base_offset` is the log's end before, `end` the one after.
+    `base_offset` is the log end before the append, `end` the one after it.
     """
 
     base_offset: Offset
@@ -348,7 +350,7 @@ class TruncateLog:
 
 @value
 class WriteSnapshotChunk:
-    """Bytes of a snapshot that is being fetched; position 0 starts the file anew."""
+    """Bytes of a snapshot that is being fetched; position 0 restarts the file."""
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -370,10 +372,10 @@ class InstallSnapshot:
 
 @value
 class CheckSnapshot:
-    """Read a stored snapshot to its end, beside everything else (rule 30).
+    """Read a stored snapshot to its end, concurrently with all other work (rule 30).
 
-    Answered by SnapshotChecked; of a damaged one the shell writes a successor as soon as it can,
-    which takes its place in SnapshotStored.
+    Answered by SnapshotChecked. If it is damaged, the shell writes a successor as soon as it can,
+    which replaces it in SnapshotStored.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -381,12 +383,12 @@ class CheckSnapshot:
 
 @value
 class ForgetRememberedEnd:
-    """Healing is over (rule 16): the remembered end may go."""
+    """Healing has ended (rule 16): the remembered end may be deleted."""
 
 
 @value
 class VoteAgain:
-    """Abstention is over (rule 8): its mark may go. Durable before any vote that follows."""
+    """Abstention has ended (rule 8): its file may be deleted. Durable before any later vote."""
 
 
 @value
@@ -398,7 +400,7 @@ class SaveRival:
 
 @value
 class Peer:
-    """Where a request goes; bootstrap servers have negative ids, -2 downwards."""
+    """Destination of a request; bootstrap servers have negative ids, -2 downwards."""
 
     node_id: NodeId
     host: str
@@ -407,7 +409,7 @@ class Peer:
 
 @value
 class SendRequest:
-    """Answered by ResponseReceived(call, ...) at most once; the core times it out by itself."""
+    """Answered by ResponseReceived(call, ...) at most once; the core has its own timeout for it."""
 
     call: CallId
     to: Peer
@@ -416,7 +418,7 @@ class SendRequest:
 
 @value
 class ProbeLeader:
-    """Try a plain TCP connect and tell by ProbeAnswered whether it was refused (rule 10)."""
+    """Try a plain TCP connect and report by ProbeAnswered if it was refused (rule 10)."""
 
     call: CallId
     to: Peer
@@ -424,7 +426,7 @@ class ProbeLeader:
 
 @value
 class SendReply:
-    """A Fetch answer names a slice of the log; the shell reads its bytes now, in order."""
+    """A Fetch response names a range of the log; the shell reads its bytes now, in order."""
 
     token: ReplyToken
     response: Response
@@ -432,10 +434,10 @@ class SendReply:
 
 @named_value
 class PublishProgress:
-    """Something that the state machine or the status must know has changed.
+    """A change of what the state machine or the status must know.
 
-    `is_leader` with `epoch_start` tells the controller that it may become active once it has
-    replayed everything below `epoch_start`; False with a newer epoch that it no longer is.
+    `is_leader` with `epoch_start` permits the controller to become active once it has replayed
+    everything below `epoch_start`; False with a newer epoch ends that.
     """
 
     role: str
@@ -448,7 +450,7 @@ class PublishProgress:
 
 @value
 class ShutdownComplete:
-    """The process may end: nothing is left to hand over, or (not `in_time`) the time is over."""
+    """The process may exit: leadership is transferred, or (not `in_time`) the time has run out."""
 
     in_time: bool = True
 
@@ -473,7 +475,7 @@ Effect: TypeAlias = (
 
 @value
 class Update:
-    """What one step asks for."""
+    """Effects, next wake-up and notes of one step."""
 
     effects: tuple[Effect, ...]
     wake_at_ms: Millis | None
@@ -481,6 +483,6 @@ class Update:
 
 
 class Random(Protocol):
-    """The only entropy of the core: jitter, drawn in [0, 1)."""
+    """The only entropy of the core: jitter, uniform in [0, 1)."""
 
     def random(self) -> float: ...

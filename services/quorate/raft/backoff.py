@@ -1,4 +1,4 @@
-"""How long to leave somebody alone who does not help: ever longer, up to a cap, never in step."""
+"""Exponential backoff with jitter and an upper bound."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The consensus core: one event in, effects out; each concern in a module of its own.
+"""RaftCore: dispatches each event to the handlers and returns one Update per step.
 
-Every step first lets timers that are due act, so that a process that was stopped for a while
-checks its quorum before it answers anything (rule 21), then handles the event, then
-sends what has become due.
+Every step first runs the timers that are due, so that a process that was suspended checks its
+quorum before it answers a request (rule 21). Then it handles the event. Then it sends what has
+become due. Events that report the state of the log are handled before the timers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch
 
-# After these the disk is as it is, whatever was planned.
+# These events report the log as it is on the disk, whatever was planned.
 _FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
 
 
@@ -99,7 +99,7 @@ class RaftCore:
         random: Random,
         incarnation: int = 0,
     ) -> None:
-        """`incarnation` is a number that each process draws when it starts (rule 33)."""
+        """`incarnation` is a random number that each process draws when it starts (rule 33)."""
         self.replica = r = Replica(config, recovered, random)
         self.hearing = Hearing(r)
         self.believing = Believing(r)
@@ -120,17 +120,17 @@ class RaftCore:
         self.stopping = Stopping(r, self.becoming, self.leading, self.hearing)
 
     def start(self, now_ms: Millis) -> Update:
-        """Take up the role that the disk tells; called once, before the first step."""
+        """Assume the role that the recovered state requires; called once, before the first step."""
         self.replica.timers.now = now_ms
         start(self.replica, self.becoming)
         self.following.installing.check_healed()
         return self._finish()
 
     def step(self, event: Event, now_ms: Millis) -> Update:
-        """What to do about `event`. `now_ms` is monotonic and never goes back."""
+        """Handle `event` and return the effects. `now_ms` is monotonic and never decreases."""
         self.replica.timers.now = now_ms
         if isinstance(event, _FROM_THE_DISK):
-            # No timer may act on a log that is none any more.
+            # No timer may act on a log that has been replaced.
             self._handle(event)
             self._expire()
         else:
@@ -140,9 +140,9 @@ class RaftCore:
 
     @property
     def hears_leader(self) -> bool:
-        """It leads, or follows a leader that answers it, and that it believes (rule 29).
+        """True if it leads, or follows a leader that responds and is not contradicting (rule 29).
 
-        While there is another quorum none of this one is to be relied on (rule 34).
+        False while there is another quorum of its cluster: neither is reliable then (rule 34).
         """
         r = self.replica
         if r.second_quorum.is_met:
@@ -153,9 +153,9 @@ class RaftCore:
 
     @property
     def told_high_watermark(self) -> Offset | None:
-        """What is committed as far as a leader of this life has said, or found out by itself.
+        """The high watermark reported by a leader, or known as leader, since the process started.
 
-        None before that: the disk alone does not tell what was committed meanwhile.
+        None before that: the disk alone does not show what was committed in the meantime.
         """
         ends, role = self.replica.ends, self.replica.role
         return ends.known(role) if isinstance(role, Leader) else ends.told_high_watermark
@@ -170,11 +170,11 @@ class RaftCore:
         return self.finding.targets()
 
     def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
-        """The snapshots that others fetch just now, which cleaning has to leave (rule 30)."""
+        """The snapshots that other replicas are fetching, which cleaning must keep (rule 30)."""
         return self.leading.offering.pinned()
 
     def remarks(self) -> list[str]:
-        """What a human must know of this replica now."""
+        """Status warnings of this replica, for operators."""
         return remarks(self.replica, self.voting.refusals)
 
     # --- events -----------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ class RaftCore:
                 assert_never(request)
 
     def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        """Handle what an answer says, as far as it is believed (rules 27 and 28)."""
+        """Handle a response, as far as the epoch guard accepts it (rules 27 and 28)."""
         if self.replica.rival is not None:
-            # What was asked before it found another quorum is of no concern any more (rule 34).
+            # Requests sent before it found another quorum do not matter any more (rule 34).
             return
         believing = self.believing
         answer = believing.screened(call, response)
@@ -315,7 +315,7 @@ class RaftCore:
                 self.replica.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to)
 
     def _handle_flushed(self, event: LogFlushed) -> None:
-        """What is on the disk counts, unless the log was cut since the flush began."""
+        """Advance the flushed end, unless the log was truncated since the flush began."""
         r = self.replica
         if not self.is_current(event):
             return
@@ -327,7 +327,7 @@ class RaftCore:
         self.leading.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:
-        """Whether this flush speaks of the log as it is, not of one that was cut meanwhile."""
+        """Whether this flush is of the current log, not of one that has been truncated since."""
         return event.generation == self.replica.log.generation
 
     # --- time -------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ class RaftCore:
         return Update(effects, min(self._deadlines(), default=None), notes)
 
     def _drive(self) -> None:
-        """Send what is due to others."""
+        """Send the requests that are due to other replicas."""
         self.membership.drive()
         self.elections.ask()
         self.following.drive()
@@ -372,7 +372,7 @@ class RaftCore:
         self.rivalry.drive()
 
     def _deadlines(self) -> list[Millis]:
-        """When to step again, whatever happens: every module adds its own."""
+        """Deadlines of all modules; the earliest is the next wake-up."""
         r = self.replica
         due: list[Millis] = []
         self.elections.add_deadlines(due)

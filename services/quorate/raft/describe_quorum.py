@@ -1,4 +1,4 @@
-"""DescribeQuorum: what the leader knows of every replica, and what any replica says of itself."""
+"""DescribeQuorum and ApiVersions responses, and the status warnings of this replica."""
 
 from __future__ import annotations
 

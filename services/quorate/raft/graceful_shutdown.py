@@ -1,8 +1,8 @@
-"""A process that was asked to stop (rule 25): it finishes what it began, and begins nothing.
+"""Graceful shutdown: drain appends, transfer leadership, then stop (rule 25).
 
-It neither campaigns nor joins any more. A leader takes no more records, waits until those that it
-has are committed, hands over by EndQuorumEpoch, and ends when somebody else leads; everybody else
-ends at once. One that runs out of time says so.
+A stopping replica neither campaigns nor joins. A leader accepts no more records, waits until those
+that it has are committed, transfers leadership by EndQuorumEpoch, and stops when another replica
+leads. Any other replica stops immediately. A replica that runs out of time reports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The role that a replica takes up when its process starts, as its disk tells it.
+"""Chooses the initial role from the recovered election state.
 
-Seed "KRaft Consensus", initialization; what was promised in an epoch before the restart still
-holds after it.
+Kafka: QuorumState.initialize. A vote or leadership of an epoch before the restart still counts
+after it.
 """
 
 from __future__ import annotations

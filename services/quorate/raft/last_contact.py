@@ -1,6 +1,6 @@
-"""Who was heard when, and where each voter says it is.
+"""Last contact with each peer, and the voters that are currently unreachable.
 
-Without a leader that is what is left to tell, and to go by.
+Without a leader this is all that a replica can report, and act on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The last word that a replica heard of another one: a request of it, or an answer."""
+"""The last message that a replica received from a peer: a request, or a response."""
 
 from __future__ import annotations
 

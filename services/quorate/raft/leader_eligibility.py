@@ -1,7 +1,7 @@
-"""A replica's readiness to lead: its state machine keeps up (rule 11), its disk answers (24).
+"""Eligibility of this replica to lead: state machine caught up (rule 11), disk alive (24).
 
-It could not where a leader hears another process as this voter (33), or where there is another
-quorum of its cluster (34).
+A replica is also not eligible if a leader has seen another process as this voter (33), or if there
+is another quorum of its cluster (34).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What replicas say to each other: one frozen dataclass a request and one a response.
+"""Raft RPC requests and responses as frozen dataclasses, with Kafka's field names.
 
-Fields carry Kafka's names in snake_case; the topic and partition arrays of Kafka's messages are
-left out, because there is one partition. Sources: KIP-595, 630, 853, 996 as shipped in Kafka 4.x.
+The names are in snake_case. The topic and partition arrays of Kafka's messages are left out,
+because there is one partition. Sources: KIP-595, 630, 853, 996 as shipped in Kafka 4.x.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Kafka's raft-metrics of one replica, by name.
+"""Kafka's raft-metrics for one replica; safe to read from another thread.
 
-Read from another thread than the one that steps the core: each value is taken in one piece, and
-none of them takes longer in a large quorum than a look at each voter. What only a leader knows is
-left out elsewhere.
+Each value is read in one piece. None takes longer in a large quorum than one look at each voter.
+Metrics that only a leader knows are absent on other replicas.
 """
 
 from __future__ import annotations

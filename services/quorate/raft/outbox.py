@@ -1,4 +1,4 @@
-"""What a step asks for and says, in order: it leaves the core as one `Update`."""
+"""Collects the effects and trace events of one step, in the order they must be performed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What waits for a leader: a change that is committed, and all of it when leadership ends.
+"""Completes a committed voter change, and fails every pending request when leadership ends.
 
-No parked Fetch, no read, no change of the voters and no proposal that was held back outlives the
-leadership that it was meant for (docs/protocol.md).
+No parked Fetch, read, voter change or held proposal outlives the leadership that it was sent to
+(docs/protocol.md).
 """
 
 from __future__ import annotations

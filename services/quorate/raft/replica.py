@@ -1,4 +1,4 @@
-"""One replica's state: everything that the modules of the core share."""
+"""State shared by all handlers of one replica: log, role, election state, requests in flight."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
-# Of the election timeout: how long a peer that cannot be reached is left alone at the most.
+# Fraction of the election timeout: the longest backoff from an unreachable peer.
 BACKOFF_SHARE: Final = 8
 FIRST_BOOTSTRAP_ID: Final = -2
 
 
 class Replica:
-    """Who it is, its log, its election state and its role; and what a step makes of them."""
+    """One replica: identity, log, election state, role, and the outbox of the current step."""
 
     def __init__(self, config: RaftConfig, recovered: RecoveredState, random: Random) -> None:
         self.config = config
@@ -55,10 +55,10 @@ class Replica:
         self.contradictions = Contradictions(config, random)
         self.lost_rounds = 0
         self.calls = Calls()
-        # Rule 25: asked to stop. Rule 7: was a voter in this life.
+        # Rule 25: asked to stop. Rule 7: was a voter since the process started.
         self.is_stopping = self.was_voter = False
 
-    # --- what others ask ------------------------------------------------------------------------
+    # --- queries of other modules ---------------------------------------------------------------
 
     @property
     def node_id(self) -> NodeId:
@@ -78,12 +78,12 @@ class Replica:
 
     @property
     def is_voter(self) -> bool:
-        """Whether the latest set holds this very replica, directory included."""
+        """Whether the latest voter set contains this replica, directory id included."""
         return self.key in self.voters
 
     @property
     def abstains(self) -> bool:
-        """Rule 8: whether it takes no part in elections, since it may have forgotten a vote."""
+        """Rule 8: whether it takes no part in elections, since it may have lost a vote."""
         return self.abstention.is_on
 
     @property
@@ -93,7 +93,7 @@ class Replica:
 
     @property
     def rival(self) -> Rival | None:
-        """Rule 34: another quorum of this cluster, known to this only voter."""
+        """Rule 34: another quorum of this cluster, known to this single voter."""
         return self.readiness.rival
 
     @property
@@ -107,19 +107,19 @@ class Replica:
 
     @property
     def vote_bar(self) -> OffsetAndEpoch:
-        """The log that a nominee's must be at least as up to date as (rule 16)."""
+        """The log end that a nominee's must reach to get a vote (rule 16)."""
         remembered = self.log.remembered_end
         return self.log.end if remembered is None else max(self.log.end, remembered)
 
     @property
     def is_bound(self) -> bool:
-        """True when something else than its voter sets keeps this replica from asking for votes."""
+        """True if something other than its voter sets keeps this replica from campaigning."""
         is_away = self.is_stopping or self.is_refused or self.rival is not None
         return is_away or self.abstains or self.log.is_healing
 
     @property
     def may_campaign(self) -> bool:
-        """Whether this replica may ask for votes.
+        """Whether this replica may request votes.
 
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
@@ -130,7 +130,7 @@ class Replica:
 
     @property
     def leader_info(self) -> LeaderInfo:
-        """Whom this replica names as leader in its answers."""
+        """The leader that this replica names in its responses."""
         leader_id, epoch = self.election.leader_id, self.election.epoch
         if self.rival is not None:
             return NOTHING_KNOWN
@@ -143,17 +143,18 @@ class Replica:
             return self._own_info
         endpoints = self.leader_endpoints
         if not endpoints:
-            # A leader that is known from the disk announced none yet; the set may know where it is.
+            # A leader known from the disk has not announced itself yet; the voter set may have its
+            # address.
             voter = self.voters.by_id(leader_id)
             endpoints = voter.endpoints if voter is not None else ()
         return LeaderInfo(leader_id, epoch, endpoints)
 
     def peer(self, voter: Voter) -> Peer | None:
-        """Where a voter is reached: the listener that all voters share, or where it says it is."""
+        """A voter's address: the listener that all voters share, or its own stated address."""
         return self.addresses.peer(voter)
 
     def leader_peer(self) -> Peer | None:
-        """Where this follower's leader is reached: by what it announced, or by the voter set."""
+        """The address of this follower's leader: as announced, or from the voter set."""
         leader_id = self.election.leader_id
         if leader_id is None:
             return None
@@ -164,7 +165,7 @@ class Replica:
         return self.peer(voter) if voter else None
 
     def bootstrap_peers(self) -> list[Peer]:
-        """The bootstrap servers but itself, by ids that no node has."""
+        """The bootstrap servers except itself, with ids that no node has."""
         own = {(e.host, e.port) for e in self.config.endpoints}
         return [
             Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
@@ -173,13 +174,13 @@ class Replica:
         ]
 
     def waits_until_ready(self) -> bool:
-        """Whether this replica leaves an election to others for one timeout (rules 11 and 24)."""
+        """Whether this replica defers campaigning for one timeout (rules 11 and 24)."""
         return self.readiness.waits(self.epoch)
 
-    # --- what every module does -------------------------------------------------------------------
+    # --- actions shared by all modules ------------------------------------------------------------
 
     def take_role(self, role: Role) -> Role:
-        """Every change of the role: the table has to hold it. Returns the role before."""
+        """Change the role as the table of transitions allows. Returns the previous role."""
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         self.role = role
@@ -195,7 +196,7 @@ class Replica:
         self.out.save(SaveElection(state, self.log.kraft_version, self.voters))
 
     def append_control(self, *records: ControlRecord) -> OffsetAndEpoch:
-        """Append control records of our own, as one batch, at the log's end."""
+        """Append control records of this replica, as one batch, at the end of the log."""
         base = self.log.end.offset
         end = OffsetAndEpoch(epoch=self.epoch, offset=Offset(base + len(records)))
         self.out.emit(AppendToLog(base, end, ControlBatch(records)))
@@ -216,7 +217,7 @@ class Replica:
         return call
 
     def back_off(self, kind: CallKind, to: NodeId) -> None:
-        """Leave a peer alone after a failure, ever longer while they go on (rule 32)."""
+        """Back off from a peer after a failure, longer with each failure in a row (rule 32)."""
         delay = backoff_ms(
             self.calls.failed(kind, to),
             first_ms=self.config.retry_backoff_ms,

@@ -1,7 +1,7 @@
-"""Requests of ours that are under way, by peer and kind, each with a timeout and a backoff.
+"""In-flight requests to peers with timeouts and backoff (Kafka's RequestManager).
 
-The driver only carries messages; which request is still wanted, and when to try again, is decided
-here (Kafka's RequestManager).
+The driver only carries messages. This module decides which request is still wanted, and when to
+retry.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The roles of a replica and every transition between them.
+"""The roles of a replica, the state each role carries, and the table of legal transitions.
 
 Unattached (with or without a vote), Prospective, Candidate, Follower, Leader, Resigned; observers
 are Unattached or Follower. `TRANSITIONS` is the whole table, from the start of a process on: a
 change of role that it does not hold is a bug and fails an assertion (`Replica.take_role`). The
 diagram in docs/protocol.md is drawn from it.
-Sources: seed "KRaft Consensus" (state machine), KIP-595, KIP-996.
+Sources: Kafka's QuorumState, KIP-595, KIP-996.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Starting:
-    """Has just been started, and has yet to take up what its disk tells."""
+    """The process has just started, and has yet to assume the role of its recovered state."""
 
 
 @dataclass(slots=True)
 class Unattached:
-    """Follows nobody: looks for a leader, may have voted, campaigns when its timer ends."""
+    """Has no leader: looks for one, may have voted, campaigns when its timer ends."""
 
     election_deadline: Millis
 
 
 @dataclass(slots=True)
 class Tally:
-    """Who was asked for a vote and what each answered; None is no answer yet."""
+    """Voters that were asked for a vote, and the answer of each; None without an answer yet."""
 
     votes: dict[NodeId, bool | None]
     majority: int
@@ -71,10 +71,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether an election is worth holding, without touching the epoch (KIP-996).
+    """Asks if an election would succeed, without raising the epoch (KIP-996).
 
-    `resume_deadline` is the fetch deadline to go back to when the round is lost, `promised_until`
-    when each pre-vote given ends, `rival_ms` when another nominee was last heard.
+    `resume_deadline` is the fetch deadline to restore when the round fails, `promised_until` the
+    end of each pre-vote received, `rival_ms` the time of the last request of another nominee.
     """
 
     tally: Tally
@@ -86,7 +86,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Has raised the epoch, voted for itself, and asks for votes."""
+    """Has raised the epoch, voted for itself, and requests votes."""
 
     tally: Tally
     election_deadline: Millis
@@ -97,8 +97,8 @@ class Candidate:
 class SnapshotDownload:
     """A snapshot that is being fetched: the next byte wanted, and whether it is being installed.
 
-    `first` is its first slice, by which its file is known again; `before` what an earlier leader
-    had sent of one with the same id.
+    `first` is its first chunk, which identifies the file; `before` is what an earlier leader sent
+    of a snapshot with the same id.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -113,9 +113,9 @@ class SnapshotDownload:
 class Follower:
     """Fetches from the leader of its epoch.
 
-    `has_ended` is set by the leader's EndQuorumEpoch: nobody is heard any more. `refusals` are the
-    errors that it answered since it last did not, `refused` the latest. `is_failing` is set while
-    no Fetch comes through.
+    `has_ended` is set by the leader's EndQuorumEpoch: no leader is live any more. `refusals` are
+    the errors since its last successful response, `refused` is the latest. `is_failing` is set
+    while no Fetch gets a response.
     """
 
     leader_id: NodeId
@@ -130,12 +130,12 @@ class Follower:
 
 @dataclass(slots=True)
 class Progress:
-    """What a leader knows of one replica; `fetch_offset` is what that replica has flushed.
+    """A leader's view of one replica; `fetch_offset` is what that replica has flushed.
 
-    `last_fetch_ms` is when it last fetched what follows this leader's log, `asked_ms` when a voter
-    last fetched at all, with whatever log. `mark` is what it could have had at its Fetch before,
-    and `mark_ms` when that was; `told_high_watermark` is for replicas that send none,
-    `told_round` the read round that a voter was told of at once.
+    `last_fetch_ms` is the time of its last Fetch that continues this leader's log, `asked_ms` that
+    of a voter's last Fetch of any log. `mark` is the offset available to it at the Fetch before,
+    and `mark_ms` the time of that Fetch. `told_high_watermark` is for replicas that send none.
+    `told_round` is the read round that was sent to a voter immediately.
     """
 
     fetch_offset: Offset | None = None
@@ -152,12 +152,12 @@ class Progress:
 
 @dataclass(slots=True)
 class PendingChange:
-    """A change of the voters that somebody waits for; a leader has one at a time.
+    """A voter change that a caller waits for; a leader has one at a time.
 
-    `what` says it in words, `about` in values. `offset` is where the new set stands in the log;
-    None before it is appended. Until then `request` waits for a majority of the new set to send
-    back `read_round`, or a later one, by `live_by`; with round 0 it does not. An addition waits for
-    the answer to `call`, too, by which `voter` is known.
+    `what` is its description, `about` its fields. `offset` is the log offset of the new voter set;
+    None before it is appended. Until then `request` waits for a majority of the new set to echo
+    `read_round`, or a later one, by `live_by`; with round 0 it does not. An addition also waits for
+    the answer to `call`, which identifies `voter`.
     """
 
     token: ReplyToken
@@ -176,7 +176,7 @@ class PendingChange:
 class PendingHandOver:
     """Leadership goes to `to` once it has the whole log and has answered this leader.
 
-    Proposals are held back until then. `is_answered` is whether it answered since this began.
+    Proposals are held until then. `is_answered` is set if it has answered since the transfer began.
     """
 
     token: ReplyToken
@@ -188,9 +188,9 @@ class PendingHandOver:
 
 @dataclass(slots=True)
 class Leave:
-    """A voter may stop: until it is back it counts as away, whether it still fetches or not.
+    """Permit of a voter to stop: until it returns it counts as unavailable, even if it fetches.
 
-    `is_back` is set by the first Fetch after a silence, which may have been under way for as long.
+    `is_back` is set by the first Fetch after a silence; that Fetch may have been in flight as long.
     """
 
     given_ms: Millis
@@ -202,8 +202,8 @@ class Leave:
 class Process:
     """One process that fetches as a voter, by the number that it drew (rule 33).
 
-    `first_round` is the read round that began when it was first heard, `echoed` the newest that it
-    has sent back. `has_ended` is set when the connection ended on which it waited.
+    `first_round` is the read round that began with its first Fetch, `echoed` the newest round that
+    it has echoed. `has_ended` is set when the connection on which it waited ended.
     """
 
     number: int
@@ -216,7 +216,7 @@ class Process:
 
 @dataclass(slots=True)
 class Doubles:
-    """The processes that fetched as one voter, the one that comes first in front.
+    """The processes that fetched as one voter, the one that takes precedence first.
 
     `is_clone` is set while two of them are known to run: then the current one is the voter.
     """
@@ -226,11 +226,11 @@ class Doubles:
     is_clone: bool = False
 
     def process(self, number: int) -> Process | None:
-        """The process of this number, if it is remembered."""
+        """The process of this number, if it is known."""
         return next((process for process in self.processes if process.number == number), None)
 
     def is_before_current(self, process: Process) -> bool:
-        """True when this one comes before the current one."""
+        """True if this process takes precedence over the current one."""
         numbers = [each.number for each in self.processes]
         return numbers.index(process.number) < numbers.index(self.current)
 
@@ -239,11 +239,11 @@ class Doubles:
 class Leader:
     """Leads its epoch from `epoch_start` on.
 
-    `reads` are the current reads that wait, in the order of their rounds: each needs an echo of its
-    round from a majority; `read_rounds_echoed` is the newest that each voter has sent back.
-    `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
-    `unanswered` are voters that may not be where this leader would call them, `doubles` the
-    processes that each voter was heard as (rule 33).
+    `reads` are the pending linearizable reads, in the order of their rounds: each needs an echo of
+    its round from a majority; `read_rounds_echoed` is the newest round that each voter has echoed.
+    `updates` are the entries that voters reported at kraft.version 0, where no record can hold
+    them. `unanswered` are voters that may not be at the address known to this leader, `doubles` the
+    processes that have fetched as each voter (rule 33).
     """
 
     epoch_start: Offset
@@ -265,26 +265,26 @@ class Leader:
     doubles: dict[ReplicaKey, Doubles] = field(default_factory=dict)
 
     def begin_round(self) -> int:
-        """A read round that no answer has carried yet."""
+        """Return a read round that no response has carried yet."""
         if self.read_round_is_sent or self.read_round == 0:
             self.read_round += 1
             self.read_round_is_sent = False
         return self.read_round
 
     def known(self, high_watermark: Offset) -> Offset | None:
-        """What this leader may tell of it: nothing before it has committed in its own epoch.
+        """The high watermark that may be reported: None until it has committed in its own epoch.
 
-        Until then more may be committed than it knows of.
+        Until then more may be committed than this leader knows of.
         """
         return high_watermark if high_watermark > self.epoch_start else None
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Led this epoch and will neither lead nor vote in it again; tells the voters so.
+    """Led this epoch, will neither lead nor vote in it again, and notifies the voters.
 
-    `preferred` is the order in which they should campaign, `heard` who has acknowledged it.
-    `turn_until` is when the turn of the first one is over unless it has; None before it is told.
+    `preferred` is the order in which they should campaign, `heard` are those that acknowledged it.
+    `turn_until` is the time limit of the first one to acknowledge it; None before it was notified.
     """
 
     election_deadline: Millis
@@ -324,16 +324,16 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
 
 
 def role_name(role: Role) -> str:
-    """A role as logs, metrics and spans call it; a replica that starts follows nobody yet."""
+    """A role's name in logs, metrics and spans; a replica that starts is unattached."""
     kind = Unattached if isinstance(role, Starting) else type(role)
     return kind.__name__.lower()
 
 
 @dataclass(slots=True)
 class Suspicion:
-    """The leader's process seems gone: its stream broke, and maybe a connect was refused (rule 10).
+    """Suspicion of a dead leader: its stream broke, and maybe a connect was refused (rule 10).
 
-    `act_ms` is when to ask for pre-votes; `probe_ms` when to look once more whether it is back.
+    `act_ms` is the time to request pre-votes, `probe_ms` the time to probe again if it is back.
     """
 
     leader_id: NodeId

@@ -1,4 +1,4 @@
-"""The moment of a step, and the deadlines that are counted or drawn from it."""
+"""The current time of a step, and randomized election and check-quorum deadlines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the core says of what it does: words for a reader, a kind and values for a program.
+"""Structured trace events of the core: a kind, fields for programs and a text for people.
 
-The words are the log line and the transcript line. Spans and metrics are made of the kind and the
-values: both are stable names, so that nothing has to be read out of the words.
+The text is the log line and the transcript line. Spans and metrics use the kind and the fields:
+both have stable names, so that programs need not parse the text.
 """
 
 from __future__ import annotations

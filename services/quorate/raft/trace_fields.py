@@ -1,4 +1,4 @@
-"""What a change of roles or voters says beside its words, for programs that follow it."""
+"""Fields of the trace events that report role changes and voter-set changes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Where the voters are: by their set, and by what each said of itself when it called (rule 26).
+"""Known addresses of each voter: from the voter set and from the voter's own requests (rule 26).
 
-A voter that moved while the log went on cannot be elected, and those that could be need its vote,
-while their set still names its old address. It calls them, though, with its endpoints in the
-request; from then on both addresses are tried in turns until one answers.
+A voter that moved while the log grew cannot be elected. The voters that could be elected need its
+vote, while their voter set still names its old address. But the moved voter calls them, with its
+endpoints in the request; from then on both addresses are tried in turns until one answers.
 
-Only a voter's own request teaches its address, and what the set says is never forgotten for it: a
-wrong one costs a try each time that it has its turn.
+Only a voter's own request teaches its address, and the address in the voter set is always kept: a
+wrong stated address costs one attempt each time that it is tried.
 """
 
 from __future__ import annotations

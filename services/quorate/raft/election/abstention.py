@@ -1,4 +1,4 @@
-"""What a voter keeps that abstains: rule 8 says why, `abstaining` when that ends."""
+"""Abstention state of a voter that may have lost its vote at kraft.version 0 (rule 8)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Abstention:
-    """Whether a replica abstains, whom it has heard in this life, and how far it has to come.
+    """Abstention of a replica, the voters it heard since its start, and the offset it has to reach.
 
-    The goal is what the leader of that epoch said to be committed.
+    The goal is the high watermark that the leader of that epoch reported.
     """
 
     is_on: bool
@@ -22,7 +22,8 @@ class Abstention:
     goal: tuple[Epoch, Offset] | None = None
 
     def unheard(self, own: ReplicaKey, voters: VoterSet) -> list[NodeId]:
-        """The others of these voters that were not heard; nobody where this one is none of them."""
+        """The other voters of this set that were not heard; empty if this voter is not in the
+        set."""
         if own not in voters:
             return []
         ids = (voter.key.node_id for voter in voters)

@@ -1,16 +1,17 @@
-"""A voter of kraft.version 0 that came up empty: when it takes part in elections again (rule 8).
+"""Decides when an abstaining voter may vote again, without risking a double vote (rule 8).
 
-It may have lost its disk, and with it what it had promised: a vote, not to follow older epochs, the
-records that it acknowledged. Nobody can tell, since there are no directory ids. So it neither votes
-nor campaigns until it knows as much as it may have known.
+A voter of kraft.version 0 that starts with an empty disk may have lost what it promised: a vote,
+not to follow older epochs, and the records that it acknowledged. Without directory ids no replica
+can tell. So the voter neither votes nor campaigns until it knows as much as it may have known.
 
-First it hears from every other voter in which epoch that one is. A replica that holds a vote of its
-former life is in the epoch of that vote, or has lost its own disk and stands no more; so from then
-on its own epoch is none that it had left already. Before that it fetches without its name, as one
-that reads what is committed: under its name a leader that it may have helped to depose would count
-it. Then it fetches as the voter that it is, which ends what its leader counted of its former life,
-and what that leader says to be committed is all that may rest on it. Once that is on this disk, an
-election cannot lose more by its vote than by any other.
+First it waits for a response from every other voter, which reports that voter's epoch. A replica
+that received a vote of the previous disk is in the epoch of that vote, or has lost its own disk and
+is not a candidate any more. From then on this voter's epoch is not one that it had already left.
+Until then it fetches without its name, as an observer reads what is committed: under its name, a
+leader that it may have helped to depose would count it. Then it fetches under its name, which
+replaces what its leader counted for the previous disk. The high watermark that this leader reports
+covers all that may depend on this voter. Once that is on this disk, its vote cannot lose more than
+any other vote.
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ if TYPE_CHECKING:
 
 
 def unheard(replica: Replica) -> list[NodeId]:
-    """The voters whose epoch this one still has to hear before it may be counted again."""
+    """The voters whose epoch this one must still learn before it may count again."""
     abstention = replica.abstention
     return abstention.unheard(replica.key, replica.voters) if abstention.is_on else []
 
 
 def name(replica: Replica) -> ReplicaKey | None:
-    """As whom this replica fetches; None as long as nobody may count it."""
+    """The name under which this replica fetches; None as long as no leader may count it."""
     return None if unheard(replica) else replica.key
 
 
 class Abstaining:
-    """The way back of one replica."""
+    """Exit of one replica from abstention."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
     def hear(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        """A question of this life has its answer, which was handled: that epoch is known here now.
+        """A request of this process got its response, which was handled: that epoch is known now.
 
-        One whose epoch was not believed does not count.
+        A voter whose epoch was not believed does not count.
         """
         r = self.r
         if not isinstance(response, FetchResponse) or response.error in REFUSED_OUTRIGHT:
@@ -63,11 +64,13 @@ class Abstaining:
             return
         r.abstention.heard.add(call.to)
         if not unheard(r):
-            # What is answered to a fetch without a name says nothing of what counts under the name.
+            # The high watermark of a fetch without a name does not cover what counts under the
+            # name.
             r.calls.abandon(CallKind.FETCH)
 
     def told(self, high_watermark: Offset) -> None:
-        """The leader of this epoch says what is committed, in answer to a fetch of this voter."""
+        """Record the high watermark that the leader of this epoch reports to a fetch of this
+        voter."""
         r = self.r
         if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
             return
@@ -77,7 +80,7 @@ class Abstaining:
         self.check()
 
     def check(self) -> None:
-        """More may be on this disk now: this voter votes again as soon as that is enough."""
+        """Vote again if the log on this disk reaches the goal; called when it may have grown."""
         r = self.r
         goal = r.abstention.goal
         if not r.abstains or goal is None or goal[0] != r.epoch or r.log.flushed < goal[1]:

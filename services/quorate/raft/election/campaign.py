@@ -1,6 +1,6 @@
-"""Elections as a nominee holds them: asked for, counted, won and lost; and the timers before them.
+"""Runs pre-vote and vote rounds: sends requests, counts votes, handles election timeouts.
 
-KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. How votes are given is in `voting`.
+KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. `vote_handler` grants votes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from quorate.raft.election.transitions import Becoming
     from quorate.raft.replica import Replica
 
-# Part of the election timeout after which a lost round is repeated, at the soonest.
+# Fraction of the election timeout after which a lost round is repeated, at the soonest.
 RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
-# Part of the election timeout after which a voter that has not answered is asked once more: one
-# request that is lost must not cost the round, and the first may still be answered.
+# Fraction of the election timeout after which a voter that has not answered is asked again: the
+# loss of one request must not fail the round, and the first may still be answered.
 REPEAT_SHARE: Final = 4
 _NOMINEES: Final = (Prospective, Candidate)
 
 
 class Elections:
-    """The rounds of votes that one replica asks for."""
+    """Vote and pre-vote rounds of one replica."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Elections:
     # --- asking -----------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Ask every voter that has not answered and may be asked now.
+        """Request a vote from every voter that has not answered and may be asked now.
 
-        About pre-votes all are asked again while the round lasts: what was refused may be free by
-        now, and what was given is a promise that ends by itself. Nobody is asked before the whole
-        log is on the disk: a crash could make it shorter than what the votes were given for.
+        Pre-votes are requested again while the round lasts: a voter that rejected may be free by
+        now, and a granted pre-vote is a lease that ends. No voter is asked before the whole log is
+        on the disk: a crash could make it shorter than the log for which the votes were granted.
         """
         r = self.r
         role = r.role
@@ -88,7 +88,7 @@ class Elections:
             r.send(CallKind.VOTE, peer, request)
 
     def _let_lapse(self, role: Prospective) -> None:
-        """A promise that was not renewed in time counts no more: a rival may have it by now."""
+        """Drop pre-votes that were not renewed in time: a contender may have them by now."""
         now = self.r.timers.now
         for node_id, until in list(role.promised_until.items()):
             if until <= now:
@@ -98,7 +98,7 @@ class Elections:
     # --- counting ---------------------------------------------------------------------------------
 
     def handle_response(self, call: Call, response: VoteResponse | CallFailure) -> None:
-        """Count a vote, or learn that the epoch has moved on."""
+        """Count a vote, or learn of a higher epoch."""
         r = self.r
         if call.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
             return
@@ -107,8 +107,8 @@ class Elections:
             return
         r.calls.succeeded(CallKind.VOTE, call.to)
         role = r.role
-        # That a voter still names the leader which this nominee has lost is no news, and must not
-        # drown its vote.
+        # A voter that still names the leader which this nominee has lost reports nothing new; that
+        # must not hide its vote.
         if response.leader.epoch > r.epoch or r.election.leader_id is None:
             self.learning.learn(response.leader, f"answer of {call.to}")
         if r.role is not role or call.epoch != r.epoch:
@@ -128,15 +128,15 @@ class Elections:
             role.promised_until.pop(call.to, None)
             if response.vote_granted:
                 role.promised_until[call.to] = r.timers.after(self.promises.part(PROMISE_SHARE))
-            # Counted from the request: else a promise would end before it is renewed where the way
-            # there and back takes as long as the wait.
+            # Counted from the request: otherwise a pre-vote would end before it is renewed if the
+            # round trip takes as long as the wait.
             again = Millis(call.sent_ms + self.promises.part(ASK_SHARE))
             r.calls.back_off(CallKind.VOTE, call.to, again)
             self._let_lapse(role)
         self._count(role)
 
     def _is_elsewhere(self, call: Call) -> bool:
-        """Whether the voter that was meant may be found another way."""
+        """Whether the voter has another address than the one that was called."""
         voter = self.r.voters.by_id(call.to)
         peer = None if voter is None else self.r.peer(voter)
         return peer is not None and peer != call.at
@@ -158,18 +158,19 @@ class Elections:
                 self.suspecting.look_again()
 
     def _has_rivals(self, role: Prospective) -> bool:
-        """Whether others just missed the leader, too: their promises end soon, so the round lasts.
+        """Whether others have just lost the leader, too: their leases end soon, so the round lasts.
 
-        Going back to the leader would only have all of them begin anew, at one moment again.
+        Returning to the leader would only make all of them start over, at the same moment again.
         """
         since = role.rival_ms
         return since is not None and self.r.timers.now < since + self.promises.part(TURN_SHARE)
 
     def _lose_pre_vote(self, role: Prospective, cause: Cause, why: str) -> None:
-        """Back to the leader if one is known, otherwise wait for another turn (KIP-996).
+        """Return to the leader if one is known, otherwise wait for another round (KIP-996).
 
-        Another turn comes soon, since those who refused may miss the leader a moment later, or have
-        been rivals; and later with every round that is lost without a word of the leader.
+        The next round comes soon, since the voters that rejected may lose the leader a moment
+        later, or were contenders. It comes later with each round that fails without a response of
+        the leader.
         """
         r = self.r
         r.lost_rounds += 1
@@ -191,7 +192,7 @@ class Elections:
     # --- timers -----------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Begin, give up or repeat an election whose time has come."""
+        """Start, end or repeat an election that is due."""
         r, timers = self.r, self.r.timers
         match r.role:
             case Leader():
@@ -225,7 +226,7 @@ class Elections:
         if not r.may_campaign:
             becoming.unattached(r.epoch, Cause.FETCH_TIMEOUT, why)
         elif r.waits_until_ready():
-            # It leaves the election to others, so it must not claim to hear the leader.
+            # It defers campaigning, so it must not claim to be in contact with the leader.
             becoming.leave_to_others(role)
         elif role.has_ended:
             is_voter = r.voters.by_id(leader) is not None
@@ -235,7 +236,7 @@ class Elections:
             becoming.prospective(Cause.FETCH_TIMEOUT, why)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When an election timer is due, or voters are asked again."""
+        """Add the deadline of the election timer, and those of repeated vote requests."""
         role = self.r.role
         match role:
             case Leader():

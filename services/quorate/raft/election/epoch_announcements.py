@@ -1,9 +1,9 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: how voters learn who leads, and that nobody does any more.
+"""Sends and handles BeginQuorumEpoch and EndQuorumEpoch.
 
-The leader announces itself to the voters that do not fetch; a resigned one tells all voters, with
-the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState). It also
-announces itself to those that may not be where it calls them, and to the one that it hands over to:
-an answer says that EndQuorumEpoch will find its way.
+The leader announces itself to the voters that do not fetch. A resigned leader notifies all voters,
+with the order in which they should campaign (KIP-595; Kafka: LeaderState, ResignedState). A leader
+also announces itself to voters that may not be at their known address, and to the target of a
+leadership transfer: a response shows that EndQuorumEpoch will reach that voter.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
 UNORDERED_JITTER_MS: Final = 50
-# Part of the election timeout after which a voter that has not answered is told once more: it may
-# have another address, and the first request may still be answered.
+# Fraction of the election timeout after which a voter that has not answered is notified again: it
+# may have another address, and the first request may still be answered.
 REPEAT_SHARE: Final = 4
 
 
@@ -49,13 +49,13 @@ class Announcements:
         self.learning = learning
         self.believing = believing
         self.leading = leading
-        # The epoch whose leader said last that it resigned.
+        # The epoch whose leader was the last to report its resignation.
         self._ended: Epoch | None = None
 
     # --- the leader's side ------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Send what is due to the voters that need it."""
+        """Send the announcements that are due."""
         match self.r.role:
             case Leader() as role:
                 self._announce(role)
@@ -63,7 +63,8 @@ class Announcements:
                 self._announce_end(role)
 
     def _announce(self, role: Leader) -> None:
-        """To voters that do not fetch: at the election, then every half fetch timeout."""
+        """Announce to voters that do not fetch: after the election, then every half fetch
+        timeout."""
         r = self.r
         if role.begin_epoch_deadline > r.timers.now:
             return
@@ -106,9 +107,9 @@ class Announcements:
     def handle_begin_response(
         self, call: Call, response: BeginQuorumEpochResponse | CallFailure
     ) -> None:
-        """An acknowledgement says that this is the way; a higher epoch ends leadership.
+        """Handle an acknowledgement, which confirms the address; a higher epoch ends leadership.
 
-        A voter that could not be told is told again soon: it may just be starting.
+        A voter that could not be reached is notified again soon: it may just be starting.
         """
         r = self.r
         role = r.role
@@ -125,9 +126,9 @@ class Announcements:
     def _hear_answer(
         self, call: Call, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
     ) -> None:
-        """Tell of a refusal, and follow whom the answer names.
+        """Report an error response, and follow the leader that a response names.
 
-        Of a later epoch it is news, and the change of role tells it.
+        A later epoch is reported by the role change.
         """
         r = self.r
         topic = f"{call.to} answers {call.kind.value}"
@@ -170,9 +171,10 @@ class Announcements:
         return self.r.timers.after(self.r.config.election_timeout_ms // REPEAT_SHARE)
 
     def _pass_turn(self, role: Resigned) -> None:
-        """The first one has not heard that it is its turn: it is that of the next one that has.
+        """Pass the first place to the next voter that acknowledged, if the first one did not.
 
-        That one is told again. Left alone it would wait for the first one, which need not know.
+        That voter is notified again. Otherwise it would wait for the first one, which need not
+        know.
         """
         successor = self._next_in_turn(role)
         if successor is None:
@@ -189,7 +191,8 @@ class Announcements:
 
     @staticmethod
     def _next_in_turn(role: Resigned) -> ReplicaKey | None:
-        """The voter to campaign in the place of the first one; None where that one has heard."""
+        """The voter to campaign instead of the first one; None if the first one has
+        acknowledged."""
         if not role.preferred or role.preferred[0].node_id in role.heard:
             return None
         return next((key for key in role.preferred if key.node_id in role.heard), None)
@@ -197,7 +200,7 @@ class Announcements:
     def handle_end_response(
         self, call: Call, response: EndQuorumEpochResponse | CallFailure
     ) -> None:
-        """A voter knows now, or is tried again until the next election timeout."""
+        """Record that a voter knows; otherwise retry until the next election timeout."""
         r = self.r
         role = r.role
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
@@ -210,14 +213,16 @@ class Announcements:
         if is_told and not r.is_stopping:
             role.unacknowledged.pop(call.to, None)
         else:
-            # A leader that waits for a successor to stop asks on: all others may be stopping, too.
+            # A leader that waits for a successor before it stops retries: all others may be
+            # stopping, too.
             backoff = r.config.retry_backoff_ms * 5
             r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.timers.after(backoff))
         if not isinstance(response, CallFailure):
             self._hear_answer(call, response)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When a voter that has not answered is told once more that nobody leads."""
+        """Add the deadlines for repeated EndQuorumEpoch requests, and for passing the first
+        place."""
         r = self.r
         if isinstance(r.role, Resigned):
             repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
@@ -236,7 +241,7 @@ class Announcements:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             self.learning.learn(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
-            # Rule 27: it says who leads, even where it was meant for another replica.
+            # Rule 27: it names the leader, even if it was meant for another replica.
             if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
         return BeginQuorumEpochResponse(error, self.believing.told_with(error))
@@ -247,18 +252,19 @@ class Announcements:
             r.suspicion = None
 
     def handle_end(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
-        """The leader resigned: campaign when this voter's turn in its list comes."""
+        """Handle a leader's resignation: campaign in the order of its list."""
         r = self.r
         error = self._reason_to_refuse(request) or ErrorCode.NONE
         if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            # Told again, a nominee goes on: its round may take longer than the time between two.
+            # A repeated request does not restart a nominee: its round may take longer than the
+            # interval.
             if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
                 self.learning.learn(info, "EndQuorumEpoch")
             role = r.role
             if isinstance(role, Follower) and role.leader_id == request.leader_id:
                 turn = r.timers.after(self.turn_ms(request.preferred_candidates))
-                # Told again, its turn may come sooner, and never later.
+                # A repeated request may bring its time to campaign forward, and never delays it.
                 if role.has_ended and role.fetch_deadline <= turn:
                     return EndQuorumEpochResponse(error, self.believing.told_with(error))
                 role.has_ended = True
@@ -285,7 +291,7 @@ class Announcements:
             return ErrorCode.INVALID_REQUEST
         leads = isinstance(r.role, Leader) and request.leader_epoch == r.epoch
         if request.leader_id == r.node_id and not leads:
-            # A request of its own that went astray, or another process with its node id.
+            # A misrouted request of this replica, or another process with its node id.
             epoch = request.leader_epoch
             said = f"this replica is said to lead epoch {epoch}: not believed"
             r.out.note(NoteKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
@@ -309,9 +315,9 @@ class Announcements:
         return None
 
     def turn_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
-        """How long to leave the election to those before us (Kafka's strict exponential backoff).
+        """Milliseconds to wait for the voters in front of us (Kafka's strict exponential backoff).
 
-        With no order given, a small draw keeps two voters from campaigning at once.
+        If no order is given, a small random delay keeps two voters from campaigning simultaneously.
         """
         r = self.r
         longest = r.config.election_backoff_max_ms

@@ -1,8 +1,9 @@
-"""What of another replica's words is believed: screened once, before anybody handles it.
+"""Rejects peer epochs that no election can have produced (rules 27 and 28).
 
-What was refused at the top level teaches nothing (rule 27); an answer of an older epoch counts for
-nothing; and no message may use up the epochs that elections need (rule 28): an epoch is a 32-bit
-number that never goes back (docs/decisions/0004-epochs-that-are-believed.md).
+Each message is filtered once, before its handler. A request with a top-level error teaches nothing
+(rule 27). A response of an older epoch is ignored. No message may use up the epochs that elections
+need (rule 28): an epoch is a 32-bit number that never decreases
+(docs/decisions/0004-epochs-that-are-believed.md).
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
 
 EPOCH_MAX: Final = 2**31 - 1
-# Above this no epoch is believed, wherever it comes from: what is left beyond it is
-# enough for an election every second for half a year.
+# Above this, every epoch is rejected, whatever its source: the rest is enough for an election every
+# second for half a year.
 EPOCH_BELIEVED_MAX: Final = EPOCH_MAX - 2**24
 # An election every second for twelve days, or a thousand recoveries, explain such a jump.
 JUMP_MAX: Final = 2**20
-# At this rate ceaseless lies need eight months to reach the highest epoch.
+# At this rate a continuous stream of forged epochs needs eight months to reach the highest one.
 JUMP_REGAINED_PER_SECOND: Final = 100
-# A voter or bootstrap server that was asked who leads may be further ahead: of a replica that was
-# away for long, of a new one. Even so half of all epochs are out of reach.
+# A voter or bootstrap server that was asked for the leader may be further ahead: of a replica that
+# was down for long, of a new one. Even so half of all epochs are out of reach.
 ASKED_MAX: Final = 2**30
 ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY, CallKind.LOOK_AROUND)
-# A peer that answers so has not looked at what was asked: it may be anybody.
+# A peer that answers so has not examined the request: it may be any process.
 REFUSED_OUTRIGHT: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -46,7 +47,7 @@ REFUSED_OUTRIGHT: Final = (
 
 
 class Believing:
-    """What one replica takes from others' messages, and how far they may raise its epoch."""
+    """Filter for messages of other replicas: how far they may raise the epoch of this one."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -54,9 +55,9 @@ class Believing:
         self._counted_ms = Millis(0)
 
     def admit(self, epoch: Epoch, asked: CallKind | None = None) -> bool:
-        """Whether the epoch that somebody names is believed: then it is to become the own one.
+        """Whether the epoch that a peer names is accepted: it is then to become the own one.
 
-        `asked` is the kind of request of ours that it answers, None where it came by itself.
+        `asked` is the kind of request that it answers, None if it came unsolicited.
         """
         if epoch <= self.r.epoch:
             return True
@@ -78,7 +79,7 @@ class Believing:
     def screened(
         self, call: Call, response: PeerResponse | CallFailure
     ) -> PeerResponse | CallFailure:
-        """The answer as it may be handled."""
+        """The response as it may be handled."""
         r = self.r
         if isinstance(response, CallFailure | ApiVersionsResponse):
             return response
@@ -95,9 +96,9 @@ class Believing:
         return response
 
     def teaches_nothing(self, error: ErrorCode) -> bool:
-        """Whether an answer with this error says nothing of the quorum."""
+        """Whether a response with this error contains nothing about the quorum."""
         return error in REFUSED_OUTRIGHT
 
     def told_with(self, error: ErrorCode) -> LeaderInfo:
-        """Whom an answer of ours names as leader: nobody where it refuses outright."""
+        """The leader that a response of this replica names: none with a top-level error."""
         return NOTHING_KNOWN if error in REFUSED_OUTRIGHT else self.r.leader_info

@@ -1,4 +1,4 @@
-"""The records with which a leader begins its epoch, and what of its own entry they set right."""
+"""The control records with which a new leader starts its epoch, and its own corrected entry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
-    """LeaderChange; version and voters when no log or snapshot holds them yet (KIP-853).
+    """Append LeaderChange; version and voters if no log or snapshot holds them yet (KIP-853).
 
-    And the voters when this one's own entry has drifted from what it is: nobody else could tell it
-    so.
+    Also the voters if this voter's own entry is out of date: no other replica could report that.
     """
     r = replica
     ids = tuple(voter.key.node_id for voter in r.voters)
@@ -31,10 +30,10 @@ def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
 
 
 def drifted_entry(replica: Replica) -> Voter | None:
-    """What this voter's entry should be; None when it is, or when this is no voter.
+    """The up-to-date entry of this voter; None if it is up to date, or if this is not a voter.
 
     Listeners of other names stay: another program may serve them on this directory. A name that
-    stands in an entry twice is left once.
+    an entry holds twice is kept once.
     """
     entry = replica.voters.voter(replica.key)
     if entry is None:

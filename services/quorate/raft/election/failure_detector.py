@@ -1,7 +1,7 @@
-"""Early suspicion: a leader whose process is gone is missed before the fetch timeout (rule 10).
+"""Detects a dead leader process before the fetch timeout: broken stream, refused TCP connect.
 
-The Fetch stream broke and a plain connect was refused: such a leader is heard no longer, and a
-voter asks for pre-votes after a small draw. It asks once more when a rival asks that cannot win.
+After both, the leader does not count as live, and a voter requests pre-votes after a small random
+delay (rule 10). It probes again when a contender that cannot win requests its vote.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SUSPICION_RETRY_MS: Final = 200
 
 
 class Suspecting:
-    """What is known of a leader whose stream broke, for one replica."""
+    """State of a leader whose Fetch stream broke, for one replica."""
 
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
         self.becoming = becoming
 
     def hears_leader(self) -> bool:
-        """Whether this follower has a living leader, as far as it can tell."""
+        """Whether this follower has a live leader, as far as it knows."""
         role = self.r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
@@ -38,7 +38,7 @@ class Suspecting:
         return suspicion is None or not suspicion.is_refused
 
     def stream_broke(self, call: Call) -> None:
-        """The Fetch stream broke: ask by a plain connect whether the leader lives."""
+        """Probe the leader by a plain connect after its Fetch stream broke."""
         r = self.r
         role = r.role
         if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
@@ -65,7 +65,7 @@ class Suspecting:
         return self.r.peer(voter) if voter else None
 
     def handle_probe(self, event: ProbeAnswered) -> None:
-        """Refused means that the process is gone: no need to wait for the fetch timeout."""
+        """Handle a probe. Refused means that the process has exited: skip the fetch timeout."""
         r = self.r
         call = r.calls.close(event.call)
         suspicion = r.suspicion
@@ -91,11 +91,11 @@ class Suspecting:
         self.act()
 
     def rival_is_behind(self) -> None:
-        """A rival misses the leader, too, and cannot win: this voter has what the rival lacks.
+        """A contender has lost the leader, too, and cannot win: this voter has records it lacks.
 
-        A voter that lost a round looks again whether the leader is back, and a connect to an
-        address that is gone may never be refused. Meanwhile others miss the leader, who would not
-        have said so yet: without this they would wait for each other until the fetch timeout.
+        A voter that lost a round probes if the leader is back, and a connect to an address that has
+        disappeared may never be refused. While it waits, others lose the leader that were still in
+        contact before: without this they would wait for each other until the fetch timeout.
         """
         r = self.r
         suspicion = r.suspicion
@@ -105,19 +105,19 @@ class Suspecting:
             suspicion.act_ms = r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
 
     def probe_expired(self, call: Call) -> None:
-        """Nobody has told what became of a probe: the next one may go."""
+        """A probe had no result in time: the next one may be sent."""
         suspicion = self.r.suspicion
         if suspicion is not None and suspicion.probe == call.call:
             suspicion.probe = None
 
     def look_again(self) -> None:
-        """An election is lost: see in a moment whether the leader is back."""
+        """An election failed: probe soon if the leader is back."""
         timers, suspicion = self.r.timers, self.r.suspicion
         if suspicion is not None:
             suspicion.probe_ms = timers.after(timers.draw(SUSPICION_RETRY_MS))
 
     def put_off(self) -> bool:
-        """A round of pre-votes is lost: look again before the next one. Whether one was due."""
+        """A pre-vote round failed: probe before the next one. Returns True if one was due."""
         suspicion = self.r.suspicion
         if suspicion is None:
             return False
@@ -126,7 +126,7 @@ class Suspecting:
         return True
 
     def act(self) -> None:
-        """Look again whether the leader is back, or begin the election whose time has come."""
+        """Probe again if the leader is back, or start the election that is due."""
         r = self.r
         suspicion = r.suspicion
         if suspicion is None:
@@ -155,7 +155,7 @@ class Suspecting:
                 )
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to look once more, and when to ask for pre-votes."""
+        """Add the deadlines of the next probe and of the pre-vote round."""
         suspicion = self.r.suspicion
         if suspicion is None:
             return

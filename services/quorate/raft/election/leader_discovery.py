@@ -1,8 +1,8 @@
-"""A replica without a leader that answers asks everywhere who leads (rule 26).
+"""Asks voters and bootstrap servers for the leader while no leader responds (rule 26).
 
-The voters, by every address that is known of them, and the bootstrap servers, one after the other.
-To know the name of a leader is not to have one: it may be dead, gone from the voters, or elsewhere;
-so may all the voters that this replica knows.
+It asks the voters at all of their known addresses, and the bootstrap servers, one after the other.
+Knowing the id of a leader does not count as having one: that leader may be dead, removed from the
+voters, or at another address. The same holds for all voters that this replica knows.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import Epoch
 
-# Between two questions pass five retry backoffs, twice as long after each round of everybody, at
-# the most this part of the election timeout.
+# The interval between two requests is five retry backoffs, doubled after each round of all
+# targets, up to this fraction of the election timeout.
 BACKOFF_FACTOR: Final = 5
 LONGEST_SHARE: Final = 2
-# As many questions may be under way at a time.
+# Limit of requests in flight.
 OPEN_MAX: Final = 16
 
 
 class Finding:
-    """Asking who leads, for one replica."""
+    """Leader discovery of one replica."""
 
     def __init__(self, replica: Replica, learning: Learning, following: Following) -> None:
         self.r = replica
@@ -47,7 +47,7 @@ class Finding:
         self._asked_in: Epoch | None = None
 
     def drive(self) -> None:
-        """Ask the next one, if it is time."""
+        """Ask the next target, if it is due."""
         r = self.r
         if not self._is_asking() or self.next_ms > r.timers.now or self._is_waiting():
             return
@@ -62,7 +62,8 @@ class Finding:
         r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
 
     def _is_asking(self) -> bool:
-        """One that abstains asks every voter for its epoch, whoever leads (rule 8)."""
+        """True if it has no leader, or abstains: then it asks every voter for its epoch (rule
+        8)."""
         return self.is_lost() or bool(unheard(self.r))
 
     def _to_ask(self) -> list[Peer]:
@@ -73,25 +74,25 @@ class Finding:
         return [peer for peer in targets if peer.node_id in missing]
 
     def _is_waiting(self) -> bool:
-        """Whether the last one that was asked may still answer before the next one is asked."""
+        """Whether the last target that was asked may still answer before the next one is asked."""
         asked_by = self.r.timers.after(-self._patience_ms())
         return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
 
     def _patience_ms(self) -> int:
-        """How long one question holds up the next.
+        """Time in ms for which one request delays the next.
 
-        An address that swallows requests says nothing for the request timeout, which may be many
-        election timeouts; an answer that comes later than this counts all the same.
+        An address that swallows requests does not fail before the request timeout, which may be
+        many election timeouts; a response that arrives later than this still counts.
         """
         config = self.r.config
         return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
 
     def is_lost(self) -> bool:
-        """Whether this replica has no leader that answers it.
+        """Whether this replica has no leader that responds.
 
-        An election comes first: a voter that just missed its leader asks for pre-votes, and only
-        when that has led nowhere who leads. No successor announces itself to a
-        leader that left the voters, once it has told them all of its end.
+        An election comes first: a voter that has just lost its leader requests pre-votes, and asks
+        for the leader only if that fails. No successor announces itself to a leader that left the
+        voters, once that leader has notified them all of its end.
         """
         match self.r.role:
             case Unattached():
@@ -105,7 +106,7 @@ class Finding:
         return False
 
     def targets(self) -> list[Peer]:
-        """Everybody who could know, in turn."""
+        """All peers that could know the leader, in the order in which they are asked."""
         r = self.r
         own = {(e.host, e.port) for e in r.config.endpoints}
         targets = [
@@ -118,7 +119,7 @@ class Finding:
         return targets + r.bootstrap_peers()
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Only the leader that the answer names counts; its records are fetched from the leader."""
+        """Use only the leader that the response names; its records are fetched from the leader."""
         r = self.r
         self._wait()
         if isinstance(response, CallFailure):
@@ -131,7 +132,7 @@ class Finding:
         if self._is_news(response):
             self.learning.learn(response.leader, "discovery")
         elif self.is_lost() and response.leader.endpoints and self._is_that_leader(response):
-            # The leader that does not answer; it may be because it is elsewhere.
+            # The leader that does not respond; it may have moved.
             self.learning.move_leader(response.leader.endpoints)
 
     def _is_that_leader(self, response: FetchResponse) -> bool:
@@ -141,14 +142,14 @@ class Finding:
         return (named.epoch, named.leader_id) == (self.r.epoch, self.r.election.leader_id)
 
     def _is_news(self, response: FetchResponse) -> bool:
-        """What others say of the leader that this replica has lost must not end its election."""
+        """Whether a response is new: reports of the lost leader must not end this election."""
         r = self.r
         is_own_word = response.error is ErrorCode.NONE
         is_other = r.election.leader_id is None or response.leader.epoch > r.epoch
         return is_own_word or is_other or isinstance(r.role, Unattached)
 
     def _wait(self) -> None:
-        """The next question comes soon in the first round of everybody, then ever later."""
+        """Set the time of the next request: soon in the first round of all targets, then later."""
         r, timers = self.r, self.r.timers
         if self._asked_in != r.epoch:
             self._asked_in, self._asked = r.epoch, 0
@@ -158,8 +159,8 @@ class Finding:
         self.next_ms = timers.after(delay - timers.draw(delay // 2) if rounds else delay)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to look for a leader again."""
-        # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
+        """Add the deadline of the next discovery request."""
+        # Before the log is flushed, or without a peer to ask, time alone does not allow a request.
         if not self._is_asking() or not self.following.may_fetch():
             return
         calls, now_ms = self.r.calls, self.r.timers.now

@@ -1,4 +1,4 @@
-"""What a replica makes of an epoch, a leader or an address that another one names."""
+"""Applies an epoch, leader or leader endpoint learned from a peer (Kafka's maybeTransition)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Following the replica that is said to lead, for one replica."""
+    """Updates of epoch and leader, for one replica."""
 
     def __init__(self, replica: Replica, becoming: Becoming, rivalry: Rivalry) -> None:
         self.r = replica
@@ -25,7 +25,7 @@ class Learning:
         self.rivalry = rivalry
 
     def learn(self, info: LeaderInfo, why: str) -> None:
-        """Another replica names an epoch, and maybe its leader (seed: maybeTransition)."""
+        """Apply an epoch, and maybe its leader, that a peer reports (Kafka: maybeTransition)."""
         r, becoming = self.r, self.becoming
         if info.epoch < r.epoch or info.leader_id == r.node_id or self.rivalry.doubts(info):
             return
@@ -49,7 +49,7 @@ class Learning:
             r.leader_endpoints = endpoints
 
     def move_leader(self, endpoints: tuple[Endpoint, ...]) -> None:
-        """The leader of this epoch is said to be elsewhere than where it was looked for."""
+        """Apply new endpoints that a peer reports for the leader of this epoch."""
         r = self.r
         before = r.leader_peer()
         r.leader_endpoints = endpoints

@@ -1,7 +1,7 @@
-"""Pre-votes as promises: of rivals that miss the leader at one moment, one goes first.
+"""Short renewable leases on pre-votes, so that of several contenders only one proceeds.
 
-A voter gives its pre-vote to one nominee at a time. The nominee has it for a moment, which begins
-anew each time that it asks, and has its turn for a while; after that a rival comes first
+A voter grants its pre-vote to one nominee at a time. The lease is short and is renewed by each
+request of that nominee, up to a maximum term. After that a contender takes precedence
 (docs/decisions/0003-pre-vote-is-a-promise.md).
 """
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import Epoch, NodeId
 
-# Parts of the election timeout: how long a pre-vote is promised to the last that asked, how long a
-# nominee may have that prolonged while others wait, and how soon an answered nominee asks again.
+# Fractions of the election timeout: the length of a pre-vote lease, the longest time that a nominee
+# may renew it while others wait, and how soon an answered nominee asks again.
 PROMISE_SHARE: Final = 8
 TURN_SHARE: Final = 4
 ASK_SHARE: Final = 16
-# Part of a turn for which a rival refuses its pre-vote after a turn that nobody else waited for.
+# Fraction of a term in which a contender rejects pre-votes after a term that no other waited for.
 REST_SHARE: Final = 2
 
 
 @dataclass(slots=True)
 class Promise:
-    """A pre-vote given in `epoch`: first at `since_ms`, last at `given_ms`.
+    """A pre-vote granted in `epoch`: first at `since_ms`, last at `given_ms`.
 
-    `is_wanted` once somebody else was refused for its sake.
+    `is_wanted` is set once another nominee was rejected because of it.
     """
 
     nominee: NodeId
@@ -41,22 +41,22 @@ class Promise:
 
 
 class Promises:
-    """Whom this replica has promised its pre-vote, and whether it asks for others' itself."""
+    """Pre-vote leases granted by this replica, and whether it must stay quiet because of one."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
         self.newest: Promise | None = None
 
     def part(self, share: int) -> int:
-        """That part of the election timeout, one millisecond at least."""
+        """That fraction of the election timeout, at least one millisecond."""
         return max(1, self.r.config.election_timeout_ms // share)
 
     def reason_to_refuse(
         self, nominee: NodeId, *, is_rival: bool
     ) -> tuple[VoteRefusal, str] | None:
-        """Why this nominee has to wait for this replica's pre-vote; None when it is free.
+        """The reason why this nominee has to wait for a pre-vote; None if it is free.
 
-        `is_rival` while this replica wants to be elected itself.
+        `is_rival` is set while this replica campaigns itself.
         """
         promise = self._current()
         if promise is None:
@@ -69,15 +69,15 @@ class Promises:
                 why = f"{promise.nominee} has just been given its pre-vote"
                 return VoteRefusal.PROMISED, why
             return None
-        # A rival that waits for its own turn only waits shorter than a turn lasts: else two voters,
-        # both of which are needed, could support a nominee in turns for ever and never together.
+        # A contender that waits for its own term waits for less than a term: otherwise two voters,
+        # both of which are needed, could alternate in supporting a nominee for ever.
         rest = turn if promise.is_wanted else turn // REST_SHARE
         if turn <= age < turn + rest and (promise.is_wanted or is_rival):
             return VoteRefusal.HAD_ITS_TURN, "it had its turn, and others wait for theirs"
         return None
 
     def give(self, nominee: NodeId) -> None:
-        """The pre-vote goes to this nominee, for the first time or again."""
+        """Grant the pre-vote to this nominee, for the first time or again."""
         now, promise = self.r.timers.now, self._current()
         is_same = promise is not None and promise.nominee == nominee
         if promise is not None and is_same and now - promise.since_ms < self.part(TURN_SHARE):
@@ -87,7 +87,8 @@ class Promises:
 
     @property
     def silent_until(self) -> Millis | None:
-        """Until when this replica asks nobody, so that the holder of its pre-vote is first."""
+        """End of the time in which this replica requests nothing, so that the lease holder is
+        first."""
         promise = self._current()
         if promise is None:
             return None
@@ -98,5 +99,5 @@ class Promises:
         promise, election = self.newest, self.r.election
         if promise is None or promise.epoch != election.epoch:
             return None
-        # The leader of this epoch had what it was promised; its followers are bound no more.
+        # The leader of this epoch used its lease; its followers are not bound any more.
         return None if promise.nominee == election.leader_id else promise

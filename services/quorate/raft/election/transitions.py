@@ -1,7 +1,7 @@
-"""The only places where a replica's role, epoch and vote change.
+"""The only code that changes role, epoch and vote; election state is persisted first.
 
-Election state is saved (a barrier effect) before anything that depends on it is emitted, so that a
-crash between two effects never forgets a vote (seed "KRaft Consensus", durableTransitionTo).
+The save is a barrier effect before any effect that depends on it, so that a crash between two
+effects never loses a vote (Kafka: QuorumState.durableTransitionTo).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Becoming:
-    """The changes of one replica's role; `raft/roles.py` has the table of what may follow what."""
+    """Role changes of one replica; `raft/roles.py` has the table of legal transitions."""
 
     def __init__(self, replica: Replica, hearing: Hearing) -> None:
         self.r = replica
@@ -48,7 +48,7 @@ class Becoming:
             end_waiting(r, old)
             # Before the role: a scrape that sees the new one counts from here.
             self.hearing.needs_leader()
-        # A peer that was asked who leads may still say so: a far one answers after the round.
+        # A peer that was asked for the leader may still answer: a far one answers after the round.
         r.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         r.calls.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
@@ -58,7 +58,7 @@ class Becoming:
         old = self.r.take_role(role)
         self.r.out.note(NoteKind.ROLE_TAKEN, text, **role_values(self.r, old, cause))
 
-    # --- following nobody -------------------------------------------------------------------------
+    # --- no leader --------------------------------------------------------------------------------
 
     def unattached(
         self,
@@ -69,7 +69,7 @@ class Becoming:
         voted: ReplicaKey | None = None,
         deadline: Millis | None = None,
     ) -> None:
-        """Follow nobody, in this epoch or a later one; `voted` records a vote granted in it."""
+        """Have no leader, in this epoch or a later one; `voted` records a vote granted in it."""
         r = self.r
         if deadline is None:
             deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
@@ -82,7 +82,7 @@ class Becoming:
         self._enter(Unattached(deadline), cause, why)
 
     def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
-        """What is left of the old timer: a higher epoch must not put off elections."""
+        """The rest of the old timer: a higher epoch must not postpone elections."""
         timers = self.r.timers
         is_higher = epoch > self.r.epoch
         match self.r.role:
@@ -100,7 +100,7 @@ class Becoming:
     # --- seeking votes ----------------------------------------------------------------------------
 
     def prospective(self, cause: Cause, why: str, *, resume_deadline: Millis | None = None) -> None:
-        """Ask whether an election is worth holding; an only voter goes straight on."""
+        """Start a pre-vote round; a single voter becomes a candidate directly."""
         timers = self.r.timers
         deadline = timers.after(timers.draw_election_timeout())
         role = Prospective(self.new_tally(), deadline, resume_deadline)
@@ -109,14 +109,14 @@ class Becoming:
             self.candidate(Cause.PRE_VOTES_GRANTED, "no other voter to ask")
 
     def candidate(self, cause: Cause, why: str) -> None:
-        """Raise the epoch by one, vote for this replica, ask the others."""
+        """Raise the epoch by one, vote for this replica, request the other votes."""
         r = self.r
         r.leader_endpoints = ()
         r.save_election(ElectionState(Epoch(r.epoch + 1), None, r.key))
         self._enter_candidate(cause, why)
 
     def candidate_again(self) -> None:
-        """Ask for votes in the epoch in which this replica voted for itself before its restart."""
+        """Request votes in the epoch in which this replica voted for itself before its restart."""
         self._enter_candidate(Cause.STARTUP, "was a candidate before the restart")
 
     def _enter_candidate(self, cause: Cause, why: str) -> None:
@@ -131,7 +131,7 @@ class Becoming:
             self.leader()
 
     def new_tally(self) -> Tally:
-        """A round of votes that nobody but this voter itself has answered."""
+        """A round of votes that only this voter itself has answered."""
         r = self.r
         votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in r.voters}
         if r.is_voter:
@@ -166,7 +166,8 @@ class Becoming:
         r.last_leader = r.leader_info
 
     def leave_to_others(self, role: Follower) -> None:
-        """Follow on without hearing a leader that is lost: the election is somebody else's."""
+        """Continue to follow, without contact to a leader that is lost: another voter may
+        campaign."""
         timers = self.r.timers
         deadline = timers.after(timers.draw_election_timeout())
         self.r.take_role(replace(role, fetch_deadline=deadline, has_fetched=False))
@@ -174,10 +175,10 @@ class Becoming:
     # --- leading ----------------------------------------------------------------------------------
 
     def leader(self) -> None:
-        """Lead: durable first, then the records that begin the epoch (the epoch-start rule).
+        """Become leader: durable first, then the records that start the epoch.
 
-        The first leader of a quorum with voters in the log also writes its version and its set,
-        which so far only stand in the bootstrap checkpoint (KIP-853, "First leader").
+        The first leader of a quorum with voters in the log also writes its version and its voter
+        set, which so far are only in the bootstrap checkpoint (KIP-853, "First leader").
         """
         r, role = self.r, self.r.role
         assert isinstance(role, Candidate)
@@ -200,16 +201,16 @@ class Becoming:
         self._enter(self._resigned(preferred), cause, why)
 
     def resigned_again(self) -> None:
-        """A leader that is started again ends its epoch.
+        """End the epoch as a leader that restarted.
 
-        Unflushed records of this epoch may be lost: leading it on could use an (offset, epoch)
-        twice, and so could a vote for somebody else.
+        Unflushed records of this epoch may be lost: continuing to lead could use an (offset, epoch)
+        twice, and so could a vote for another candidate.
         """
         text = f"led epoch {self.r.epoch} before the restart: resigned"
         self._take(self._resigned(()), Cause.STARTUP, text)
 
     def _resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
-        """The role of a leader that ended its epoch and tells all other voters so."""
+        """The role of a leader that ended its epoch and notifies all other voters."""
         r = self.r
         others = {v.key.node_id: None for v in r.voters if v.key.node_id != r.node_id}
         return Resigned(r.timers.after(r.timers.draw_election_timeout()), others, preferred)

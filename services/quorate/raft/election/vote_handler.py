@@ -1,4 +1,4 @@
-"""Votes as a voter gives them: granted or refused, and why.
+"""Handles Vote requests: grants or rejects votes and pre-votes, and gives the reason.
 
 KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 16 and 27.
 """
@@ -26,7 +26,7 @@ WhyNot: TypeAlias = tuple[VoteRefusal, str]
 
 
 class Voting:
-    """What one replica answers to those that ask for its vote."""
+    """Answers of one replica to Vote requests."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Voting:
         self.refusals = Refusals(replica.timers)
 
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
-        """Answer a (pre-)vote (seed: handleVoteRequest).
+        """Answer a vote or pre-vote request (Kafka: handleVoteRequest).
 
-        Rule 2: whether this replica's own set holds itself or the nominee does not matter, since
-        that set may lag; the request must only be meant for this very replica.
+        Rule 2: it does not matter if this replica's own voter set holds itself or the nominee,
+        since that set may lag; the request must only be addressed to this replica.
         """
         r = self.r
         if request.cluster_id != r.config.cluster_id:
@@ -66,7 +66,7 @@ class Voting:
         if request.replica_epoch > r.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
             self.becoming.unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
-        # Rule 27: its epoch is known now, even where it was meant for another replica.
+        # Rule 27: its epoch is known now, even if it was addressed to another replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
@@ -103,20 +103,20 @@ class Voting:
     # --- what a grant does ------------------------------------------------------------------------
 
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
-        """A rival misses the leader, too: an election is due, and it would answer otherwise now."""
+        """Note a contender: it has lost the leader, too, so an election is due."""
         r = self.r
         if role.rival_ms is None:
             r.calls.end_backoff(CallKind.VOTE, rival)
         role.rival_ms = r.timers.now
 
     def _promise(self, nominee: NodeId) -> None:
-        """Give a rival the pre-vote, give up the own round, and begin another later."""
+        """Grant a contender the pre-vote, end the own round, and start another later."""
         self.promises.give(nominee)
         if isinstance(self.r.role, Prospective):
             self._begin_anew(self.r.role)
 
     def _vote_for(self, request: VoteRequest) -> None:
-        """The candidate gets its chance: a nominee's own round, too, begins anew with its timer."""
+        """Grant a candidate the vote: a nominee's own round restarts, and so does its timer."""
         r = self.r
         if r.election.voted is not None:
             return
@@ -140,7 +140,7 @@ class Voting:
         """Whether the request names this replica, without its directory at kraft.version 0.
 
         An upgrade at the end of this log alone does not count: it may have been lost with its
-        leader, and a leader that could cut it off never heard of directories.
+        leader, and a leader that could truncate it does not know of directories.
         """
         r, voter = self.r, request.voter
         if voter.node_id != r.node_id:
@@ -150,10 +150,10 @@ class Voting:
         return voter.directory_id == r.key.directory_id
 
     def reason_to_refuse(self, request: VoteRequest) -> WhyNot | None:
-        """Why the vote is not granted; None when it is. The epochs are equal here.
+        """The reason to reject the vote; None if it is granted. The epochs are equal here.
 
-        A vote that was given is given again, whatever the log says by now: its candidate claims
-        only what is on its disk, so that no restart makes its log shorter than it claimed.
+        A granted vote is granted again, whatever the log contains by now: its candidate claims only
+        what is on its disk, so that no restart makes its log shorter than it claimed.
         """
         r = self.r
         if r.abstains:
@@ -175,11 +175,11 @@ class Voting:
         return request.last >= self.r.vote_bar
 
     def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
-        """KIP-996: refused by a replica that leads, or hears the leader.
+        """Reject, per KIP-996, if this replica leads or is in contact with the leader.
 
-        Of two nominees that ask each other the one with the longer log goes first, with equal logs
-        the one with the higher id: two that had each other's pre-vote would split the votes. For
-        the same reason nobody gives its pre-vote to two in one breath.
+        Of two nominees that ask each other the one with the longer log takes precedence, with equal
+        logs the one with the higher id: two that had each other's pre-vote would split the votes.
+        For the same reason no replica grants its pre-vote to two nominees at the same time.
         """
         r = self.r
         rival = request.replica.node_id
@@ -194,13 +194,13 @@ class Voting:
         return self.promises.reason_to_refuse(rival, is_rival=is_rival)
 
     def _goes_first(self, request: VoteRequest) -> bool:
-        """Whether this nominee is ahead of that one; one that waits for its disk lets it pass."""
+        """Whether this replica precedes that nominee; False if it waits for its disk."""
         log = self.r.log
         is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
         return is_ahead and log.flushed >= log.end.offset
 
     def _reason_to_refuse_vote(self, request: VoteRequest) -> WhyNot | None:
-        """One vote an epoch, and none in an epoch whose leader is known."""
+        """Grant one vote per epoch, and none in an epoch whose leader is known."""
         r = self.r
         if request.replica.node_id == r.node_id:
             return VoteRefusal.OWN_NODE_ID, "it carries this replica's own node id"
@@ -226,7 +226,7 @@ class Voting:
 
 
 def _is_sound(request: VoteRequest) -> bool:
-    """The shape that a nominee's request must have (seed: step 1 of handleVoteRequest)."""
+    """Whether a nominee's request is well-formed (Kafka: step 1 of handleVoteRequest)."""
     if request.replica.node_id < 0 or request.last.offset < 0 or request.last.epoch < 0:
         return False
     if request.pre_vote:

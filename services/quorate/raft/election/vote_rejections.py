@@ -1,4 +1,4 @@
-"""Votes that were refused, for `describe` and the log: why an election does not come to its end."""
+"""Counts recently rejected votes per candidate, for `describe` and the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFUSALS_MAX: Final = 32
 
 @value
 class _Refusal:
-    """Votes that were refused to one nominee."""
+    """Votes that were rejected for one nominee."""
 
     count: int
     reason: str
@@ -24,23 +24,23 @@ class _Refusal:
 
 
 class Refusals:
-    """Those of one replica, by nominee."""
+    """Rejected votes of one replica, by nominee."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._by_nominee: dict[NodeId, _Refusal] = {}
 
     def add(self, nominee: NodeId, reason: str) -> None:
-        """Count one more."""
+        """Count one more rejection."""
         before = self._by_nominee.pop(nominee, None)
         count = before.count if before is not None and self._is_recent(before) else 0
         if len(self._by_nominee) >= REFUSALS_MAX:
-            # Anybody can invent nominees; the one that was refused last longest ago goes first.
+            # Any peer can invent nominees; the one whose last rejection is oldest is dropped first.
             del self._by_nominee[next(iter(self._by_nominee))]
         self._by_nominee[nominee] = _Refusal(count + 1, reason, self._timers.now)
 
     def remarks(self) -> list[str]:
-        """Those of the last minutes, one line a nominee."""
+        """Rejections of the last minutes, one line per nominee."""
         return [
             f"refused {refusal.count} vote(s) to {nominee}: {refusal.reason}"
             for nominee, refusal in self._by_nominee.items()
@@ -48,5 +48,5 @@ class Refusals:
         ]
 
     def _is_recent(self, refusal: _Refusal) -> bool:
-        """Whether it still tells of the quorum as it is; an election of last week does not."""
+        """Whether a rejection still describes the quorum; one of last week's election does not."""
         return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS

@@ -1,13 +1,13 @@
 """Two processes on copies of one directory, that fetch as one voter (rule 33).
 
-Each Fetch names its process by a number that was drawn at its start. A new number takes over at
-once, since a voter that restarts must not wait. But as long as a process before it may still run,
-nothing that the new one has counts for commits.
+Each Fetch names its process by a number that was drawn when the process started. A new number takes
+over immediately, since a voter that restarts must not wait. But as long as an earlier process may
+still run, nothing that the new process has counts for commits.
 
-Each Fetch also echoes the read round of the newest answer that its process got, and a new process
-begins a round. So a process that echoes this round ran after the new one was first heard, however
-late its other Fetches come. Where both echo it, both ran at that moment: two processes are there,
-and the one that came second is refused from then on.
+Each Fetch also echoes the read round of the newest response that its process received, and a new
+process begins a round. So a process that echoes this round ran after the first Fetch of the new
+process, however late its other Fetches arrive. If both echo it, both ran at that moment: there are
+two processes, and the second one to arrive is rejected from then on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The quorum that a log is of, told by voter sets in it, by place and content (rule 34).
+"""Identifies the quorum of a log by the position and content of its voter sets (rule 34).
 
-Logs with the same epoch at one offset hold the same record there, if they are of one quorum. So two
-that have the same epoch where a voter set stands, and other voters in force there, are not. A set
-that came with a snapshot stands at the end of that, and is in force there as well.
+Two logs of one quorum with the same epoch at one offset hold the same record there. So two logs
+that have the same epoch at a voter set, but other voters in effect there, are of two quorums. A
+voter set that came with a snapshot is placed at the end of the snapshot, and is in effect there.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Another quorum of the same cluster, met by a replica of a quorum of several voters (rule 34).
 
-Every leader of its quorum has all that is committed. So a leader whose log diverges below the high
-watermark of its follower, or has other voters at the same place, leads another quorum: each of both
-acknowledges what the other one lacks, and only people know which of them is right. Of the voters
-either side may tell: the follower by what the leader states, the leader by refusing a Fetch.
+Every leader of this quorum has all that is committed. So a leader whose log diverges below the high
+watermark of its follower, or has other voters at the same position, leads another quorum. Each of
+the two quorums acknowledges records that the other lacks, and only an operator knows which is
+right. Either side can detect different voters: the follower by what the leader states, the leader
+by rejecting a Fetch.
 
-Until some fetch timeouts after the last proof this replica is not ready, and where it leads it
-takes no writes. It goes on to vote and to lead: the single voter of the other quorum hears of its
-leader by that, and stands down for good. One answer proves nothing, since it may be damaged.
+Until some fetch timeouts after the last proof this replica is not ready, and as leader it accepts
+no writes. It continues to vote and to lead: the single voter of the other quorum learns of its
+leader by that, and resigns permanently. One response proves nothing, since it may be damaged.
 """
 
 from __future__ import annotations

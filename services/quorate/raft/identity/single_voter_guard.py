@@ -1,16 +1,17 @@
 """The single voter of a quorum that finds another quorum of the same cluster (rule 34).
 
 A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
-vote of its only voter. A leader that leads without it leads another quorum: one of the two
-directories was formatted by mistake, and their logs agree in offsets and epochs but not in what
-they hold. The single voter then neither leads nor follows, and says so, until a person decides.
+vote of its single voter. A leader that leads without it leads another quorum: one of the two
+directories was formatted by mistake, and their logs agree in offsets and epochs but not in content.
+The single voter then neither leads nor follows, and reports it, until an operator decides.
 
-What others say of such a leader is not enough to give up on: it is asked itself, where it is said
-to be. And since no replica calls one that is in no voter set but its own, a single voter that leads
-asks its bootstrap servers now and then who leads.
+Reports of such a leader by other replicas are not sufficient to give up: the single voter asks that
+leader itself, at its reported address. No replica calls a voter that is in no voter set but its
+own, so a single voter that leads regularly asks its bootstrap servers for the leader.
 
-A leader of an earlier epoch may be one that this quorum had: it notices within two check-quorum
-intervals that no majority follows it any more. One that leads on for longer has voters of its own.
+A leader of an earlier epoch may have been one of this quorum. Such a leader notices within two
+check-quorum intervals that no majority follows it any more. One that leads for longer has voters of
+its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A voter set of a log, as a Fetch and its answer state it (rule 34)."""
+"""A voter set of a log, as a Fetch request and its response state it (rule 34)."""
 
 from __future__ import annotations
 

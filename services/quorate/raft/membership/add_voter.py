@@ -1,7 +1,7 @@
-"""AddRaftVoter: an observer that has caught up becomes a voter (KIP-853, "AddVoter").
+"""AddRaftVoter at the leader: makes a caught-up observer a voter (KIP-853, "AddVoter").
 
-Checked, then asked by ApiVersions who it is and what it supports while the voters show that they
-still fetch, checked again, then appended.
+The leader checks the request. Then it asks the observer by ApiVersions for its identity and
+supported versions, while the voters show that they still fetch. Then it checks again and appends.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Auto-join: an observer that is a controller asks to become a voter (KIP-853, "auto joining").
+"""Auto-join: an observer asks the leader to make it a voter (KIP-853, "auto joining").
 
-It first has the voter removed that has its node id and another directory: its own disk of before.
-The leader decides: it refuses while that voter is alive (rule 6), and a decommissioned voter does
-not come back by itself (rule 7), so that one does not even ask. Nor does a process that was
-removed while it ran: one whose pod is scaled away is about to be stopped, and may ask when it is
-started again.
+It first requests the removal of the voter that has its node id and another directory: its own
+previous disk. The leader decides: it rejects that while the voter is alive (rule 6). A
+decommissioned voter does not auto-join (rule 7), so it does not even ask. Nor does a process that
+was removed while it ran: a process whose pod is scaled down is about to be stopped, and may ask
+after its next start.
 """
 
 from __future__ import annotations

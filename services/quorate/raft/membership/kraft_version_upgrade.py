@@ -1,4 +1,4 @@
-"""UpdateFeatures: kraft.version goes from 0 to 1, and never back (KIP-853, "UpdateFeatures").
+"""UpdateFeatures at the leader: upgrades kraft.version from 0 to 1, never back (KIP-853).
 
 KRaftVersion and the voters, now with their directory ids, are one batch of the log, so that no
 replica ever has one without the other.

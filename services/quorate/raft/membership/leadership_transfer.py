@@ -1,9 +1,10 @@
-"""TransferLeadership: the leader hands over to one voter; not in Kafka.
+"""TransferLeadership at the leader: moves leadership to a caught-up voter; not in Kafka.
 
-Proposals are held back until that voter has the whole log and has answered a BeginQuorumEpoch; then
-the leader resigns and names it first, so that it campaigns at once and nobody has more than it. The
-answer says that it will hear so: one that has just come back elsewhere may fetch from a leader that
-does not find it yet. If it does not get there within an election timeout the leader goes on.
+The leader holds proposals back until that voter has the whole log and has answered a
+BeginQuorumEpoch. Then the leader resigns and names that voter first, so that it campaigns
+immediately and no voter has more than it. The answer shows that EndQuorumEpoch will reach it: a
+voter that has just returned at another address may fetch from a leader that does not know the
+address yet. If the voter does not get there within an election timeout, the leader continues.
 """
 
 from __future__ import annotations

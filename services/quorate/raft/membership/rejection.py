@@ -1,4 +1,4 @@
-"""Why a change of the voters may not be."""
+"""Rejection of a voter-set change: error code, reason and message."""
 
 from __future__ import annotations
 

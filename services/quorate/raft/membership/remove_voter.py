@@ -1,8 +1,8 @@
-"""RemoveRaftVoter: a voter leaves, the leader itself too (KIP-853, "RemoveVoter").
+"""RemoveRaftVoter at the leader: removes a voter, possibly the leader itself (KIP-853).
 
-A removed leader leads until the removal is committed, counts itself nowhere, then resigns. A voter
-that is removed is decommissioned: it does not come back by itself (rule 7). Not so one whose pod is
-scaled away: nobody has decided anything about its disk.
+A removed leader leads until the removal is committed, counts itself nowhere, then resigns. A
+removed voter is decommissioned: it does not auto-join (rule 7). A voter whose pod is scaled down is
+not decommissioned, since no operator has decided anything about its disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Changes of the voters, of kraft.version and of the leader: who handles which request.
+"""Dispatches requests that change the voters, kraft.version or the leader.
 
-Each change has a module of its own; what they share is in `changes`.
+Each change has a module of its own; `voter_changes` holds what they share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Voters that have leave to stop, as their leader remembers them; `leaving` says who gets it."""
+"""The shutdown permits that the leader has issued, and when each one ends."""
 
 from __future__ import annotations
 

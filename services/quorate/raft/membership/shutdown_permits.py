@@ -1,9 +1,10 @@
-"""TakeLeave: voters that are to stop, and stay voters, go one after the other; not in Kafka.
+"""TakeLeave at the leader: permits one voter at a time to stop; not in Kafka.
 
-The leader gives leave while a majority of the voters stays without the one that asks and without
-all that have leave and are not back. Leaves are the leader's memory and die with it: a new leader
-gives none before those that had one of its predecessor have gone silent, and nobody hands over
-before (docs/decisions/0005-stopping-in-turn.md).
+The leader issues a permit if a majority of the voters remains without the requesting voter and
+without all voters that hold a permit and have not returned. Permits are in the leader's memory and
+are lost with it. So a new leader issues none, and does not transfer leadership, before the voters
+that held one of its predecessor have stopped fetching
+(docs/decisions/0005-stopping-in-turn.md).
 """
 
 from __future__ import annotations

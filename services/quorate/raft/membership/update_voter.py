@@ -1,8 +1,8 @@
-"""UpdateRaftVoter: a voter tells the leader where it is now, and what it supports (KIP-853).
+"""UpdateRaftVoter: a voter reports its endpoints and supported versions to the leader (KIP-853).
 
-Sent by voters whose entry in the set has drifted from what they are, until it has not. At
-kraft.version 0 no record can hold it: each voter tells each leader once, which keeps it for the
-upgrade (raft/membership/kraft_version_upgrade.py).
+A voter sends it until its entry in the voter set matches. At kraft.version 0 no record can hold the
+entry: each voter reports it to each leader once, which keeps it for the upgrade
+(raft/membership/kraft_version_upgrade.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What all changes of the voters share: when one may begin, how it is appended, when it is over.
+"""Preconditions and commit of a voter-set change; at most one is in progress (KIP-853).
 
-One change at a time, and only once a record of the leader's own epoch is committed: otherwise two
-sets without a common majority could both commit. A set is in force when it is appended, finished
-when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to 5).
+A change may begin only once a record of the leader's own epoch is committed: otherwise two voter
+sets without a common majority could both commit. A voter set is in effect when it is appended, and
+the change is finished when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to 5).
 """
 
 from __future__ import annotations

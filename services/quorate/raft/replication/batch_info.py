@@ -1,4 +1,4 @@
-"""Record batches off the wire or the disk, turned into what the core needs to know of them."""
+"""Validates encoded record batches and extracts what the core needs to know of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quorate.records.ids import Epoch, Offset
 def batch_infos(data: bytes) -> FetchedBatches:
     """Check every batch in `data` (length, magic, CRC) and list them with their control records.
 
-    Raises CorruptBatchError, a ValueError, at the first batch that does not check (rule 17).
+    Raises CorruptBatchError, a ValueError, at the first batch that fails verification (rule 17).
     """
     infos = []
     for position, header in iter_batches(data):

@@ -1,9 +1,9 @@
-"""Whether fetched batches continue a log: what recovery would call damage is never appended.
+"""Checks fetched batches before they are appended: recovery would call a bad one damage.
 
-The same rules hold for what is on the disk already (`storage/recovery/log_scan.py`), which shares
-the one on epochs. The rest is what no leader appends, and what nobody could mend once it is in a
-log: a voter set that shares no majority with the one before, a kraft.version that this release does
-not know.
+The same rules apply to the log on the disk (`storage/recovery/log_scan.py`), which shares the rule
+on epochs. The other rules reject what no leader appends and what cannot be repaired once it is in a
+log: a voter set that shares no majority with the one before, or a kraft.version that this release
+does not know.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.voters import VoterSet
 
-# How far above all others the epoch of a rescued log begins (rule 23), so that no voter left behind
-# comes near it by campaigning. Its first batch may hold any voters: those of before are lost.
+# How far above all others the epoch of a recovered log begins (rule 23), so that no voter left
+# behind gets near it by campaigning. Its first batch may hold any voters: the old ones are lost.
 EPOCHS_SKIPPED: Final = 1000
 
 
 @dataclass(slots=True)
 class _Force:
-    """What is in force before a record; no voters where no record of this log has named any."""
+    """State in effect before a record; no voters if no record of this log has named any."""
 
     voters: VoterSet | None
     kraft_version: int
@@ -43,9 +43,9 @@ class _Force:
 def misfit(
     batches: tuple[BatchInfo, ...], log: LogState, *, epoch: Epoch, leader_id: NodeId
 ) -> str | None:
-    """Why these batches of that leader do not continue `log`; None where they do."""
+    """The problem if these batches of that leader do not continue `log`; None if they do."""
     offset, last = log.end.offset, log.end.epoch
-    # A set that came with the bootstrap or the settings may be another quorum's.
+    # A voter set that came with the bootstrap or the settings may be another quorum's.
     force = _Force(
         log.voter_set if log.voters_offset >= 0 else None,
         log.kraft_version if log.kraft_version_offset >= 0 else 0,
@@ -75,7 +75,7 @@ def begins_epoch(control: tuple[ControlRecord, ...]) -> bool:
 
 
 def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
-    """Why a batch may not follow one of `last`: epochs rise at a LeaderChange, nowhere else."""
+    """The problem if a batch may not follow one of `last`: epochs rise only at a LeaderChange."""
     if epoch < last:
         return f"epoch {epoch}"
     if (epoch > last) is not begins_epoch:
@@ -84,7 +84,7 @@ def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
 
 
 def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | None:
-    """Why a control record may not stand there; what it puts in force is noted in `force`."""
+    """The problem with a control record at that index, or None; updates `force` to its effect."""
     match record:
         case LeaderChange():
             return None if index == 0 else "a LeaderChange inside a batch"
@@ -107,7 +107,7 @@ def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | No
 
 
 def _changed(one: VoterSet, other: VoterSet) -> int:
-    """How many were added and removed: after one at a time, any two majorities share a voter."""
+    """Number of voters added and removed: after at most one, any two majorities share a voter."""
     before, after = ([voter.key for voter in voters] for voters in (one, other))
     return sum(key not in after for key in before) + sum(key not in before for key in after)
 

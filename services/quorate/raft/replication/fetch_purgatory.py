@@ -1,9 +1,9 @@
-"""Fetches that wait for something to send: by token, by replica, and by when they are due.
+"""Purgatory of delayed Fetch requests, indexed by token, replica and deadline.
 
-A commit wakes everybody who waits for it, and each of them asks again. So that a thousand observers
-cost no more than that, a Fetch is looked at twice at most: when the high watermark has risen past
-it, and when it is answered. What is due goes out in slices of so many a millisecond, the longest
-due first; voters are found by their keys and do not wait for their turn.
+A commit completes every Fetch that waits for it, and each caller fetches again. To keep that cheap
+with a thousand observers, each Fetch is examined at most twice: when the high watermark has risen
+past it, and when it is answered. Due Fetches are answered in slices of a fixed number per
+millisecond, the longest due first. Voters are found by key and do not wait for a slice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest
     from quorate.records.ids import ReplicaKey
 
-# More answers in one turn than these would keep the voters' next messages waiting.
+# More answers than these without yielding would delay the voters' next messages.
 ANSWERS_PER_MS: Final = 16
 # Entries of Fetches that were answered early stay in the heap until they are in the majority.
 _STALE_MIN: Final = 64
@@ -28,7 +28,7 @@ _STALE_MIN: Final = 64
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A Fetch that waits for something to send; answered at `deadline` at the latest."""
+    """A Fetch that waits for data; answered at `deadline` at the latest."""
 
     token: ReplyToken
     key: ReplicaKey | None
@@ -42,7 +42,7 @@ class Parking:
     def __init__(self) -> None:
         self._fetches: dict[ReplyToken, ParkedFetch] = {}
         self._by_key: dict[ReplicaKey, ReplyToken] = {}
-        # Those that no rise of the high watermark has made due yet.
+        # Fetches that no rise of the high watermark has made due yet.
         self._idle: dict[ReplyToken, ParkedFetch] = {}
         self._due: list[tuple[Millis, ReplyToken]] = []
         self._slice_ms = Millis(-1)
@@ -55,19 +55,19 @@ class Parking:
         return iter(self._fetches.values())
 
     def of(self, key: ReplicaKey) -> ParkedFetch | None:
-        """The Fetch that this replica has here; it has one at most."""
+        """The parked Fetch of this replica, at most one."""
         token = self._by_key.get(key)
         return None if token is None else self._fetches[token]
 
     def add(self, fetch: ParkedFetch) -> None:
-        """Keep a Fetch until somebody takes it, its deadline at the latest."""
+        """Park a Fetch until it is removed, at its deadline at the latest."""
         self._fetches[fetch.token] = self._idle[fetch.token] = fetch
         if fetch.key is not None:
             self._by_key[fetch.key] = fetch.token
         self._push(fetch)
 
     def remove(self, token: ReplyToken) -> ParkedFetch | None:
-        """Forget a Fetch: it is being answered, or its caller is gone."""
+        """Remove a Fetch that is being answered, or whose caller has disconnected."""
         fetch = self._fetches.pop(token, None)
         if fetch is None:
             return None
@@ -77,7 +77,7 @@ class Parking:
         return fetch
 
     def key_anew(self, known: Callable[[ParkedFetch], ReplicaKey | None]) -> None:
-        """Replicas are known by other keys from here on."""
+        """Index the Fetches by new replica keys."""
         for fetch in self._fetches.values():
             fetch.key = known(fetch)
         self._by_key = {f.key: f.token for f in self._fetches.values() if f.key is not None}
@@ -91,21 +91,21 @@ class Parking:
             self._push(fetch)
 
     def idle(self) -> Iterator[ParkedFetch]:
-        """Those that no commit has made due yet."""
+        """Fetches that no commit has made due yet."""
         return iter(tuple(self._idle.values()))
 
     def make_due(self, fetch: ParkedFetch, now: Millis) -> None:
-        """There is something to send: it goes out as soon as its turn comes."""
+        """Make a Fetch due because there is data for it; a slice answers it."""
         self._idle.pop(fetch.token, None)
         self.hasten(fetch, now)
 
     def is_any_due(self, now: Millis) -> bool:
-        """Whether somebody's time is over."""
+        """Whether a Fetch has reached its deadline."""
         due = self._first()
         return due is not None and due <= now
 
     def take_due(self, now: Millis) -> Iterator[ParkedFetch]:
-        """Remove what is due, as many as may be answered in this millisecond."""
+        """Remove the due Fetches, up to the limit of this millisecond."""
         if now > self._slice_ms:
             self._slice_ms, self._left = now, ANSWERS_PER_MS
         while self._left > 0 and (due := self._first()) is not None and due <= now:
@@ -115,7 +115,7 @@ class Parking:
             yield fetch
 
     def next_ms(self) -> Millis | None:
-        """When to come for what is due; None without anything parked."""
+        """Time in ms at which to take due Fetches; None if none is parked."""
         due = self._first()
         if due is None or self._left > 0:
             return due

@@ -1,7 +1,8 @@
-"""A leader's answers to Fetches: at once, or parked until there is something to send.
+"""Answers Fetch requests at the leader, or parks them until there is data.
 
-Voters are served the whole log and are answered as soon as it grows; observers are served what is
-committed, in slices, so that a thousand of them do not hold up a commit (rules 3, 19 and 20).
+Voters may read the whole log and are answered as soon as it grows. Observers may read what is
+committed, and are answered in slices, so that a thousand observers do not delay a commit (rules 3,
+19 and 20).
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Serving:
-    """The Fetches of one leadership, answered."""
+    """Responses to the Fetches of one leadership."""
 
     def __init__(self, replica: Replica, reads: Reads) -> None:
         self.r = replica
         self.reads = reads
 
     def release_older(self, role: Leader, key: ReplicaKey | None) -> None:
-        """A replica has one Fetch here: a newer one releases the older, which is answered."""
+        """Answer a replica's older Fetch when a newer one arrives: it has one here at a time."""
         if key is None:
             return
         older = role.parked.of(key)
@@ -38,9 +39,9 @@ class Serving:
             self.reply(role, older.token)
 
     def serve_or_park(self, role: Leader, fetch: ParkedFetch, *, by: Millis | None = None) -> None:
-        """Send what there is, or wait for more as long as the replica lets it.
+        """Send the available data, or park the Fetch for as long as the replica allows.
 
-        `by` is when its next Fetch tells more than this one, if that is before.
+        `by` is the time of its next Fetch that reports more than this one, if that is earlier.
         """
         r = self.r
         request = fetch.request
@@ -62,9 +63,10 @@ class Serving:
         return UNKNOWN_OFFSET if known is None else known
 
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
-        """Whether the high watermark alone is news to it (KIP-1166).
+        """Whether the high watermark alone is news to the replica (KIP-1166).
 
-        One that sends none is told once: it may never send one, and would be answered without end.
+        A replica that sends none gets it once: it may never send one, and would be answered
+        endlessly.
         """
         known, has = self._known_high_watermark(role), fetch.request.high_watermark
         if has >= known:
@@ -78,10 +80,10 @@ class Serving:
         return True
 
     def _wants_round(self, role: Leader, fetch: ParkedFetch) -> bool:
-        """True when a Fetch sent later than this one is waited for: parking it would be a delay.
+        """True if a Fetch sent later than this one is needed: parking it would only delay that.
 
-        A voter that does not send back the round is told it once: it may never send one back, and
-        would be answered without end.
+        A voter that does not echo the round gets it once: it may never echo one, and would be
+        answered endlessly.
         """
         needed, key = self.reads.needed_round(role), fetch.key
         if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
@@ -111,10 +113,10 @@ class Serving:
         snapshot_id: OffsetAndEpoch | None = None,
         records: LogRange | None = None,
     ) -> None:
-        """Answer a Fetch; each answer carries the round of the reads that wait."""
+        """Answer a Fetch; each response carries the round of the pending reads."""
         r = self.r
         role.read_round_is_sent = True
-        # The end of what the other log may be given up for.
+        # The end for which the replica may give up its own log.
         left = diverging or snapshot_id
         response = FetchResponse(
             error=ErrorCode.NONE,
@@ -130,14 +132,14 @@ class Serving:
         r.out.reply(token, response)
 
     def _parked_voters(self, role: Leader) -> list[ParkedFetch]:
-        """The parked Fetches of the voters of the latest set."""
+        """The parked Fetches of the voters of the latest voter set."""
         if not role.parked:
             return []
         found = [role.parked.of(voter.key) for voter in self.r.voters.voters]
         return [fetch for fetch in found if fetch is not None]
 
     def serve_parked(self) -> None:
-        """Something was appended: answer the voters that wait, for observers see it later."""
+        """Answer the parked voters after an append; observers may not read it before the commit."""
         role = self.r.role
         if not isinstance(role, Leader):
             return
@@ -146,13 +148,13 @@ class Serving:
                 role.parked.remove(fetch.token)
 
     def release_voters(self, role: Leader) -> None:
-        """Answer the voters' parked fetches with nothing: the round goes out with it."""
+        """Answer the voters' parked Fetches without records: the response carries the round."""
         for fetch in self._parked_voters(role):
             role.parked.remove(fetch.token)
             self.reply(role, fetch.token)
 
     def serve_committed(self, role: Leader) -> None:
-        """The high watermark has risen: voters are answered now, observers in slices."""
+        """Answer after a rise of the high watermark: voters now, observers in slices."""
         r = self.r
         if not role.parked:
             return
@@ -166,7 +168,7 @@ class Serving:
         self._answer_due(role)
 
     def expire(self, role: Leader) -> None:
-        """Answer those that have waited for as long as they may."""
+        """Answer the Fetches that have reached their deadline."""
         now = self.r.timers.now
         if role.parked.is_any_due(now):
             for fetch in self._parked_voters(role):

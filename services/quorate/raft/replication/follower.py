@@ -1,7 +1,7 @@
-"""A follower's side of replication: fetch, append, truncate.
+"""Follower side of replication: fetch, append, truncate.
 
-Replication is pulled (KIP-595): a Fetch carries the end of what this replica has flushed, and is
-its acknowledgement; so the next one leaves only after LogFlushed.
+Followers pull (KIP-595): a Fetch carries the flushed end of this replica, and is its
+acknowledgement; so the next Fetch is sent only after LogFlushed.
 """
 
 from __future__ import annotations

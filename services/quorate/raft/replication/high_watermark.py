@@ -1,7 +1,7 @@
-"""Where the log ends, and for whom: on this disk, on others', committed, and what each may read.
+"""Flushed end, high watermark and readable end of the log, and how the leader advances them.
 
-The high watermark is what a majority of the latest set has flushed, once that covers a record of
-the leader's own epoch; it never goes back (seed "KRaft Consensus", LeaderState; rules 3 and 4).
+The high watermark is what a majority of the latest voter set has flushed, once that covers a record
+of the leader's own epoch; it never decreases (Kafka: LeaderState; rules 3 and 4).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """The ends of the log that one replica goes by, as a follower and as a leader."""
+    """Flushed end and high watermark of one replica, as follower and as leader."""
 
     def __init__(self, log: LogState, key: ReplicaKey) -> None:
         self._log = log
@@ -26,13 +26,13 @@ class Ends:
         newest = log.newest_snapshot
         # A snapshot holds committed records only, so the high watermark starts there (rule 15).
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
-        # What the leader said last; before that, what this disk tells.
+        # As last reported by the leader; before that, as known from this disk.
         self.leader_high_watermark = self.high_watermark
-        # The same in this life: before that, nobody knows how much is missing here.
+        # The same since the process started: before that it is unknown how much is missing here.
         self.told_high_watermark: Offset | None = None
 
     def advance(self, to: Offset) -> bool:
-        """Raise the high watermark: it never goes back (seed: leader and follower refuse)."""
+        """Raise the high watermark; it never decreases (Kafka: leader and follower refuse)."""
         if to <= self.high_watermark:
             return False
         assert to <= self._log.end.offset, "the high watermark lies within the log"
@@ -44,32 +44,33 @@ class Ends:
         self.high_watermark = max(self.high_watermark, self._log.log_start)
 
     def told(self, high_watermark: Offset) -> None:
-        """The leader says what is committed; some of it may be missing here."""
+        """Record the high watermark that the leader reports; some of the log may be missing
+        here."""
         self.leader_high_watermark = self.told_high_watermark = high_watermark
 
     def possible_voter_sets(self) -> list[VoterSet]:
-        """The sets that may be in force, the latest first."""
+        """The voter sets that may be in effect, the latest first."""
         return self._log.possible_voter_sets(self.high_watermark)
 
     # --- a leader's view --------------------------------------------------------------------------
 
     def readable(self, key: ReplicaKey | None) -> Offset:
-        """How far this replica may read now: looked up when a Fetch is answered."""
+        """The end up to which this replica may read now; evaluated when a Fetch is answered."""
         return self.readable_by(is_voter=key is not None and key in self._log.voter_set)
 
     def readable_by(self, *, is_voter: bool) -> Offset:
-        """Rule 3: voters of the latest set get the whole log, others what is committed.
+        """Rule 3: voters of the latest voter set may read the whole log, others what is committed.
 
-        Rule 4: what a replica lacks is counted from the same end.
+        Rule 4: the lag of a replica is measured from the same end.
         """
         return self._log.end.offset if is_voter else self.high_watermark
 
     def own(self) -> Offset:
-        """What the leader counts for itself: only what is on its disk."""
+        """The leader's own end: only what is on its disk."""
         return self._log.flushed
 
     def replicated(self, role: Leader, voter: Voter) -> Offset:
-        """What one voter has flushed, as far as this leader knows."""
+        """The flushed end of one voter, as far as this leader knows."""
         if voter.key.node_id == self._key.node_id and voter.key.directory_id in (
             None,
             self._key.directory_id,
@@ -81,7 +82,8 @@ class Ends:
         return progress.fetch_offset
 
     def of_majority(self, role: Leader) -> Offset:
-        """What a majority of the latest set has; a leader outside it does not count itself."""
+        """The end that a majority of the latest voter set has; a leader outside it does not
+        count."""
         ends = [self.replicated(role, voter) for voter in self._log.voter_set.voters]
         ends.sort(reverse=True)
         return ends[len(ends) // 2] if ends else Offset(0)
@@ -91,14 +93,16 @@ class Ends:
         return end > role.epoch_start
 
     def knows_committed(self, role: Leader) -> bool:
-        """Whether this leader has committed in its epoch: else there may be more than it knows."""
+        """Whether this leader has committed in its epoch; otherwise more may be committed than it
+        knows.
+        """
         return self.covers_own_epoch(role, self.high_watermark)
 
     def known(self, role: Leader) -> Offset | None:
-        """What this leader may tell of the high watermark: nothing before it knows it."""
+        """The high watermark, or None until this leader has committed in its own epoch."""
         return self.high_watermark if self.knows_committed(role) else None
 
     def commit(self, role: Leader) -> bool:
-        """Commit what a majority has; whether that was anything new."""
+        """Commit what a majority has. Returns True if the high watermark rose."""
         end = self.of_majority(role)
         return self.covers_own_epoch(role, end) and self.advance(end)

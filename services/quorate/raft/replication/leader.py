@@ -1,7 +1,7 @@
-"""A leader's side of replication: appends, fetches, commits, check-quorum, and when it resigns.
+"""Leader side of replication: appends, fetches, commits, check-quorum and resignation.
 
-How fetches are answered is in `serving`, what it knows of each replica in `tracking`, what is
-committed in `ends` (seed "KRaft Consensus", LeaderState; rules 3, 5, 21 and 24).
+`fetch_responder` answers fetches, `progress_tracker` keeps the progress of each replica,
+`high_watermark` advances the commit (Kafka: LeaderState; rules 3, 5, 21 and 24).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Leading:
-    """Leading, for one replica."""
+    """Leadership of one replica."""
 
     def __init__(
         self, replica: Replica, becoming: Becoming, believing: Believing, reads: Reads
@@ -57,7 +57,7 @@ class Leading:
     # --- appends ----------------------------------------------------------------------------------
 
     def propose(self, event: RecordsProposed) -> None:
-        """Append a proposer's batch at once; the disk and the followers work on it side by side."""
+        """Append a proposer's batch immediately; disk and followers handle it in parallel."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
@@ -87,7 +87,7 @@ class Leading:
         self.serving.serve_parked()
 
     def append_voters(self, *records: ControlRecord) -> None:
-        """Append control records with a voter set, which is in force at once (KIP-853)."""
+        """Append control records with a voter set, which is in effect immediately (KIP-853)."""
         r = self.r
         role = r.role
         assert isinstance(role, Leader)
@@ -95,7 +95,7 @@ class Leading:
         r.append_control(*records)
         self.tracking.key_anew(role)
         self.tracking.voters_added(role, before)
-        # Rule 5: the new set gets a whole interval before check-quorum judges it.
+        # Rule 5: the new set gets a whole interval before check-quorum applies to it.
         role.heard.clear()
         role.check_quorum_deadline = r.timers.check_quorum_deadline()
         role.begin_epoch_deadline = r.timers.now
@@ -106,7 +106,7 @@ class Leading:
     # --- fetches ----------------------------------------------------------------------------------
 
     def handle_fetch(self, token: ReplyToken, request: FetchRequest) -> None:
-        """Answer a Fetch, or park it until there is something to send."""
+        """Answer a Fetch, or park it until there is data."""
         r = self.r
         role = r.role
         error = self._reason_to_refuse(request) or self._malformed(request)
@@ -143,15 +143,15 @@ class Leading:
                 self.tracking.lost(role, key)
                 self.serving.reply(role, token, snapshot_id=snapshot_id)
             case Valid():
-                # A replica with another log, or none, does not follow yet: check-quorum is about
-                # those who could commit what is appended now.
+                # A replica with another log, or none, does not follow yet: check-quorum counts only
+                # those that could commit what is appended now.
                 self.tracking.heard(role, key, is_voter=is_voter)
                 self.tracking.acknowledge(
                     role, key, request, is_voter=is_voter, is_counted=is_counted
                 )
                 if is_voter:
                     self.update_high_watermark()
-                # Committing its own removal ends leadership within this very step.
+                # Committing its own removal ends leadership within this step.
                 if r.role is role:
                     fetch = ParkedFetch(token, key, request, r.timers.now)
                     self.serving.serve_or_park(role, fetch, by=counts_from)
@@ -166,18 +166,18 @@ class Leading:
         self.r.out.reply(token, FetchResponse(error=error, leader=leader))
 
     def caller_gone(self, token: ReplyToken) -> None:
-        """The caller of a parked Fetch hung up: a process may have ended."""
+        """The caller of a parked Fetch disconnected: its process may have ended."""
         role = self.r.role
         if isinstance(role, Leader):
             self.clones.gone(role, role.parked.remove(token))
             self.reads.drop(role, token)
 
     def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
-        """The verdict on where a log ends that fetches from this one.
+        """Decide how the log of a fetching replica relates to this one.
 
-        A replica that has nothing begins with the newest snapshot, even if the log begins at 0:
-        that is smaller than the records that it was made of. The one of `format` holds no metadata.
-        A reader names no replica and gets the records themselves.
+        An empty replica starts with the newest snapshot, even if the log begins at 0: the snapshot
+        is smaller than the records that it was made of. The one of `format` holds no metadata. A
+        reader without a replica id gets the records themselves.
         """
         log = self.r.log
         newest = log.newest_snapshot
@@ -187,7 +187,8 @@ class Leading:
         return log.validate(request.fetch_offset, request.last_fetched_epoch)
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""
+        """Answer with a chunk of a snapshot; it counts for check-quorum as a Fetch does
+        (KIP-630)."""
         role = self.r.role
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
@@ -196,7 +197,7 @@ class Leading:
         key = self.tracking.known_key(request.replica)
         is_voter = key is not None and key in self.r.voters
         if is_voter and key is not None:
-            # Rule 33: a process that is refused keeps no quorum.
+            # Rule 33: a rejected process does not count for check-quorum.
             admission = self.clones.admit(role, key, request)
             if admission is Admission.REFUSED:
                 error = ErrorCode.DUPLICATE_VOTER
@@ -217,7 +218,8 @@ class Leading:
         return None
 
     def _malformed(self, request: FetchRequest) -> ErrorCode | None:
-        """What no replica of ours asks: records of an epoch to come, or this leader's of itself."""
+        """INVALID_REQUEST for what no replica sends: a later epoch's records, or its own
+        leader's."""
         is_own = request.replica is not None and request.replica.node_id == self.r.node_id
         if is_own or request.last_fetched_epoch > request.current_leader_epoch:
             return ErrorCode.INVALID_REQUEST
@@ -226,7 +228,7 @@ class Leading:
     # --- commits ----------------------------------------------------------------------------------
 
     def update_high_watermark(self) -> None:
-        """Commit what a majority has; tell those who waited for it."""
+        """Commit what a majority has, and answer the Fetches that waited for it."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or not r.ends.commit(role):
@@ -238,13 +240,13 @@ class Leading:
             self.resign(Cause.REMOVED, "its own removal is committed")
 
     def has_left(self) -> bool:
-        """Whether this replica is known to be no voter any more."""
+        """Whether this replica is known not to be a voter any more."""
         return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
 
-    # --- its end ----------------------------------------------------------------------------------
+    # --- resignation ------------------------------------------------------------------------------
 
     def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
-        """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
+        """Resign and name the best successors first (KIP-595, EndQuorumEpoch)."""
         role = self.r.role
         if isinstance(role, Leader):
             self.becoming.resigned(self._successors(role, first), cause, why)
@@ -252,8 +254,9 @@ class Leading:
     def _successors(self, role: Leader, first: ReplicaKey | None) -> tuple[ReplicaKey, ...]:
         """The other voters, best first.
 
-        One that has leave to stop would have to hand over again. One that lacks what is committed
-        cannot be elected, and one that may be elsewhere or gone would not hear that it is its turn.
+        A voter with a shutdown permit would have to transfer leadership again. A voter that lacks
+        what is committed cannot be elected. A voter that may have moved or exited may not get the
+        notification.
         """
         r = self.r
 
@@ -276,7 +279,7 @@ class Leading:
         return key in role.unanswered or is_silent(self.r, last_fetch_ms)
 
     def expire(self) -> None:
-        """Check the quorum first: nothing may be answered by a leader that lost it (rule 21)."""
+        """Check the quorum first: a leader that lost it may not answer anything (rule 21)."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader):
@@ -294,14 +297,14 @@ class Leading:
         self.serving.expire(role)
 
     def must_yield(self) -> bool:
-        """Rule 24: followers flush for a leader whose disk hangs, but it must not rely on that.
+        """Rule 24: followers flush for a leader with a stalled disk, but it must not rely on that.
 
-        An only voter has nobody to lead in its place.
+        A single voter has no replacement.
         """
         return self.r.readiness.is_disk_hanging and not self.r.is_only_voter
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When check-quorum, an announcement or a parked Fetch is due."""
+        """Add the deadlines of check-quorum, announcements and parked Fetches."""
         r = self.r
         role = r.role
         if isinstance(role, Leader):

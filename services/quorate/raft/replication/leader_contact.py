@@ -1,4 +1,4 @@
-"""How a follower stands with its leader: it hears it, misses it, is refused, or disbelieves it."""
+"""Tracks a follower's contact with its leader: responsive, failing, rejecting or contradicting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Contact:
-    """What each answer of a leader, or the lack of one, says of that leader."""
+    """Effect of each response of a leader, or of its absence, on the contact with that leader."""
 
     def __init__(
         self, replica: Replica, learning: Learning, suspecting: Suspecting, hearing: Hearing
@@ -32,14 +32,14 @@ class Contact:
         self.hearing = hearing
 
     def role_of(self, call: Call) -> Follower | None:
-        """The role that sent this request; None when another leader, or none, is followed now."""
+        """The role that sent this request; None if another leader, or none, is followed now."""
         role = self.r.role
         if isinstance(role, Follower) and call.epoch == self.r.epoch and call.to == role.leader_id:
             return role
         return None
 
     def heard(self, role: Follower) -> None:
-        """The leader has answered as one."""
+        """The leader has sent a valid response."""
         r = self.r
         if role.has_ended:
             return
@@ -54,21 +54,22 @@ class Contact:
         r.suspicion = None
 
     def not_believed(self, role: Follower, reason: str) -> None:
-        """Change nothing, say it once, ask again later; this leader is not heard (rule 29)."""
+        """Change nothing, report it once, retry later; the leader does not count as live (rule
+        29)."""
         r = self.r
         role.has_fetched = False
         text = r.contradictions.add(role.leader_id, r.epoch, reason, r.timers.now)
         r.out.note(NoteKind.CONTRADICTED, text, leader_id=role.leader_id)
 
     def agreed(self) -> None:
-        """This log and the leader's are known to agree again."""
+        """This log and the leader's are known to be consistent again."""
         r = self.r
         r.out.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
         if isinstance(r.role, Follower):
             r.second_quorum.take_back(r.role.leader_id)
 
     def failed(self, kind: CallKind, call: Call, role: Follower, failure: CallFailure) -> None:
-        """There is no answer, or none that can be read."""
+        """Handle a missing or unreadable response."""
         r = self.r
         if failure is CallFailure.UNREADABLE:
             self.not_believed(role, failure.value)
@@ -81,7 +82,7 @@ class Contact:
     def refused(
         self, kind: CallKind, call: Call, response: FetchResponse | FetchSnapshotResponse
     ) -> None:
-        """An error: it may name another leader. The same one again is no news, and waits longer."""
+        """Handle an error, which may name another leader. A repeated error is logged once."""
         r = self.r
         role = self.role_of(call)
         if role is None or role.refused is not response.error:
@@ -92,17 +93,18 @@ class Contact:
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
-            # This leader lives, and hears the other process (rule 33).
+            # This leader is alive, and fetched by the other process (rule 33).
             role.has_fetched = False
             until = r.timers.after(r.config.fetch_timeout_ms)
             r.readiness.refused_until = until
             if not role.has_ended:
                 role.fetch_deadline = until
         if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
-            # This leader has compared both logs, and has other voters at the same place (rule 34).
+            # This leader has compared both logs, and has other voters at the same position (rule
+            # 34).
             reason = "it has other voters where this log has the same epoch"
             r.second_quorum.prove(role.leader_id, r.epoch, reason)
-        # Somebody else may have this address now.
+        # Another process may have this address now.
         role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error
         delay = backoff_ms(

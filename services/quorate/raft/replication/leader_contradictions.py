@@ -1,9 +1,9 @@
-"""What a replica is told that cannot be true (rule 29).
+"""Leader responses that conflict with committed state: reported once, then retried (rule 29).
 
-A leader that contradicts what is committed, or that sends what may not be appended, changes nothing
-here. It is not heard: the fetch timer runs on, so that the voters look for another leader, and
-pre-votes are granted. It is asked again ever later, and that is said once. As soon as it is
-consistent with this log again, or a later epoch has begun, all is as before.
+Such a response, or one with records that may not be appended, changes nothing here. It does not
+count as contact: the fetch timer continues, so that the voters look for another leader, and this
+replica grants pre-votes. It asks the leader again at growing intervals. The contradiction ends as
+soon as the leader is consistent with this log again, or a later epoch has begun.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from quorate.records.value_types import value
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random
 
-# Of the fetch timeout: the longest that such a leader is left alone.
+# Fraction of the fetch timeout: the longest wait before such a leader is asked again.
 LONGEST_SHARE: Final = 2
 SECOND_LEADERS_MAX: Final = 8
 
 
 @value
 class Contradiction:
-    """What the leader of an epoch said last that cannot be, and when to ask it again."""
+    """The latest contradiction of an epoch's leader, and the time of the next retry."""
 
     leader_id: NodeId
     epoch: Epoch
@@ -34,7 +34,7 @@ class Contradiction:
 
 
 class Contradictions:
-    """Those of one replica: what stands in its epoch, and how many there were since its start."""
+    """Contradictions of one replica: unresolved in its epoch, and counted since its start."""
 
     def __init__(self, config: RaftConfig, random: Random) -> None:
         self.total = 0
@@ -45,12 +45,12 @@ class Contradictions:
         self._second: dict[NodeId, str] = {}
 
     def standing(self, epoch: Epoch) -> Contradiction | None:
-        """What the leader of `epoch` has yet to take back."""
+        """The contradiction that the leader of `epoch` has not resolved yet."""
         current = self._current
         return current if current is not None and current.epoch == epoch else None
 
     def add(self, leader_id: NodeId, epoch: Epoch, reason: str, now_ms: Millis) -> str | None:
-        """Count one more; what to say of it, when that is news."""
+        """Count one more; returns the text to log if it is new."""
         self.total += 1
         before = self.standing(epoch)
         count = 1 if before is None else before.count + 1
@@ -66,14 +66,14 @@ class Contradictions:
         return f"does not believe leader {leader_id}: {reason}; nothing is changed"
 
     def end(self, epoch: Epoch) -> str | None:
-        """The leader of `epoch` agrees with this log; what to say of it, when that is news."""
+        """The leader of `epoch` agrees with this log; returns the text to log if it is new."""
         before, self._current = self.standing(epoch), None
         if before is None:
             return None
         return f"believes leader {before.leader_id} again, after {before.count} contradiction(s)"
 
     def add_second_leader(self, leader_id: NodeId, known: NodeId, epoch: Epoch) -> str | None:
-        """Another leader is named for an epoch; what to say of it, when that is news."""
+        """Record another leader of an epoch; returns the text to log if it is new."""
         if epoch != self._second_epoch:
             self._second_epoch = epoch
             self._second.clear()
@@ -85,7 +85,7 @@ class Contradictions:
         return f"{text}: it is not followed"
 
     def remarks(self, epoch: Epoch) -> list[str]:
-        """What a human must know of them now."""
+        """Status warnings about contradictions, for operators."""
         lines = []
         current = self.standing(epoch)
         if current is not None:

@@ -1,7 +1,7 @@
-"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never record bytes.
+"""In-memory index of the log: offsets, epochs, snapshots and voter sets, without record data.
 
-It answers the three questions of log reconciliation (KIP-595): where an epoch ends, whether a
-replica at (offset, epoch) shares our log, and where this replica must cut when it does not.
+It answers the three questions of log reconciliation (KIP-595): the end offset of an epoch, whether
+a replica at (offset, epoch) shares this log, and the offset to truncate to if it does not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_VOTERS = VoterSet()
 
 @value
 class Valid:
-    """The replica's log is a prefix of ours."""
+    """The replica's log is a prefix of this log."""
 
 
 VALID: Final = Valid()
@@ -33,14 +33,15 @@ VALID: Final = Valid()
 
 @value
 class Diverging:
-    """The replica must cut: the newest epoch not above its own, and where that ends here."""
+    """The replica must truncate: the newest epoch not above its own, and its end here."""
 
     end: OffsetAndEpoch
 
 
 @value
 class NeedsSnapshot:
-    """The replica is behind our log start, or in an epoch before that of our oldest snapshot."""
+    """The replica lags behind the log start, or is in an epoch before that of the oldest
+    snapshot."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -57,24 +58,24 @@ class LogState:
         self.snapshots: list[SnapshotInfo] = list(recovered.snapshots)
         self.voters: list[VotersAt] = list(recovered.voters)
         self.kraft_versions: list[KRaftVersionAt] = list(recovered.kraft_versions)
-        # Rule 16: what this log once had; None once it is whole.
+        # Rule 16: the end that this log once had; None once it is complete.
         self.remembered_end = recovered.remembered_end
 
-    # --- what is in force -------------------------------------------------------------------
+    # --- voter sets and kraft.version ---------------------------------------------------------
 
     @property
     def voter_set(self) -> VoterSet:
-        """The latest set, committed or not (KIP-853: a set applies when it is appended)."""
+        """The latest voter set, committed or not (KIP-853: a set applies when it is appended)."""
         return self.voters[-1].voters if self.voters else NO_VOTERS
 
     @property
     def voters_offset(self) -> Offset:
-        """Where the latest set stands; -1 when it came with the bootstrap or the settings."""
+        """Offset of the latest voter set; -1 if it came with the bootstrap or the settings."""
         return self.voters[-1].offset if self.voters else Offset(-1)
 
     @property
     def kraft_version_offset(self) -> Offset:
-        """Where the latest kraft.version stands; -1 when it came with the bootstrap."""
+        """Offset of the latest kraft.version; -1 if it came with the bootstrap."""
         return self.kraft_versions[-1].offset if self.kraft_versions else Offset(-1)
 
     @property
@@ -91,12 +92,12 @@ class LogState:
 
     @property
     def flushed_end(self) -> OffsetAndEpoch:
-        """What is on this replica's disk, with the epoch of the last record there."""
+        """Flushed end on this replica's disk, with the epoch of the last record there."""
         return OffsetAndEpoch(epoch=self.epoch_before(self.flushed), offset=self.flushed)
 
     @property
     def is_healing(self) -> bool:
-        """Rule 16: this log is behind what it once had."""
+        """Rule 16: this log has not reached the end that it once had."""
         return self.remembered_end is not None
 
     @property
@@ -104,21 +105,21 @@ class LogState:
         return self.snapshots[-1].snapshot_id if self.snapshots else None
 
     def snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo | None:
-        """The stored snapshot of that id."""
+        """The stored snapshot with that id."""
         for info in self.snapshots:
             if info.snapshot_id == snapshot_id:
                 return info
         return None
 
     def committed_voter_set(self, high_watermark: Offset) -> VoterSet:
-        """The newest set that is known committed."""
+        """The newest voter set that is known committed."""
         for entry in reversed(self.voters):
             if entry.offset < high_watermark:
                 return entry.voters
         return NO_VOTERS
 
     def possible_voter_sets(self, high_watermark: Offset) -> list[VoterSet]:
-        """The sets that may be in force: the newest known committed one and all after it."""
+        """The voter sets that may be in effect: the newest known committed one and all after it."""
         sets: list[VoterSet] = []
         for entry in reversed(self.voters):
             sets.append(entry.voters)
@@ -141,7 +142,7 @@ class LogState:
         return Epoch(0)
 
     def end_of_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """The newest epoch not above `epoch` that this log holds, and the offset where it ends."""
+        """The newest epoch not above `epoch` that this log holds, and its end offset."""
         index = bisect_right(self.epochs, epoch, key=_epoch) - 1
         if index < 0:
             return None
@@ -150,7 +151,7 @@ class LogState:
         return OffsetAndEpoch(epoch=self.epochs[index].epoch, offset=end)
 
     def validate(self, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
-        """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch)."""
+        """Decide how a log that ends at (offset, epoch) relates to this one (Kafka: validate)."""
         if self.log_start == 0 and offset == 0 and epoch == 0:
             return VALID
         if self.snapshots:
@@ -165,7 +166,7 @@ class LogState:
             if offset == self.log_start:
                 return VALID
         if self.epochs and epoch == self.epochs[-1].epoch and offset <= self.end.offset:
-            # Nearly always; the rest of this would come to the same.
+            # Nearly always; the rest would have the same result.
             return VALID
         end = self.end_of_epoch(epoch)
         if end is None:
@@ -175,7 +176,7 @@ class LogState:
         return VALID
 
     def truncation_point(self, diverging: OffsetAndEpoch) -> OffsetAndEpoch:
-        """Where this log must be cut when its leader says that it diverges at `diverging`."""
+        """The point to which to truncate when the leader reports divergence at `diverging`."""
         local = self.end_of_epoch(diverging.epoch)
         if local is None:
             offset = self.log_start
@@ -189,12 +190,12 @@ class LogState:
     # --- changes ------------------------------------------------------------------------------
 
     def append(self, end: OffsetAndEpoch, epochs: Iterable[EpochStart] = ()) -> None:
-        """The log now ends at `end`; `epochs` are those that began with what was appended."""
+        """Extend the log to `end`; `epochs` are those that began in what was appended."""
         self.epochs.extend(epochs)
         self.end = end
 
     def append_control(self, offset: Offset, record: ControlRecord) -> bool:
-        """Take a control record into account; True when it put a voter set in force."""
+        """Apply a control record; returns True if it set the voter set."""
         match record:
             case KRaftVoters(voters=voters):
                 self.voters.append(VotersAt(offset, voters))
@@ -204,10 +205,11 @@ class LogState:
         return False
 
     def truncate(self, to: OffsetAndEpoch) -> None:
-        """Forget everything from `to` on; sets and versions that stood there roll back."""
+        """Remove everything from `to` on; voter sets and versions from there on roll back."""
         self.end = to
         self.flushed = min(self.flushed, to.offset)
-        # By epoch: the entry of a log start's own epoch stays when the log is cut right there.
+        # By epoch: the entry of a log start's own epoch stays when the log is truncated exactly
+        # there.
         self.epochs = [entry for entry in self.epochs if entry.epoch <= to.epoch]
         self.voters = [entry for entry in self.voters if entry.offset < to.offset]
         self.kraft_versions = [e for e in self.kraft_versions if e.offset < to.offset]
@@ -216,7 +218,7 @@ class LogState:
     def restart_at(
         self, snapshot: SnapshotInfo, voters: VoterSet | None, kraft_version: int
     ) -> None:
-        """The log is empty and starts at the end of a snapshot that was fetched."""
+        """Empty the log and start it at the end of a snapshot that was fetched."""
         last = Offset(snapshot.snapshot_id.offset - 1)
         self.log_start = snapshot.snapshot_id.offset
         self.end = snapshot.snapshot_id
@@ -231,9 +233,10 @@ class LogState:
         self.kraft_versions = [KRaftVersionAt(last, kraft_version)]
 
     def store_snapshot(self, snapshot: SnapshotInfo) -> None:
-        """A snapshot of our own is durable: older sets and versions are no longer needed.
+        """Record a durable snapshot of this replica: older sets and versions are not needed any
+        more.
 
-        One of the same id has been written anew.
+        A snapshot of the same id has been rewritten.
         """
         if self.snapshots and self.snapshots[-1].snapshot_id > snapshot.snapshot_id:
             return
@@ -246,11 +249,11 @@ class LogState:
             del self.kraft_versions[0]
 
     def drop_snapshots(self, damaged: Collection[OffsetAndEpoch]) -> None:
-        """These are damaged, and a newer one has taken their place."""
+        """Drop damaged snapshots that a newer one has replaced."""
         self.snapshots = [info for info in self.snapshots if info.snapshot_id not in damaged]
 
     def cleaned(self, log_start: Offset, snapshots: Iterable[SnapshotInfo]) -> None:
-        """Old segments and snapshots are gone."""
+        """Record that old segments and snapshots are deleted."""
         self.log_start = log_start
         self.snapshots = list(snapshots)
         # The epoch of the record just below the log start stays known.

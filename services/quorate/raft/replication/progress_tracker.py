@@ -1,7 +1,7 @@
-"""What a leader knows of each replica: when it was heard, what it has flushed, where it is.
+"""The leader's view of each replica: last fetch, acknowledged offset, endpoints.
 
-A replica's Fetch says what it has flushed; check-quorum and the high watermark go by that (seed
-"KRaft Consensus", LeaderState; rules 4 and 5).
+The fetch offset of a replica is what it has flushed; check-quorum and the high watermark depend on
+it (Kafka: LeaderState; rules 4 and 5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint, VoterSet
 
-# Port, tags and lengths of an endpoint in an answer.
+# Port, tags and lengths of an endpoint in a response.
 _ENDPOINT_BYTES: Final = 16
 
 
@@ -30,14 +30,14 @@ class Tracking:
         self.r = replica
 
     def known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
-        """The replica by the key that the voter set uses (kraft.version 0 has no directories)."""
+        """The replica's key in the voter set (kraft.version 0 has no directories)."""
         if replica is None:
             return None
         voter = self.r.voters.voter(replica)
         return voter.key if voter is not None else replica
 
     def key_anew(self, role: Leader) -> None:
-        """With kraft.version 1 the voters get directory ids, by which they are known from here."""
+        """Index by directory ids, which the voters get with kraft.version 1."""
         for key, progress in list(role.progress.items()):
             voter = self.r.voters.by_id(key.node_id)
             if key.directory_id is None and voter is not None and voter.key != key:
@@ -50,14 +50,15 @@ class Tracking:
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:
-        """A new voter acknowledges by its next Fetch: an observer is not trusted as a voter is."""
+        """Reset a new voter's acknowledgement until its next Fetch: observers are not trusted
+        so."""
         for voter in self.r.voters:
             progress = role.progress.get(voter.key)
             if progress is not None and before.by_id(voter.key.node_id) is None:
                 progress.fetch_offset = None
 
     def asked(self, role: Leader, key: ReplicaKey) -> None:
-        """A voter runs and asks, though its log may be another one yet (rule 6)."""
+        """Record a Fetch of a voter, even if its log may be another one (rule 6)."""
         role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
 
     def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
@@ -91,9 +92,9 @@ class Tracking:
         is_voter: bool,
         is_counted: bool = True,
     ) -> None:
-        """Note the flushed end of the replica, and the time at which it last had all it could have.
+        """Record the flushed end of the replica, and when it last had all that it could have.
 
-        Where another process may still be this voter, what that one has flushed counts (rule 33).
+        If another process may still be this voter, what that process has flushed counts (rule 33).
         """
         r, now = self.r, self.r.timers.now
         if key is None:
@@ -111,29 +112,31 @@ class Tracking:
                 self._has_moved(role, key)
             progress.endpoints = endpoints
         if request.high_watermark >= 0:
-            # It sends one: should it know of none later, then it has been started anew.
+            # It sends one. If it later sends none, it has been restarted.
             progress.told_high_watermark = UNKNOWN_OFFSET
         available = r.ends.readable_by(is_voter=is_voter)
         if request.fetch_offset >= available:
             progress.last_caught_up_ms = now
         elif progress.mark is not None and request.fetch_offset >= progress.mark:
-            # It has what there was when it fetched before: that is when it was caught up.
+            # It has what was available at its previous Fetch: that is when it was caught up.
             progress.last_caught_up_ms = progress.mark_ms
         progress.mark, progress.mark_ms = available, now
 
     def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
-        """It says that it is elsewhere: look whether it can be told anything there."""
+        """A voter states other endpoints: check if it can be reached there."""
         role.unanswered.add(key)
         role.begin_epoch_deadline = self.r.timers.now
 
     def lost(self, role: Leader, key: ReplicaKey | None) -> None:
-        """A replica has no more what it once acknowledged: it was caught up with another log."""
+        """Drop the caught-up times of a replica that lost what it acknowledged: it has another
+        log."""
         progress = role.progress.get(key) if key is not None else None
         if progress is not None:
             progress.last_caught_up_ms = progress.mark = None
 
     def _make_room(self, role: Leader) -> None:
-        """An observer is a name that anybody may invent: the longest silent one is forgotten."""
+        """Make room for an observer, whose id any client may invent: drop the longest silent
+        one."""
         r = self.r
         if len(role.progress) < r.config.observers_max:
             return
@@ -142,7 +145,7 @@ class Tracking:
             del role.progress[silent]
 
     def forget_observers(self, role: Leader) -> None:
-        """Observers that have not fetched for their session time are gone."""
+        """Drop the observers that have not fetched for their session timeout."""
         r = self.r
         oldest = r.timers.now - r.config.observer_session_timeout_ms
         for key, progress in list(role.progress.items()):
@@ -151,5 +154,5 @@ class Tracking:
 
 
 def _size(endpoints: tuple[Endpoint, ...]) -> int:
-    """What these take in DescribeQuorum, about."""
+    """Approximate size of these endpoints in DescribeQuorum, in bytes."""
     return sum(len(e.name) + len(e.host) + _ENDPOINT_BYTES for e in endpoints)

@@ -1,9 +1,9 @@
-"""Current reads: answered once a majority is known to follow this leader since the read began.
+"""Linearizable reads: confirms leadership by rounds echoed in Fetch requests (ReadIndex).
 
-Rule 19, made exact: a Fetch that arrives after the read began may have been sent before
-it, by a voter that has since elected somebody else. So every Fetch answer carries a round, every
-Fetch echoes the newest one that its replica saw, and a read counts only echoes of a round that was
-not yet sent to anybody when it began (docs/decisions/0002-read-rounds.md).
+A Fetch that arrives after a read began may have been sent before it, by a voter that has since
+elected another leader. So every Fetch response carries a round, every Fetch echoes the newest round
+that its replica received, and a read counts only echoes of a round that had not been sent to any
+replica when the read began (rule 19, docs/decisions/0002-read-rounds.md).
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 class Reads:
-    """Pending current reads, for one replica."""
+    """Pending linearizable reads of one replica."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
     def begin(self, token: ReplyToken) -> bool:
-        """Take a read; True when the voters must be heard from, so their fetches be released."""
+        """Start a read; returns True if the voters' parked Fetches must be answered for its
+        round."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader):
@@ -38,7 +39,7 @@ class Reads:
         return bool(role.reads)
 
     def confirm(self, role: Leader, voter: ReplicaKey, read_round: int) -> None:
-        """A voter's Fetch echoes `read_round`: it followed this leader after that was sent."""
+        """Record an echo of `read_round`: the voter followed this leader after that was sent."""
         if not 0 < read_round <= role.read_round:
             return
         if read_round > role.read_rounds_echoed.get(voter, 0):
@@ -46,22 +47,22 @@ class Reads:
             self._answer_confirmed(role)
 
     def needed_round(self, role: Leader) -> int:
-        """The newest round that a read, or a change of the voters, waits for; 0 without any."""
+        """The newest round that a read, or a voter change, waits for; 0 without any."""
         newest = next(reversed(role.reads.values())) if role.reads else 0
         if role.pending is not None:
             newest = max(newest, role.pending.read_round)
         return newest
 
     def committed(self, role: Leader) -> None:
-        """The high watermark rose: a new leader's reads wait for its epoch to be committed."""
+        """Answer reads after a commit: a new leader's reads wait for a commit of its epoch."""
         self._answer_confirmed(role)
 
     def drop(self, role: Leader, token: ReplyToken) -> None:
-        """The caller is gone."""
+        """Drop a read whose caller has disconnected."""
         role.reads.pop(token, None)
 
     def confirmed_round(self, role: Leader) -> int:
-        """The newest round that a majority has echoed; a leader that votes has its own word."""
+        """The newest round that a majority has echoed; a leader that is a voter counts itself."""
         r = self.r
         own = r.node_id if r.is_voter else None
         rounds = [

@@ -1,4 +1,4 @@
-"""What a follower takes from its leader: nothing that contradicts what is committed (rule 29)."""
+"""Checks a Fetch response against the committed log before a follower acts on it (rule 29)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Trusting:
-    """Whether a Fetch answer can be that of a leader which has all that is committed."""
+    """Checks if a Fetch response can be that of a leader which has all that is committed."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
     def contradiction(self, role: Follower, response: FetchResponse) -> str | None:
-        """Why this answer cannot be; None when it can."""
+        """The contradiction in this response; None if it is plausible."""
         r = self.r
         info = response.leader
         if info.epoch == r.epoch and info.leader_id not in (None, role.leader_id):
@@ -41,7 +41,8 @@ class Trusting:
         return None
 
     def shows_another_quorum(self, response: FetchResponse) -> bool:
-        """True for what no leader of this quorum says, whatever its disk has lost (rule 34)."""
+        """True for a response that no leader of this quorum sends, whatever its disk lost (rule
+        34)."""
         r = self.r
         if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
             return True
@@ -53,7 +54,8 @@ class Trusting:
         return f"and everything below {self.r.high_watermark} is committed"
 
     def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
-        """It may only be cut to a common prefix, and never below the high watermark."""
+        """The problem with a divergence: only to a common prefix, never below the high
+        watermark."""
         end, to = self.r.log.end, self.r.log.truncation_point(diverging)
         if to.offset >= end.offset:
             return (
@@ -64,11 +66,11 @@ class Trusting:
         return None
 
     def may_truncate(self, to: Offset) -> bool:
-        """What is committed is never cut."""
+        """Whether a truncation to `to` keeps everything that is committed."""
         return to >= self.r.high_watermark
 
     def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:
-        """It must hold something new, of an epoch that can be."""
+        """The problem with a snapshot: it must hold something new, of a plausible epoch."""
         r = self.r
         if snapshot_id.offset <= r.high_watermark:
             return f"it offers snapshot {snapshot_id}, {self._committed()}"

@@ -1,8 +1,8 @@
-"""The snapshot that a replica fetches: over changes of the leader, and slower after each failure.
+"""Progress of a snapshot download, resumed across leader changes, with backoff on failure.
 
-Two leaders may have written a snapshot of one id at different times, and a file pieced together
-from both could check and yet be wrong. Each file tells in its first batches when it was written: a
-download goes on under another leader only when the first slice comes again as it was.
+Two leaders may have written a snapshot of one id at different times, and a file combined from both
+could pass its checks and yet be wrong. The first batches of each file hold the time at which it was
+written: a download resumes under another leader only if the first chunk is identical.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A snapshot that a follower fetches from its leader, slice by slice, and installs (KIP-630)."""
+"""Follower side of FetchSnapshot: fetches a snapshot in chunks and installs it (KIP-630)."""
 
 from __future__ import annotations
 

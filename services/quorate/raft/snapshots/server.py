@@ -1,8 +1,7 @@
-"""A leader's side of snapshots: which it offers, if they are sound, who fetches them (rule 30).
+"""Leader side of FetchSnapshot: snapshots are verified before serving, pinned while fetched.
 
-A file is checked before its first byte is served. While that is not done, or while a damaged one
-waits for its successor, a slice is answered empty: the replica asks again later, and hears its
-leader meanwhile.
+Until a file is verified, or while a damaged one waits for its successor, a chunk request gets an
+empty response: the replica asks again later, and stays in contact with its leader (rule 30).
 """
 
 from __future__ import annotations
