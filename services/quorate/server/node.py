@@ -353,11 +353,10 @@ class Node:
             log.warning("the disk answers again")
 
     async def _tell_health(self) -> None:
-        """Update the health services.
+        """Report started (recovered, serving) and ready (also in contact with a leader, resolved).
 
-        Started means recovered and serving. Ready also requires contact with a leader and a
-        resolved advertised host. A controller that has never found a leader serves no requests, in
-        a new quorum as in an old one.
+        A controller that has never found a leader serves no requests, in a new quorum or an old
+        one.
         """
         is_started = self.ending is None and self._application.is_loaded and self._late is None
         advertised = self._around.advertised
