@@ -231,7 +231,7 @@ class HotStream:
         return False
 
     def _run_max(self, room: int, left_s: float) -> int:
-        """The number of messages that the next run may have to end in time."""
+        """Return the number of messages that the next run may have to end in time."""
         count = min(room, self._left)
         if left_s < math.inf:
             count = min(count, int(left_s / self._message_s))

@@ -342,7 +342,7 @@ class _Metered(Coroutine[Any, Any, T]):
 
         def grant(_: float) -> bool:
             if not turn.done():
-                # The task runs after this iteration's turns are given: they count it as run.
+                # The task runs after this iteration's work, so its step is charged in advance.
                 self._prepaid_s = queue.step_s
                 queue.charge(flow, self._prepaid_s)
                 turn.set_result(None)

@@ -48,7 +48,7 @@ class NoSuchNameError(NameLookupError):
 
 @value
 class _Taken:
-    """A name that has a thread for its lookup, and whether its last lookup failed."""
+    """A name that a thread looks up, and whether its last lookup failed."""
 
     host: str
     is_failing: bool
@@ -228,7 +228,7 @@ def _settle(waiter: asyncio.Future[Addresses], result: Addresses | Exception) ->
 
 
 def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int) -> None:
-    """Remember a name, and drop the one that was set longest ago when there are too many."""
+    """Store a value for a name; above `names_max` drop the name that was set longest ago."""
     kept[host] = value
     kept.move_to_end(host)
     if len(kept) > names_max:

@@ -169,7 +169,7 @@ def open_channel(
 def _own_channel(
     host: str, port: int, tls: TlsFiles | None, connect_timeout_ms: int
 ) -> grpc.aio.Channel:
-    # Loaded where it is chosen only.
+    # Loaded only if this transport is chosen.
     from quorate.h2.client.channel import Channel, ChannelTimes
 
     context = None
@@ -325,7 +325,7 @@ def make_server(
     `connections`.
     """
     if transport is Transport.H2:
-        # Loaded where it is chosen only.
+        # Loaded only if this transport is chosen.
         from quorate.h2.server.server import Server
 
         connections = connections or Connections()

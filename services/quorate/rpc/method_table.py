@@ -213,7 +213,7 @@ _WRITES: Final = frozenset(_alternatives(CONTROLLER.methods_by_name["Write"]).va
 
 
 def takes_any(method: MethodDescriptor) -> bool:
-    """Whether a method of the metadata API takes any request, in an envelope."""
+    """Whether a method of the metadata API accepts any request, in an envelope."""
     return method.input_type.name in ("WriteRequest", "ReadRequest")
 
 

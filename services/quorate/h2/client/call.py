@@ -116,8 +116,7 @@ class ClientCall(
             return
         self.link = link
         pairs = self._pairs
-        # The time left differs from call to call, while blocks of calls that did not wait are
-        # equal.
+        # The time left differs between calls; blocks of calls that did not wait are equal.
         timeout_s = self.time_remaining() if has_waited else self._timeout_s
         if timeout_s is not None:
             pairs = [*pairs, (b"grpc-timeout", grpc_framing.timeout_value(timeout_s))]

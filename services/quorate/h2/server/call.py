@@ -44,7 +44,7 @@ class Link(Protocol):
 
     # Schedules the calls of this connection fairly with others.
     flow: Flow
-    # The handler of a method, or None.
+    # Returns the handler of a method, or None.
     find: Callable[[CallDetails], Awaitable[Any]]
 
 

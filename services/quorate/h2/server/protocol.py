@@ -118,7 +118,7 @@ class ServerLink(asyncio.BufferedProtocol):
             return
         self.connection.start()
         self.flush_soon()
-        if self._received:  # asyncio hands over what came with the end of a handshake before this.
+        if self._received:  # asyncio delivers data of the handshake's end first.
             self.flow.submit(self._parse)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -138,8 +138,7 @@ class ServerLink(asyncio.BufferedProtocol):
         if transport is None:
             return False
         received, now_s = self._received, time.monotonic()
-        # Tasks that wait for their first turn take precedence over bytes that would begin more of
-        # them.
+        # Tasks that wait for their first turn precede bytes that would begin more of them.
         while received and len(self.flow.steps) < _STEPS_MAX:
             self._handle(self.connection.receive(received.take(), now_s))
             if clock() >= until_s:

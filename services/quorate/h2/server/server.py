@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _BACKLOG: Final = 1024
 # Bytes of one read of a connection. More data waits in the kernel, not in this process.
 _READ_BYTES: Final = 32 * 1024
-# One connection of so many is reserved for preferred addresses.
+# One connection per this many is reserved for preferred addresses.
 _RESERVED_SHARE: Final = 128
 # One handshake may be in progress per this many connections, and at least some.
 _HANDSHAKES_SHARE: Final = 4

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class PeerChannel:
     """The channel of one peer.
 
-    A channel of grpcio gets addresses instead of a name, because the resolver of grpcio knows no
-    last good address when a channel is new. It is replaced when the name has other addresses.
+    A channel of grpcio gets addresses instead of a name, because grpcio's resolver does not know
+    the last good address when a channel is new. The channel is replaced when the name has other
+    addresses.
     """
 
     def __init__(
@@ -44,7 +45,8 @@ class PeerChannel:
             self._open(())
 
     async def stub(self) -> raft_pb2_grpc.RaftAsyncStub:
-        """The stub for calls. Raises NameLookupError, and UsageError when the channel is closed."""
+        """Return the stub for calls. Raises NameLookupError, and UsageError if the channel is closed.
+        """
         if self._stub is None:
             addresses = await self._resolve()
             if self._is_closed:
@@ -63,7 +65,7 @@ class PeerChannel:
         self._is_resolving = True
         try:
             with suppress(NameLookupError):
-                # A name with several addresses may state them in another order each time.
+                # A name with several addresses may return them in another order each time.
                 self.has_moved = set(await self._resolve()) != set(self._addresses)
         finally:
             self._is_resolving = False

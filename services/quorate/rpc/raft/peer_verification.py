@@ -58,7 +58,7 @@ L = TypeVar("L", bound=Connected)
 
 @dataclass(slots=True)
 class _Address:
-    """One address: the checks that failed in a row, and when the next one may begin."""
+    """The checks of one address: failures in a row, and when the next check may begin."""
 
     failures: int = 0
     not_before_s: float = 0.0

@@ -177,7 +177,7 @@ class RaftClient:
             # The channel was closed before the call began.
             answer = CallFailure.DISCONNECTED
         except asyncio.CancelledError:
-            # So does a call end whose channel is closed under it.
+            # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
             answer = CallFailure.DISCONNECTED
@@ -322,7 +322,7 @@ class RaftClient:
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, NameLookupError, ValueError):
             return None
         except asyncio.CancelledError:
-            # So does a call end whose channel is closed under it.
+            # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
             return None
