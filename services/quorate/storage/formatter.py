@@ -70,7 +70,7 @@ def format_directory(
         remove_durably(fs, mark)
     # The rival that an earlier replica found in this directory (rule 34).
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
-    # Written before the directory counts as formatted, so that every copy of it has the file.
+    # Written before the directory counts as formatted: every copy of it then names its pod.
     if formatting.pod_domain is None:
         remove_durably(fs, f"{metadata_log_dir}/{layout.POD_DOMAIN}")
     else:

@@ -45,7 +45,9 @@ class PeerChannel:
             self._open(())
 
     async def stub(self) -> raft_pb2_grpc.RaftAsyncStub:
-        """Return the stub for calls. Raises NameLookupError, UsageError if the channel is closed.
+        """Return the stub for calls.
+
+        Raises NameLookupError, and UsageError if the channel is closed.
         """
         if self._stub is None:
             addresses = await self._resolve()
