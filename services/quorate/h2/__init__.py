@@ -1,1 +1,1 @@
-"""gRPC over HTTP/2 without gRPC's core: framing without IO, and asyncio protocols around it."""
+"""gRPC over HTTP/2 in pure Python: a sans-I/O protocol core and asyncio around it."""

@@ -1,4 +1,7 @@
-"""What the headers of a call say: its method, its deadline, its metadata; or why it is no call."""
+"""Parses the request headers of a call: method, deadline, metadata.
+
+Headers that do not begin a gRPC call give the reason instead.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.header_codec import Fields
 
 _CONTENT_TYPE = b"application/grpc"
-# A compressed message may become a thousand times what was sent, in one turn of the loop.
+# A compressed message may expand a thousandfold, without yielding to other tasks.
 _TAKEN = ((b"grpc-accept-encoding", b"identity"),)
 
 
 class CallDetails(grpc.HandlerCallDetails):
-    """What interceptors are shown of a call."""
+    """The details of a call that interceptors see."""
 
     def __init__(self, method: str, invocation_metadata: Metadata) -> None:
         self.method = method
@@ -30,8 +33,8 @@ class CallDetails(grpc.HandlerCallDetails):
 class Request:
     """One call as its client has begun it.
 
-    `http_status` is set for what is no gRPC at all, `fault` for gRPC that cannot be read; `hints`
-    are headers that go with it to the client.
+    `http_status` is set for a request that is not gRPC, `fault` for a gRPC call that cannot be
+    read; `hints` are additional headers of its response.
     """
 
     details: CallDetails
@@ -42,7 +45,7 @@ class Request:
 
 
 def request_of(fields: Fields) -> Request:
-    """The call that these fields begin; equal blocks of a connection are read once."""
+    """Return the call that these fields begin; equal blocks of a connection are parsed once."""
     if fields.meaning is None:
         fields.meaning = _read(fields)
     request: Request = fields.meaning

@@ -1,12 +1,13 @@
-"""Streams whose messages go to their handler by callback: no task, queue or future for each.
+"""Streams whose messages are passed to a handler by callback, in batches, without tasks.
 
-Those that are there together are handed over together. A handler that does one thing with all of
-them, and then the next, finds the code and the data of each in the processor's caches.
+No message needs a task, queue or future. Messages that are present together are passed together: a
+handler that processes all of them in a loop finds code and data of each in the processor's caches.
 
-The call around them is as any other: on a server it has a task, in which its interceptors and its
-servicer run, and which waits for the end of all messages. A servicer that finds `HandsOver` among
-what it was given may use it, and so may a client whose call is one; on another transport the same
-taker is served by iterators (rpc/callback_adapter.py). A client's requests are its replies.
+The call around them is like any other: on a server it has a task, in which its interceptors and its
+servicer run, and which waits for the end of all messages. A servicer whose requests are a
+`HandsOver` may use it, and so may a client whose call is one; on another transport iterators serve
+the same handler (rpc/callback_adapter.py). For the handler of a client's call, requests are its
+replies.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ if TYPE_CHECKING:
     from quorate.h2.fair_queue import Scheduler, Step
     from quorate.h2.message_buffer import Inbox
 
-# Messages are handed over together up to the first that fills this.
+# Bytes: messages are passed together up to the first that reaches this total.
 RUN_BYTES: Final = 16 * 1024
-# The assumed cost of a message before one was measured.
+# Seconds: the assumed cost of a message before one was measured.
 _MESSAGE_S: Final = 0.00002
 
 
 class Door(Protocol):
-    """What a taker says to its call."""
+    """The stream writer: what a handler may call on its stream."""
 
     def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
-        """Send a message. If there is no room for another yet, `Taker.drained` tells when."""
+        """Send a message. False if there is no space for another yet: `Taker.drained` follows."""
         ...
 
     def resume(self) -> None:
-        """The taker takes more again."""
+        """Resume: the handler accepts messages again."""
         ...
 
     def schedule(self, step: Step) -> None:
@@ -50,13 +51,14 @@ class Door(Protocol):
         ...
 
     def finish(self, error: BaseException | None = None) -> None:
-        """All is replied that will be; an error is raised where the call's servicer waits."""
+        """End the replies; an error is raised where the call's servicer waits."""
         ...
 
 
 class Taker(Protocol):
-    """The handler of one stream by callback. Nothing here waits, and all of it is called in turns
-    of the loop; what is raised ends the call.
+    """The handler of one stream by callback.
+
+    No method waits, and all are called on the event loop; an exception ends the call.
     """
 
     def begin(self, door: Door) -> None:
@@ -64,56 +66,56 @@ class Taker(Protocol):
         ...
 
     def room(self) -> int:
-        """How many messages it takes now. Where that is none, `Door.resume` tells when it is."""
+        """The number of messages that it accepts now. After 0, `Door.resume` announces more."""
         ...
 
     def received(self, messages: list[Any]) -> None:
-        """The next messages, one at least; all but the last together have less than RUN_BYTES.
+        """Take the next messages, at least one; all but the last have less than RUN_BYTES in total.
 
-        Raises ValueError for the first that is not what it should be; those before are taken.
+        Raises ValueError for the first invalid message; those before it are processed.
         """
         ...
 
     def broken(self, error: ValueError) -> None:
-        """The next message cannot be taken, and none behind it."""
+        """Note that the next message is invalid, so that it and later ones are not processed."""
         ...
 
     def half_closed(self) -> None:
-        """There will be no more messages."""
+        """Note that no more messages will come."""
         ...
 
     def drained(self) -> None:
-        """There is room for replies again."""
+        """Note that there is space for replies again."""
         ...
 
 
 class HandsOver(ABC):
-    """The messages of a call, by callback for handlers that want it so."""
+    """The messages of a call, by callback for handlers that support it."""
 
     __slots__ = ()
 
     @abstractmethod
     async def hand_to(self, taker: Taker) -> None:
-        """Give the taker each message as it comes, until it has finished."""
+        """Pass each message to the handler as it arrives, until the handler has finished."""
 
 
 class HandsOverSome(HandsOver):
-    """Those of a server's call, which may be judged before."""
+    """The messages of a server's call, which may be authorized first."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def has_message(self) -> bool:
-        """Whether a whole message has come, so that nobody waits for it."""
+        """Whether a complete message has arrived, so that receiving it does not wait."""
 
     @abstractmethod
     def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
-        """End before the first message of which this is false."""
+        """End before the first message for which `is_wanted` is false."""
 
 
 class HotCall(Protocol):
-    """What a stream needs of its call."""
+    """The part of a call that its stream uses."""
 
     def send(self, message: Any) -> bool: ...  # noqa: ANN401 - a message of any service
 
@@ -121,7 +123,7 @@ class HotCall(Protocol):
 
 
 class HotStream:
-    """The messages of one call on their way to a taker, a bounded number in each turn."""
+    """The messages of one call in transit to a handler, a bounded number per turn."""
 
     __slots__ = (
         "_call",
@@ -155,14 +157,14 @@ class HotStream:
         self._is_wanted = is_wanted
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_taking = self._is_blocked = False
-        # Whether messages will be taken in the next turn of the loop; how many more in this one.
+        # Whether a turn is scheduled, and how many more messages the current turn may take.
         self._is_due = False
         self._left = 0
-        # The time that one of the last messages took.
+        # Seconds that one of the last messages took.
         self._message_s = _MESSAGE_S
 
     async def run(self) -> None:
-        """Hand over until the taker has finished."""
+        """Pass messages until the handler has finished."""
         self._is_taking = True
         self._inbox.watch(self._news)
         try:
@@ -176,13 +178,13 @@ class HotStream:
     # --- in ---------------------------------------------------------------------------------------
 
     def _news(self) -> None:
-        """Take what has come, in the next turn: by then all is there that comes together."""
+        """Schedule a turn: by then all messages that arrive together are present."""
         if self._is_taking and not self._is_due:
             self._is_due = True
             self._scheduler.submit(self._turn)
 
     def _turn(self, until_s: float) -> bool:
-        """Take as much as one turn and the taker let it; whether more can be taken."""
+        """Take as much as the turn and the handler allow; return whether more can be taken."""
         self._is_due = False
         if not self._is_taking:
             return False
@@ -205,7 +207,7 @@ class HotStream:
         return self._is_due
 
     def _take(self, until_s: float) -> bool:
-        """True if it ended because of the time."""
+        """Take messages; True if the time has ended it."""
         taker, inbox = self._taker, self._inbox
         begun_s = time.perf_counter()
         while self._left and (room := taker.room()):
@@ -213,7 +215,7 @@ class HotStream:
             try:
                 is_over = self._take_run(messages, self._run_max(room, until_s - begun_s))
             finally:
-                # Those before one that cannot be taken.
+                # Messages before an invalid one are passed on.
                 if messages:
                     taker.received(messages)
             if is_over:
@@ -229,14 +231,14 @@ class HotStream:
         return False
 
     def _run_max(self, room: int, left_s: float) -> int:
-        """The number of messages that the next run may have to end in time."""
+        """Return the number of messages that the next run may have to end in time."""
         count = min(room, self._left)
         if left_s < math.inf:
             count = min(count, int(left_s / self._message_s))
         return max(count, 1)
 
     def _take_run(self, messages: list[Any], count: int) -> bool:
-        """Take so many at most; whether there will be no more that are wanted."""
+        """Take up to `count` messages; return whether no more wanted ones will come."""
         inbox, decode, is_wanted = self._inbox, self._decode, self._is_wanted
         size = 0
         while len(messages) < count and size < RUN_BYTES:
@@ -255,7 +257,7 @@ class HotStream:
         self._is_taking = False
         self._taker.half_closed()
 
-    # --- what the taker says ----------------------------------------------------------------------
+    # --- called by the handler --------------------------------------------------------------------
 
     def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
         has_room = self._call.send(message)
@@ -269,7 +271,7 @@ class HotStream:
         self._scheduler.run(step)
 
     def finish(self, error: BaseException | None = None) -> None:
-        # A loop in the middle of taking stops at that, too.
+        # A loop that is taking messages stops at this, too.
         self._is_taking, self._left = False, 0
         if self._ended.done():
             return
@@ -279,7 +281,7 @@ class HotStream:
             self._ended.set_exception(error)
 
     def drained(self) -> None:
-        """What waited for room has left."""
+        """Notify the handler that waited for space."""
         if self._is_blocked:
             self._is_blocked = False
             self._taker.drained()

@@ -1,4 +1,4 @@
-"""What breaks a connection, whatever it is in the middle of."""
+"""Errors that end a connection, and checks of frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from quorate.h2.protocol.frames import H2ErrorCode
 
 
 class BreachError(Exception):
-    """The peer has broken a rule, and the connection ends."""
+    """The peer has violated the protocol, and the connection ends."""
 
     def __init__(self, code: H2ErrorCode, words: str) -> None:
         super().__init__(words)
@@ -14,19 +14,19 @@ class BreachError(Exception):
 
 
 def unpadded(payload: bytes) -> bytes:
-    """What a frame holds beside its padding. Raises BreachError."""
+    """Return a frame's payload without its padding. Raises BreachError."""
     if not payload or payload[0] >= len(payload):
         raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "a frame has less than its padding")
     return payload[1 : len(payload) - payload[0]]
 
 
 def check_size(size: int, wanted: int) -> None:
-    """Raises BreachError for a frame of another size than its kind has."""
+    """Raise BreachError for a frame whose size does not match its type."""
     if size != wanted:
         raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"a frame of {size} bytes, not {wanted}")
 
 
 def check_place(stream_id: int, *, on_stream: bool) -> None:
-    """Raises BreachError for a frame of a stream on none, or the other way round."""
+    """Raise BreachError for a stream frame on stream 0, or a connection frame on a stream."""
     if bool(stream_id) != on_stream:
         raise BreachError(H2ErrorCode.PROTOCOL_ERROR, f"a frame that may not be on {stream_id}")

@@ -1,11 +1,11 @@
 """One budget of the event loop's time per iteration, shared fairly by client addresses.
 
-All work that clients cause runs under it: bytes that are parsed, messages that are handed to
-handlers, and every step of a call's task. Addresses take turns, and so do the connections of one
-address (h2/start_time_fair_queue.py). An address that used little of late may overdraw the budget,
-so that a light client does not wait behind a heavy one. Connections of voters have a budget of
-their own, which comes first. Everything runs on one event loop. Addresses are named by `client_of`
-in h2/peer_name.py.
+All work that clients cause runs under it: parsed bytes, messages passed to handlers, and every step
+of a call's task. Addresses take turns, and so do the connections of one address
+(h2/start_time_fair_queue.py). An address that used little recently may overdraw the budget, so that
+a light client does not wait behind a heavy one. Connections of voters have a budget of their own,
+which takes precedence. Everything runs on one event loop. Addresses are named by `client_of` in
+h2/peer_name.py.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from quorate.h2.start_time_fair_queue import Turns
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-# A commit takes a dozen iterations, so that a budget delays it by a dozen budgets at most.
+# Seconds. A commit takes a dozen iterations, so a budget delays it by a dozen budgets at most.
 BUDGET_S: Final = 0.001
 # In budgets, for addresses that used less than LIGHT_SHARE of the last WINDOW_S.
 _OVERDRAFT: Final = 3
 _WINDOW_S: Final = 0.1
 _LIGHT_SHARE: Final = 0.1
-# In budgets: what one long step may cost the following iterations, and its address's next turns.
+# In budgets: how far one long step may delay the following iterations, and its address's next
+# turns.
 _DEBT_MAX: Final = 20
-# For the connections of voters, before the budget of the others. What they want beyond it counts as
-# a client's: without an authorizer any caller may state that it is a voter.
+# Seconds for the connections of voters, before the budget of the others. Their use beyond it counts
+# like a client's: without an authorizer any caller may claim to be a voter.
 _PREFERRED_S: Final = 0.004
-# An address without connections is remembered for so long, and so many of those are.
+# Seconds for which an address without connections is remembered, and the most of those.
 _FORGET_S: Final = 10 * _WINDOW_S
 _FORGOTTEN_MAX: Final = 4096
-# The assumed cost of a task's step, until steps were measured; the weight of the newest one.
+# Seconds: the assumed cost of a task's step until steps were measured; the weight of the newest
+# one.
 _STEP_S: Final = 0.0001
 _STEP_WEIGHT: Final = 0.05
 
@@ -55,12 +57,12 @@ class Scheduler(Protocol):
         ...
 
     def run(self, step: Step) -> bool:
-        """Run a step now if it may; whether nothing of it is left for later."""
+        """Run a step now if it may; return whether nothing of it is left for later."""
         ...
 
 
 class _Unshared:
-    """A client's side, where no connection can hold up another's."""
+    """The scheduler of a client, whose connections cannot delay each other."""
 
     def submit(self, step: Step) -> None:
         asyncio.get_running_loop().call_soon(self.run, step)
@@ -85,7 +87,7 @@ class _Client:
         self.turns: Turns[Flow] = Turns()
         self.is_waiting = False
         self.flow_count = 0
-        # Used since then, with what was used before in halves.
+        # Seconds used since then, plus earlier use, which is halved per window.
         self.recent_s = 0.0
         self.since_s = 0.0
 
@@ -119,13 +121,13 @@ class FairQueue:
         self._preferred_left_s = _PREFERRED_S
         # Addresses without connections, with the time of the last one's end.
         self._gone: OrderedDict[str, float] = OrderedDict()
-        # The iteration's work is nobody's call: the tasks that it makes inherit no caller.
+        # The iteration runs in an empty context, so that the tasks it creates inherit no caller.
         self._context = Context()
         self._is_armed = False
         self.step_s = _STEP_S
 
     def flow(self, client: str) -> Flow:
-        """A new connection of this address. Its owner closes it."""
+        """Open a flow for a new connection of this address. Its owner closes it."""
         self._forget_gone()
         found = self._clients.get(client)
         if found is None:
@@ -137,7 +139,7 @@ class FairQueue:
     def leave(self, name: str, client: _Client) -> None:
         """Note that one connection of an address is closed.
 
-        The address is remembered for a while: to connect again is no way to a new share.
+        The address is remembered for a while, so that reconnecting does not give it a new share.
         """
         client.flow_count -= 1
         if not client.flow_count:
@@ -156,20 +158,20 @@ class FairQueue:
         return flow.is_preferred and self._preferred_left_s > 0
 
     def admits(self, flow: Flow) -> bool:
-        """True if this connection may work in this iteration still."""
+        """Whether this connection may still work in this iteration."""
         if self._left_s > 0 or self._is_first(flow):
             return True
         return self._left_s > -_OVERDRAFT * self._budget_s and flow.client.is_light(self.clock())
 
     def until_s(self, flow: Flow) -> float:
-        """The time until which a step of this connection may work from now on."""
+        """The time until which a step of this connection may work."""
         is_first = self._is_first(flow)
         slice_s = self._preferred_left_s if is_first else min(self._left_s, self._budget_s)
         # A light client that overdraws gets a slice as well.
         return self.clock() + (slice_s if slice_s > 0 else self._budget_s)
 
     def charge(self, flow: Flow, seconds: float) -> None:
-        """Count time that a connection's work took outside of `_run`."""
+        """Charge time that a connection's work took outside of `_run`."""
         self._arm()
         if self._is_first(flow):
             self._preferred_left_s -= seconds
@@ -205,14 +207,14 @@ class FairQueue:
             asyncio.get_running_loop().call_soon(self._run, context=self._context)
 
     def _run(self) -> None:
-        """One iteration's work: all of the preferred, and others while the budget lasts."""
+        """Do one iteration's work: preferred connections, then others while the budget lasts."""
         self._is_armed = False
         self._left_s = min(self._left_s + self._budget_s, self._budget_s)
         self._preferred_left_s = _PREFERRED_S
         for _ in range(len(self._preferred)):
             flow, step = self._preferred.popleft()
             if not self._is_first(flow) or self._work(flow, step):
-                # What was too much for this iteration waits like a client's work.
+                # The rest waits like a client's work.
                 self.wait(flow, step)
         while self._turns:
             client = self._turns.first()
@@ -265,7 +267,7 @@ class Flow:
         self.steps: deque[Step] = deque()
         self.is_waiting = False
         self.used_s = 0.0
-        # A voter's connection waits for no other work.
+        # A voter's connection does not wait for other work.
         self.is_preferred = False
         self._is_closed = False
 
@@ -274,7 +276,7 @@ class Flow:
         self.queue.wait(self, step)
 
     def run(self, step: Step) -> bool:
-        """Run a step now if the budget allows; whether nothing of it is left for later."""
+        """Run a step now if the budget allows; return whether nothing of it is left for later."""
         queue = self.queue
         if not queue.admits(self):
             queue.wait(self, step)
@@ -293,18 +295,18 @@ class Flow:
         self.queue.charge(self, count * self.queue.step_s)
 
     def close(self) -> None:
-        """The connection is gone, and all of its work is done."""
+        """Close the flow: the connection is closed, and all of its work is done."""
         if not self._is_closed:
             self._is_closed = True
             self.queue.leave(self.name, self.client)
 
     def meter(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """The same coroutine, for a task: each step waits for its turn, and is charged."""
+        """Wrap a task's coroutine so that each step waits for its turn and is charged."""
         return _Metered(work, self, self.queue)
 
 
 class _Metered(Coroutine[Any, Any, T]):
-    """A coroutine whose steps are work of a connection."""
+    """A coroutine whose steps are charged to a connection."""
 
     __slots__ = ("_flow", "_prepaid_s", "_queue", "_work")
 
@@ -312,7 +314,7 @@ class _Metered(Coroutine[Any, Any, T]):
         self._work = work
         self._flow = flow
         self._queue = queue
-        # Charged for the next step when its turn came.
+        # Seconds charged in advance for the next step when its turn was granted.
         self._prepaid_s = 0.0
 
     def send(self, value: Any) -> Any:  # noqa: ANN401 - as the protocol of coroutines has it
@@ -334,13 +336,13 @@ class _Metered(Coroutine[Any, Any, T]):
             self._charge(begun_s)
 
     def _wait(self) -> Any:  # noqa: ANN401 - what a task waits for
-        """Let the task wait for a turn; its next step then goes on with the work."""
+        """Let the task wait for a turn; its next step then continues the work."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue, flow = self._queue, self._flow
 
         def grant(_: float) -> bool:
             if not turn.done():
-                # The task runs after this iteration's turns are given: they count it as run.
+                # The task runs after this iteration's work, so its step is charged in advance.
                 self._prepaid_s = queue.step_s
                 queue.charge(flow, self._prepaid_s)
                 turn.set_result(None)
@@ -367,7 +369,7 @@ _QUEUES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, FairQueue]] = WeakKe
 
 
 def queue_of_running_loop() -> FairQueue:
-    """The one queue of this event loop, which all its listeners share."""
+    """Return the queue of this event loop, which all its listeners share."""
     loop = asyncio.get_running_loop()
     queue = _QUEUES.get(loop)
     if queue is None:
@@ -375,5 +377,5 @@ def queue_of_running_loop() -> FairQueue:
     return queue
 
 
-# The connection whose call a task serves, for work that is paced by it.
+# The connection whose call a task serves, for work that adapts its pace to it.
 CURRENT_FLOW: ContextVar[Flow | None] = ContextVar("current_flow", default=None)

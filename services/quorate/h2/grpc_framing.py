@@ -1,4 +1,4 @@
-"""What gRPC puts into HTTP/2: messages with their length, metadata, deadlines, statuses."""
+"""gRPC on HTTP/2: length-prefixed messages, metadata, timeouts, status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
 _PREFIX: Final = struct.Struct(">BL")
 PREFIX_BYTES: Final = _PREFIX.size
 _PRINTABLE: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
-# Of grpc-message: the header list that peers take holds it beside all else.
+# Characters of grpc-message, so that it fits into a peer's header list with all else.
 _MESSAGE_CHARACTERS_MAX: Final = 4096
 _UNITS: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _RESERVED: Final = frozenset(
@@ -36,7 +36,7 @@ OF_NUMBERS: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class OversizedError(Exception):
-    """A message over the bound, or one that is compressed: `code` is the status for that."""
+    """A message over the size limit, or a compressed one; `code` is the resulting status."""
 
     def __init__(self, code: grpc.StatusCode, words: str) -> None:
         super().__init__(words)
@@ -44,12 +44,12 @@ class OversizedError(Exception):
 
 
 def frame_message(data: bytes) -> bytes:
-    """A message as it is sent."""
+    """Prefix a message with its length."""
     return _PREFIX.pack(0, len(data)) + data
 
 
 class MessageReader:
-    """The bytes of one direction of a call, and the messages in them."""
+    """Splits the bytes of one direction of a call into messages."""
 
     __slots__ = ("_at", "_bytes_max", "_data", "_size")
 
@@ -57,15 +57,15 @@ class MessageReader:
         self._bytes_max = bytes_max
         self._data: bytes | bytearray = b""
         self._at = 0
-        # Of the message that is next; None before its length is known.
+        # Size of the next message; None before its prefix is complete.
         self._size: int | None = None
 
     def __len__(self) -> int:
-        """How many bytes are no message yet."""
+        """The number of bytes that are not taken as messages yet."""
         return len(self._data) - self._at
 
     def feed(self, data: bytes) -> None:
-        """These bytes have come."""
+        """Add received bytes."""
         if len(self) == 0:
             self._data, self._at = data, 0
             return
@@ -84,7 +84,10 @@ class MessageReader:
         return left >= (_PREFIX.unpack_from(self._data, self._at)[1] if size is None else size)
 
     def take(self) -> bytes | None:
-        """The next message; None until it is complete. Raises OversizedError at its length."""
+        """Return the next message; None until it is complete.
+
+        Raises OversizedError as soon as its length is known.
+        """
         data, at = self._data, self._at
         left = len(data) - at - PREFIX_BYTES
         if self._size is None:
@@ -99,7 +102,7 @@ class MessageReader:
         if isinstance(data, bytes):
             message = data[begin:end]
         else:
-            # A slice of a bytearray would be a second copy of a message that may be large.
+            # Slicing the bytearray would make a second copy of a message that may be large.
             with memoryview(data) as view:
                 message = bytes(view[begin:end])
         if end == len(data):
@@ -123,7 +126,7 @@ class MessageReader:
 
 
 def timeout_s(value: bytes) -> float:
-    """The time in a grpc-timeout. Raises ValueError."""
+    """Parse a grpc-timeout into seconds. Raises ValueError."""
     number, unit = value[:-1], _UNITS.get(value[-1:])
     if unit is None or not number.isdigit() or len(number) > 8:
         raise ValueError(f"grpc-timeout is {value!r}")
@@ -131,7 +134,7 @@ def timeout_s(value: bytes) -> float:
 
 
 def timeout_value(seconds: float) -> bytes:
-    """A time as grpc-timeout has it: with as many digits as it may."""
+    """Format a time as grpc-timeout, as precisely as its digits allow."""
     for unit, size in ((b"n", 1e-9), (b"u", 1e-6), (b"m", 1e-3), (b"S", 1.0), (b"M", 60.0)):
         count = max(0, int(seconds / size))
         if count < 100_000_000:
@@ -140,17 +143,17 @@ def timeout_value(seconds: float) -> bytes:
 
 
 def status_words(words: str) -> bytes:
-    """Words as grpc-message has them."""
+    """Encode a message as grpc-message."""
     return quote(words[:_MESSAGE_CHARACTERS_MAX], safe=_PRINTABLE, errors="replace").encode()
 
 
 def words_of(value: bytes) -> str:
-    """The words in a grpc-message."""
+    """Decode a grpc-message."""
     return unquote(value.decode("latin-1"), errors="replace")
 
 
 def metadata_pairs(metadata: Iterable[tuple[str, str | bytes]]) -> list[tuple[bytes, bytes]]:
-    """Metadata as headers."""
+    """Encode metadata as headers."""
     pairs = []
     for key, value in metadata:
         data = value.encode() if isinstance(value, str) else value
@@ -161,7 +164,7 @@ def metadata_pairs(metadata: Iterable[tuple[str, str | bytes]]) -> list[tuple[by
 
 
 def metadata_of(pairs: Iterable[tuple[bytes, bytes]]) -> Metadata:
-    """The metadata among headers. Raises ValueError for what is no base64 where it should be."""
+    """Return the metadata among headers. Raises ValueError for invalid base64."""
     metadata: list[tuple[str, str | bytes]] = []
     for name, value in pairs:
         if name in _RESERVED:

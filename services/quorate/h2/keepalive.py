@@ -8,7 +8,7 @@ from quorate.h2.protocol.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PR
 
 
 class Due(Enum):
-    """The result of a look at a connection."""
+    """The result of a check of a connection."""
 
     NOTHING = auto()
     PING = auto()
@@ -27,11 +27,11 @@ class Liveness:
         self._begun_s = self._heard_s = self._busy_s = now_s
         self._has_spoken = False
         self._pinged_s: float | None = None
-        # Since then its socket has been full.
+        # The time since which its socket has been full.
         self.blocked_s: float | None = None
 
     def on_bytes(self, now_s: float) -> None:
-        """Note that the peer has sent something."""
+        """Note that the peer has sent bytes."""
         self._heard_s = now_s
         self._has_spoken = True
 
@@ -40,7 +40,7 @@ class Liveness:
         self._pinged_s = None
 
     def on_backlog(self, now_s: float) -> None:
-        """Note that bytes of the peer wait to be parsed, which is not its silence (rule 39)."""
+        """Note that received bytes wait to be parsed, which is not the peer's silence (rule 39)."""
         self._heard_s = now_s
         self._pinged_s = None
 
@@ -49,7 +49,7 @@ class Liveness:
         self._busy_s = now_s
 
     def check(self, now_s: float, *, has_calls: bool) -> Due:
-        """The most urgent thing that is due; a ping counts as sent."""
+        """Return the most urgent action that is due; a ping counts as sent."""
         if not self._has_spoken:
             return Due.NO_PREFACE if now_s - self._begun_s > PREFACE_S else Due.NOTHING
         if self.blocked_s is not None and now_s - self.blocked_s > UNREAD_S:

@@ -1,4 +1,4 @@
-"""The messages that a call receives, and the room that its sender is given for them."""
+"""Receive buffer of a call: messages and the flow-control window given to the sender."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.connection import Connection
 
 
-# Messages that one call may take, or give, before others have their turn: a window holds thousands
-# of small ones.
+# Messages that one call may receive or send without yielding: a window holds thousands of small
+# ones.
 IN_A_TURN: Final = 64
 
 
@@ -25,7 +25,11 @@ class IncompleteError(grpc_framing.OversizedError):
 
 
 class Inbox:
-    """One direction of a call: a window, and for what somebody waits for as much as it takes."""
+    """The receive buffer of a call.
+
+    Its sender gets a window, and for a message that a reader waits for as much as the message
+    needs.
+    """
 
     __slots__ = (
         "_connection",
@@ -52,36 +56,36 @@ class Inbox:
         self._stream_id = stream_id
         self._reader = grpc_framing.MessageReader(bytes_max)
         self._flush = flush_soon
-        # Of what is no message yet: as much was granted anew to the sender.
+        # Bytes of the incomplete message that were already granted to the sender again.
         self._granted = 0
         self._has_all = False
         self._in_turn = 0
-        # Read, and not yet told to the connection.
+        # Bytes read, but not yet reported to the connection.
         self._unsettled = 0
         self._waiter: asyncio.Future[None] | None = None
         self._news_of: Callable[[], None] | None = None
 
     def watch(self, news: Callable[[], None] | None) -> None:
-        """Call this whenever something has come, for those that take messages without waiting."""
+        """Call `news` whenever data has arrived, for readers that do not wait in `next`."""
         self._news_of = news
 
     @property
     def has_ended(self) -> bool:
-        """Whether all has come; what `take` has not given by then will never be whole."""
+        """Whether all has arrived; a message not returned by `take` is never completed."""
         return self._has_all
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be taken, while more may come."""
+        """Whether the buffer is empty, while more may arrive."""
         return not self._has_all and not len(self._reader)
 
     @property
     def has_message(self) -> bool:
-        """Whether a whole message waits to be taken."""
+        """Whether a complete message is in the buffer."""
         return self._reader.is_whole
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
-        """These bytes have come."""
+        """Add received bytes."""
         if data:
             self._reader.feed(data)
         self._has_all = self._has_all or is_last
@@ -91,9 +95,10 @@ class Inbox:
             self._news_of()
 
     def take(self) -> bytes | None:
-        """The next message, None if it is not there. Raises OversizedError, and IncompleteError.
+        """Return the next message; None if it is incomplete.
 
-        The sender hears of it when `settle` is called.
+        Raises OversizedError, IncompleteError. The sender's window grows only when `settle` is
+        called.
         """
         reader = self._reader
         message = reader.take()
@@ -104,7 +109,7 @@ class Inbox:
             self._unsettled += size - known
             return message
         if not self._has_all:
-            # A reader that waits for a message has room for the whole of it.
+            # A reader that waits for a message accepts all of it.
             self._unsettled += len(reader) - self._granted
             self._granted = len(reader)
         elif len(reader):
@@ -112,7 +117,7 @@ class Inbox:
         return None
 
     def settle(self) -> None:
-        """Give the sender room for what was taken."""
+        """Grant the sender a window for what was taken."""
         size = self._unsettled
         if size:
             self._unsettled = 0
@@ -120,7 +125,10 @@ class Inbox:
             self._flush()
 
     async def next(self) -> bytes | None:
-        """The next message; None after the last. Raises OversizedError, and IncompleteError."""
+        """Wait for the next message; None after the last.
+
+        Raises OversizedError, IncompleteError.
+        """
         if self._in_turn == IN_A_TURN:
             self._in_turn = 0
             await asyncio.sleep(0)

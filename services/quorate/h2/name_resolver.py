@@ -1,9 +1,9 @@
 """Resolves host names in daemon threads, so that one name never delays another.
 
-A lookup by the system cannot be cancelled. A name whose DNS server is silent holds a thread until
-the system gives up. The event loop's own thread pool is small, and a process waits for it at its
-end. So lookups run in threads of this module. Each name has one lookup at a time, and all callers
-of that name wait for it.
+A system lookup cannot be cancelled: a name whose DNS server is silent holds a thread until the
+system gives up. The event loop's own thread pool is small, and a process waits for it when it ends.
+So lookups run in threads of this module. Each name has one lookup at a time, and all callers of
+that name wait for it.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ T = TypeVar("T")
 Addresses: TypeAlias = tuple[str, ...]
 # Lookups that run at one time. A quorum has fewer names than that.
 THREADS_MAX: Final = 32
-# Threads for names whose last lookup failed: many names that fail leave room for those that do not.
+# Threads for names whose last lookup failed: many failing names leave capacity for the others.
 FAILING_THREADS_MAX: Final = 8
-# Names whose last good addresses are kept, and as many lookups that wait for a thread.
+# The most names whose last good addresses are kept, and the most lookups that wait for a thread.
 NAMES_MAX: Final = 1024
 # Part of the time limit after which the last good addresses are used instead of a late answer.
 FALLBACK_SHARE: Final = 0.5
-# What a lookup of both families at once says for NXDOMAIN, and for a name without an address. It
-# says the same where the server failed for one family and had nothing for the other.
+# Errors of a lookup of both families for NXDOMAIN, and for a name without an address. The error is
+# the same if the server failed for one family and had no address for the other.
 _DOUBTFUL: Final = frozenset(
     getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
 
 
 class NameLookupError(OSError):
-    """A host name has no address that is known; the message names the host and the reason."""
+    """A host name without a known address; the message names the host and the reason."""
 
 
 class NoSuchNameError(NameLookupError):
-    """The name provably does not exist: a DNS server said so for each family of addresses."""
+    """The name provably does not exist: a DNS server has denied it for each address family."""
 
 
 @value
 class _Taken:
-    """A name that has a thread for its lookup, and whether its last lookup failed."""
+    """A name that a thread looks up, and whether its last lookup failed."""
 
     host: str
     is_failing: bool
@@ -65,7 +65,7 @@ class NameResolver:
         failing_threads_max: int = FAILING_THREADS_MAX,
         names_max: int = NAMES_MAX,
     ) -> None:
-        """`lookup` may block; it is the system's if None."""
+        """`lookup` may block; the system's is used if None."""
         self._lookup = lookup or _look_up
         self._threads_max, self._failing_threads_max = threads_max, failing_threads_max
         self._names_max = names_max
@@ -79,10 +79,10 @@ class NameResolver:
         self._failing: OrderedDict[str, None] = OrderedDict()
 
     async def resolve(self, host: str, *, limit_s: float) -> Addresses:
-        """The addresses of a host, the preferred one first.
+        """Resolve a host to its addresses, the preferred one first.
 
-        The last good addresses stand in for a lookup that fails, or that takes half of the limit.
-        Raises NameLookupError.
+        The last good addresses replace a lookup that fails, or that takes half of the limit. Raises
+        NameLookupError.
         """
         if is_address(host):
             return (host,)
@@ -106,10 +106,10 @@ class NameResolver:
     async def connect(
         self, host: str, open_at: Callable[[str], Awaitable[T]], *, limit_s: float
     ) -> T:
-        """Open a connection at the first address of a host that takes one.
+        """Open a connection at the first address of a host that accepts one.
 
-        Each address has an equal part of the time that is left. Raises NameLookupError, or the
-        OSError of an address, preferably one that is not a refusal.
+        Each address gets an equal part of the time that is left. Raises NameLookupError, or the
+        OSError of an address, preferably not a refusal.
         """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + limit_s
@@ -126,20 +126,20 @@ class NameResolver:
         raise next(telling, problems[0])
 
     def forget(self, host: str) -> None:
-        """Drop the last good addresses of a host: another node answered there."""
+        """Drop the last good addresses of a host: another node responded there."""
         with self._lock:
             self._good.pop(host, None)
 
     # --- threads ----------------------------------------------------------------------------------
 
     async def _wait(self, host: str) -> Addresses:
-        """Wait for the lookup of that name, the one under way or a new one. Raises OSError."""
+        """Wait for the lookup of that name, in progress or new. Raises OSError."""
         waiter: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
         self._join(host, waiter)
         try:
             return await waiter
         finally:
-            # A lookup may hang for ever, while callers give up and ask again.
+            # A lookup may hang forever, while callers give up and retry.
             with self._lock:
                 self._lookups.get(host, set()).discard(waiter)
 
@@ -156,7 +156,7 @@ class NameResolver:
         self._start(taken)
 
     def _take(self) -> _Taken | None:
-        """The next name for which there is a thread. The caller holds the lock."""
+        """Take the next name for which there is a thread. The caller holds the lock."""
         if self._running >= self._threads_max:
             return None
         if self._queue:
@@ -190,7 +190,7 @@ class NameResolver:
             taken = self._end(taken, result)
 
     def _end(self, ended: _Taken, result: Addresses | Exception) -> _Taken | None:
-        """Hand the result out; the next name for this thread, if there is one."""
+        """Deliver the result; return the next name for this thread, if any."""
         host, has_failed = ended.host, isinstance(result, Exception)
         with self._lock:
             waiters = self._lookups.pop(host)
@@ -210,7 +210,7 @@ class NameResolver:
 
 
 def is_address(host: str) -> bool:
-    """True if a host is an IP address, which needs no lookup."""
+    """Whether a host is an IP address, which needs no lookup."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -228,7 +228,7 @@ def _settle(waiter: asyncio.Future[Addresses], result: Addresses | Exception) ->
 
 
 def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int) -> None:
-    """Remember a name, and drop the one that was set longest ago when there are too many."""
+    """Store a value for a name; above `names_max` drop the name that was set longest ago."""
     kept[host] = value
     kept.move_to_end(host)
     if len(kept) > names_max:
@@ -236,7 +236,7 @@ def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int)
 
 
 def _look_up(host: str) -> Addresses:
-    """Ask the system. Raises EAI_NONAME only if each family by itself has no such name."""
+    """Ask the system. Raises EAI_NONAME only if each family separately has no such name."""
     try:
         return _addresses(host, socket.AF_UNSPEC)
     except socket.gaierror as error:
@@ -258,5 +258,5 @@ def _addresses(host: str, family: socket.AddressFamily) -> Addresses:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-# One for the whole process: the bounds above are a process's.
+# One for the whole process: the limits above are process-wide.
 RESOLVER: Final = NameResolver()

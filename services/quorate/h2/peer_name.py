@@ -1,7 +1,7 @@
-"""The name of a peer, as gRPC writes it, and the client that all bounds count it for.
+"""Names of peers in gRPC's format, and the client to which all limits attribute a peer.
 
 A client is an IPv4 address, or an IPv6 network of 64 bits: one host usually has such a network of
-its own, and could otherwise take each of its connections from another address.
+its own, and could otherwise open each connection from another address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HOST_BITS: Final = 128 - _PREFIX_BITS
 
 
 def peer_of(address: tuple[Any, ...] | None) -> str:
-    """The name for a socket's address: IPv6 in escaped brackets, mapped IPv4 as IPv4."""
+    """Return the name for a socket's address: IPv6 in escaped brackets, mapped IPv4 as IPv4."""
     if not address:
         return "unknown:"
     host, port = str(address[0]), address[1]
@@ -27,9 +27,9 @@ def peer_of(address: tuple[Any, ...] | None) -> str:
 
 
 def client_of(peer: str) -> str:
-    """The client that a peer belongs to: `ipv4:10.0.0.1`, or `ipv6:2001:db8:0:1::/64`.
+    """Return the client of a peer: `ipv4:10.0.0.1`, or `ipv6:2001:db8:0:1::/64`.
 
-    `peer` is its name in gRPC. All bounds for one client, and its turns, go by this.
+    `peer` is its name in gRPC. All limits for one client, and its turns, use this name.
     """
     if peer.startswith("ipv4:"):
         return peer.rpartition(":")[0]
@@ -40,7 +40,7 @@ def client_of(peer: str) -> str:
 
 @lru_cache(maxsize=_CACHED_MAX)
 def _network_of(name: str) -> str:
-    """The client for a name of IPv6 without its port; the name itself if it is malformed."""
+    """Return the client for an IPv6 name without its port; the name itself if it is malformed."""
     host = unquote(name.removeprefix("ipv6:")).removeprefix("[").removesuffix("]")
     try:
         address = IPv6Address(host)

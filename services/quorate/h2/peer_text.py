@@ -1,4 +1,4 @@
-"""Words about what a peer has sent: short, printable, and comparable from one peer to the next."""
+"""Formats text from a peer: short, printable, and comparable between peers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VARYING: Final = re.compile(r'"[^"]*"|\d+')
 
 
 def quoted(data: bytes) -> str:
-    """Bytes of a peer within quotation marks: at most 100 characters of printable ASCII."""
+    """Quote bytes of a peer: at most 100 characters of printable ASCII."""
     text = data[: _QUOTED_MAX + 1].decode("latin-1")
     if len(data) > _QUOTED_MAX:
         text = text[: _QUOTED_MAX - 3] + "..."
@@ -19,5 +19,5 @@ def quoted(data: bytes) -> str:
 
 
 def cause_of(words: str) -> str:
-    """Words without their numbers and quoted bytes, which is the same for all that a cause ends."""
+    """Remove numbers and quoted bytes, so that all messages with one cause are equal."""
     return _VARYING.sub("", words)

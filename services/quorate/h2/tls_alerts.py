@@ -1,7 +1,7 @@
-"""A context of ssl whose failed handshakes send their alert.
+"""An ssl context whose failed handshakes send their alert.
 
-Event loops close the socket of a handshake that fails at once, and drop what OpenSSL wanted to
-send: the client would see the end of the connection, and not why it ended.
+Event loops close the socket of a failed handshake immediately, and drop the bytes that OpenSSL
+wanted to send: the client would see the end of the connection without its reason.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ ACCEPTED: Final[ContextVar[socket.socket | None]] = ContextVar("accepted", defau
 
 
 class AlertingSession(ssl.SSLObject):
-    """One connection's TLS, which writes the alert of a failed handshake to the socket."""
+    """The TLS session of one connection, which sends the alert of a failed handshake."""
 
     _outgoing: ssl.MemoryBIO | None = None
     _accepted: socket.socket | None = None
 
     def send_alerts_to(self, accepted: socket.socket | None, outgoing: ssl.MemoryBIO) -> None:
-        """Send what `outgoing` holds when the handshake fails."""
+        """Send the content of `outgoing` when the handshake fails."""
         self._accepted, self._outgoing = accepted, outgoing
 
     def do_handshake(self) -> None:
-        """Go on with the handshake. Raises ssl.SSLError."""
+        """Continue the handshake. Raises ssl.SSLError."""
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -43,7 +43,7 @@ class AlertingSession(ssl.SSLObject):
 
 
 class AlertingContext(ssl.SSLContext):
-    """A server's context; sockets are found in `ACCEPTED` when a connection begins."""
+    """A server's context; it finds the socket in `ACCEPTED` when a connection begins."""
 
     sslobject_class = AlertingSession
 
@@ -55,7 +55,7 @@ class AlertingContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        """The session over an event loop's buffers of a connection."""
+        """Create the session over an event loop's buffers of a connection."""
         made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
         if isinstance(made, AlertingSession):
             made.send_alerts_to(ACCEPTED.get(), outgoing)
@@ -63,7 +63,7 @@ class AlertingContext(ssl.SSLContext):
 
 
 def cause_of_failure(error: Exception) -> str | None:
-    """The cause of a refused handshake, in OpenSSL's words; None if the client has gone."""
+    """Return OpenSSL's reason of a failed handshake; None if the client has disconnected."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,7 +1,7 @@
 """The TLS handshake of one accepted connection, as work of its client in the fair queue.
 
-The event loop's TLS protocol computes with each read: a signature takes up to some milliseconds,
-and hundreds of clients may send their first message at one moment. So this protocol receives the
+The event loop's TLS protocol computes on each read: a signature takes up to some milliseconds, and
+hundreds of clients may send their first message at the same moment. So this protocol receives the
 bytes of a handshake, and passes them on when it is the client's turn. Afterwards the TLS protocol
 receives them itself.
 """
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 async def establish(
     accepted: socket.socket, link: asyncio.BufferedProtocol, context: ssl.SSLContext, flow: Flow
 ) -> None:
-    """Do the handshake, and begin `link` with the connection.
+    """Do the handshake, and start `link` on the connection.
 
-    Raises OSError or RuntimeError; the caller closes the socket then.
+    Raises OSError or RuntimeError; the caller then closes the socket.
     """
     loop = asyncio.get_running_loop()
     handshake = HandshakeProtocol(link, flow)
     transport, _ = await loop.connect_accepted_socket(lambda: handshake, accepted)
     try:
         _require_open(transport)
-        # It runs before the callbacks of start_tls, which let the TLS protocol begin and read.
+        # This runs before the callbacks of start_tls, which let the TLS protocol begin and read.
         loop.call_soon(handshake.stand_in_front)
         secured = await loop.start_tls(
             transport,
@@ -42,7 +42,7 @@ async def establish(
             ssl_handshake_timeout=PREFACE_S,
             ssl_shutdown_timeout=LAST_WORDS_S,
         )
-        # The end of a connection that is lost by now would be reported to `link` never or twice.
+        # The end of an already lost connection would be reported to `link` never or twice.
         _require_open(transport)
         assert secured is not None
         handshake.step_aside()
@@ -61,22 +61,22 @@ class HandshakeProtocol(asyncio.BufferedProtocol):
     """Receives for the TLS protocol of a connection, until the handshake is done."""
 
     def __init__(self, link: asyncio.BufferedProtocol, flow: Flow) -> None:
-        """Bytes are read into the buffer of `link`, which connections share."""
+        """Read bytes into the buffer of `link`, which connections share."""
         self._link = link
         self._flow = flow
         self._transport: asyncio.Transport | None = None
         self._tls: asyncio.BufferedProtocol | None = None
         self._room = memoryview(b"")
-        # Received, and not passed on yet. While there are any, reading pauses.
+        # Bytes received, and not passed on yet. While there are any, reading is paused.
         self._waiting = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # uvloop reads all the same.
+        # uvloop may still read.
         self._transport.pause_reading()
 
     def stand_in_front(self) -> None:
-        """Receive for the TLS protocol, which the transport has by now, from here on."""
+        """From now on receive for the TLS protocol, which the transport has by now."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -87,7 +87,7 @@ class HandshakeProtocol(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self._pass_on_in_turn)
 
     def step_aside(self) -> None:
-        """Let the TLS protocol receive by itself."""
+        """Let the TLS protocol receive directly."""
         transport, tls = self._transport, self._tls
         if transport is not None and tls is not None:
             self._pass_on(0.0)
@@ -115,7 +115,7 @@ class HandshakeProtocol(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _pass_on(self, _: float) -> bool:
-        """Let the TLS protocol compute with what was received."""
+        """Pass the received bytes to the TLS protocol, which computes with them."""
         waiting, self._waiting = self._waiting, bytearray()
         tls, transport = self._tls, self._transport
         if not waiting or tls is None or transport is None:

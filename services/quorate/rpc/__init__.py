@@ -1,1 +1,1 @@
-"""gRPC between controllers and towards clients; protobuf types stop at this package's border."""
+"""gRPC between controllers and to clients; protobuf types do not leave this package."""

@@ -1,13 +1,13 @@
-"""Spans of calls, on both ends, by OpenTelemetry's conventions for gRPC; loaded if tracing is on.
+"""Client and server spans of calls, by OpenTelemetry's gRPC conventions; loaded if tracing is on.
 
-But for their names: Jaeger cuts a row after some 20 characters, of which the name of the method
-with its service leaves none for what was asked and answered.
+Only their names differ: Jaeger truncates a row after some 20 characters, and the name of the method
+with its service would leave no space for request and outcome.
 
-A call whose caller is traced has a span, whatever it is. Of those that nobody has begun a trace for
-a vote, what ends an epoch, and every change of the voters is recorded; Fetch and Write as often as
-the settings say; questions not at all, nor BeginQuorumEpoch, which a leader repeats for as long as
-a voter is away. Streams have no spans here: one would be seen only when it ends. A server's span
-begins behind its guard (rpc/security/authorization.py): strangers make none.
+A call whose caller is traced always has a span. Of calls without a parent trace, votes, the end of
+an epoch, and all voter changes are recorded; Fetch and Write at the configured ratios; queries
+never, nor BeginQuorumEpoch, which a leader repeats while a voter is unavailable. Streams have no
+spans here: a span is visible only when it ends. A server's span starts after authorization
+(rpc/security/authorization.py), so unauthorized calls create none.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 WRITE_STREAM: Final = "quorate.controller.v1.Controller/WriteStream"
 FETCH: Final = "quorate.raft.v1.Raft/Fetch"
-# What the conventions call an error of the server's; other codes are its caller's doing.
+# The codes that the conventions count as the server's errors; the caller is responsible for others.
 _SERVER_ERRORS: Final = frozenset(
     {
         grpc.StatusCode.UNKNOWN,
@@ -55,8 +55,8 @@ _SERVER_ERRORS: Final = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
-# Elections go on without a voter that cannot be reached, and most of them are held because one is
-# away. These calls find that out, and their spans have an event for it instead of an error.
+# Elections continue without an unreachable voter, and most are held because one is unavailable.
+# These calls find that out, and their spans have an event for it instead of an error.
 _MAY_BE_AWAY: Final = frozenset(
     f"quorate.raft.v1.Raft/{method}" for method in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")
 )
@@ -66,7 +66,7 @@ _OF_NUMBERS: Final[dict[int, grpc.StatusCode]] = {code.value[0]: code for code i
 
 
 def ratio_of(name: str, tracing: Tracing) -> float:
-    """How many of the calls of a method are recorded for which nobody has begun a trace."""
+    """Return the share of a method's calls without a parent trace that is recorded."""
     match METHODS.get(f"/{name}", UNKNOWN).sampling:
         case Sampling.ALWAYS:
             return 1.0
@@ -79,7 +79,7 @@ def ratio_of(name: str, tracing: Tracing) -> float:
 
 
 def is_drawn(ratio: float) -> bool:
-    """Whether this one is recorded."""
+    """Whether to record this call, at random."""
     return ratio > 0 and random.random() < ratio  # noqa: S311 - it guards nothing
 
 
@@ -90,7 +90,7 @@ def begin(
     parent: Context | None,
     server: tuple[str, int] | None = None,
 ) -> Span:
-    """A span of a call; `name` is the whole method, without the first slash."""
+    """Start the span of a call; `name` is the whole method, without the first slash."""
     attributes: dict[str, Value] = {"rpc.system.name": "grpc", "rpc.method": name}
     if server is not None:
         attributes["server.address"], attributes["server.port"] = server
@@ -107,7 +107,7 @@ def finish(
     is_error: bool,
     name: str = "",
 ) -> None:
-    """The call is over; `name` says what came of it."""
+    """End the span of a call; `name` includes the outcome."""
     span.set_attribute("rpc.response.status_code", code.name)
     if name:
         span.update_name(name)
@@ -154,7 +154,7 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
             told = told_by_answer(request, response)
             span.set_attributes(told)
         except grpc.aio.AioRpcError as error:
-            # The code that waits for the call finds the error there.
+            # The caller gets the error from the call.
             words, is_away = error.details() or "", error.code() in _AWAY and name in _MAY_BE_AWAY
             if is_away:
                 span.add_event(UNREACHABLE, {"reason": words})
@@ -163,7 +163,7 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
             assert call is not None
             return call
         except asyncio.CancelledError:
-            # Another answer was enough, or the time was up: no error, whatever the code.
+            # Another response was enough, or the time was up: not an error, despite the code.
             finish(span, grpc.StatusCode.CANCELLED, is_error=False, name=asked)
             if call is not None:
                 call.cancel()
@@ -181,9 +181,9 @@ def _with_headers(metadata: Any, headers: dict[str, str]) -> grpc.aio.Metadata: 
 
 
 class FetchSpans:
-    """Spans of requests on Fetch streams: each from when it is written until it is answered.
+    """Spans of requests on Fetch streams: each from its write until its response.
 
-    A stream has its headers once, when it begins, so the leader's part of it is not seen.
+    A stream sends headers only when it begins, so the leader's part of a request has no span.
     """
 
     def __init__(self, tracing: Tracing) -> None:
@@ -191,7 +191,7 @@ class FetchSpans:
         self._open: dict[CallId, Span] = {}
 
     def begin(self, call: CallId, peer: Peer, request: m.FetchRequest) -> None:
-        """A request is written, and its span begins if it is drawn."""
+        """Start a span, if sampled, for a request that is written."""
         if not is_drawn(self._tracing.fetch_ratio):
             return
         server = (peer.host, peer.port)
@@ -206,7 +206,7 @@ class FetchSpans:
         )
 
     def end(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
-        """It is answered, or will not be."""
+        """End the span at the response, or at its failure."""
         span = self._open.pop(call, None)
         if span is None:
             return
@@ -219,16 +219,16 @@ class FetchSpans:
 
 
 class StreamedWriteSpans:
-    """Spans of requests on WriteStream: each from when it is begun until it has its reply.
+    """Spans of requests on WriteStream: each from its start until its reply.
 
-    Each that is drawn is a trace of its own: the stream's headers are those of its beginning.
+    Each sampled request is a trace of its own: the stream's headers belong to its beginning.
     """
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
 
     def around(self, begin_write: Callable[[], PendingAnswer[T]]) -> PendingAnswer[T]:
-        """Begin a write, within a span if it is drawn. Raises what `begin_write` does."""
+        """Begin a write, within a span if sampled. Raises what `begin_write` raises."""
         tracing = self._tracing
         if not is_drawn(tracing.write_ratio):
             return begin_write()
@@ -247,13 +247,13 @@ class StreamedWriteSpans:
             finish(span, grpc.StatusCode.CANCELLED, is_error=False)
             return
         if reply.exception() is not None:
-            # A write without a reply of its own kind is a result with an error, not a failed call.
+            # A write that fails is a result with an error, not a failed call.
             span.set_attribute("kraft.error", str(reply.exception()))
         finish(span, grpc.StatusCode.OK, is_error=False)
 
 
 class ServerSpans(grpc.aio.ServerInterceptor):
-    """Spans of the calls that are answered; the handler runs with its own as the current one."""
+    """Spans of served calls; the handler runs with its span as the current one."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
@@ -263,7 +263,7 @@ class ServerSpans(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The handler of this method, within a span where it is unary."""
+        """Return the handler of this method; a unary one runs within a span."""
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming or handler.response_streaming:
             return handler
@@ -322,21 +322,21 @@ def _peer(context: ServerContext) -> dict[str, Value]:
 
 
 def _code(context: ServerContext) -> grpc.StatusCode:
-    """With what a handler has ended its call."""
+    """Return the code with which a handler has ended its call."""
     code: grpc.StatusCode | int = context.code()
     if isinstance(code, grpc.StatusCode):
         return code
     return _OF_NUMBERS.get(code, grpc.StatusCode.UNKNOWN)
 
 
-# --- what messages say ----------------------------------------------------------------------------
+# --- attributes of messages -----------------------------------------------------------------------
 
 
 def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: ANN401
-    """The request and the node that it is for, short enough for a row in Jaeger.
+    """Name the request and its target node, short enough for a row in Jaeger.
 
-    The caller knows the node. A server names none before it has believed the request, as names
-    have to be few and anyone may ask.
+    The caller knows the node. A server names none before it has accepted the request: the number of
+    names must stay small, and any client may call.
     """
     match request:
         case raft_pb2.VoteRequest() if kind is SpanKind.CLIENT:
@@ -348,19 +348,19 @@ def name_of_request(method: str, request: Any, kind: SpanKind) -> str:  # noqa: 
 
 
 def _write_of(request: Any) -> str:  # noqa: ANN401
-    """The kind of a request that may be one of many, as `CreateTopics`; empty for any other."""
+    """Return the kind of a request in an envelope, as `CreateTopics`; empty for any other."""
     if "request" not in request.DESCRIPTOR.oneofs_by_name:
         return ""
     return (request.WhichOneof("request") or "").title().replace("_", "")
 
 
 def _short(method: str) -> str:
-    """A method without its service, which `rpc.method` has."""
+    """Return a method without its service, which `rpc.method` contains."""
     return method.rpartition("/")[2]
 
 
 def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa: ANN401
-    """The name of an answered call at its server; a voter's says what it did: `votes for 1`."""
+    """Name an answered call at its server; a voter's name includes the vote: `votes for 1`."""
     match request:
         case raft_pb2.VoteRequest() if told["kraft.vote.granted"]:
             would = "would vote" if request.pre_vote else "votes"
@@ -373,12 +373,12 @@ def served(asked: str, request: Any, told: Mapping[str, Value]) -> str:  # noqa:
 
 
 def outcome_of(told: Mapping[str, Value]) -> str:
-    """The outcome, to stand behind the name; empty for an answer that says nothing special."""
+    """Return the outcome as a suffix of the name; empty for an ordinary response."""
     match told:
         case {"kraft.vote.granted": True}:
             return ": granted"
         case {"kraft.vote.reject_reason": str(word)} | {"kraft.error": str(word)}:
-            # A number that is not known stands in the attribute alone: there may be any.
+            # An unknown number is in the attribute only: there could be any number of names.
             return ": unknown" if word.lstrip("-").isdigit() else f": {word}"
         case {"kraft.vote.granted": False}:
             return ": refused"
@@ -387,14 +387,14 @@ def outcome_of(told: Mapping[str, Value]) -> str:
 
 
 def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any service
-    """What a reader of a trace looks for in a request."""
+    """Return the span attributes of a request."""
     match request:
         case raft_pb2.VoteRequest():
             return {
                 "kraft.vote.pre_vote": request.pre_vote,
                 "kraft.vote.candidate_id": request.replica_id,
                 "kraft.vote.voter_id": request.voter_id,
-                # The epoch that is sought: a nominee that asks beforehand is in the one before it.
+                # The epoch that is sought: a prospective candidate is still in the one before it.
                 "kraft.epoch": request.replica_epoch + request.pre_vote,
                 "kraft.log.end_offset": request.last_offset,
                 "kraft.log.last_epoch": request.last_offset_epoch,
@@ -412,7 +412,7 @@ def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any 
 
 
 def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
-    """What a reader of a trace looks for in an answer; an error within is no error of the call."""
+    """Return the span attributes of a response; its error is not an error of the call."""
     told: dict[str, Value] = {}
     error = _error_in(response)
     if error:
@@ -428,9 +428,9 @@ def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: AN
 
 
 def _error_in(response: Any) -> int:  # noqa: ANN401
-    """The error code of an answer, or the first of those of several writes; 0 for none."""
+    """Return the error code of a response, or the first of those of several writes; 0 for none."""
     for part in (response, *getattr(response, "results", ())):
-        # Raft's answers say `error_code` as Kafka's do, those to a write `error`.
+        # Raft responses have `error_code` as Kafka's do, results of a write have `error`.
         code = getattr(part, "error_code", getattr(part, "error", ErrorCode.NONE))
         if isinstance(code, int) and code:
             return code

@@ -1,6 +1,7 @@
-"""Handlers by callback, on whichever transport: on our own without a task or queue for a message.
+"""Runs callback-style stream handlers on grpc.aio's iterators.
 
-gRPC's own library has iterators only: there one task reads, and the servicer yields the replies.
+On our own transport a message needs no task or queue. grpcio has iterators only: there one task
+reads, and the servicer yields the replies.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def replies_of(taker: Taker, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-    """Hand over all requests, and yield the replies that have not been sent in another way."""
+    """Pass all requests to `taker`, and yield the replies that were not sent in another way."""
     if isinstance(requests, HandsOver):
         await requests.hand_to(taker)
         return
@@ -40,7 +41,7 @@ async def replies_of(taker: Taker, requests: AsyncIterator[Any]) -> AsyncGenerat
 def taken_while(
     requests: AsyncIterator[Any], is_wanted: Callable[[Any], bool]
 ) -> AsyncIterator[Any]:
-    """The requests up to the first of which this is false, in the shape that they have."""
+    """Return the requests before the first that is not wanted, as an iterator of the same type."""
     if isinstance(requests, HandsOverSome):
         requests.only_while(is_wanted)
         return requests
@@ -61,9 +62,9 @@ async def answers_to(
     take: Callable[[Any], None],
     begin: Callable[[Door], None],
 ) -> None:
-    """Give each answer of a client's call to `take`; raises what the call has ended with.
+    """Pass each response of a client's call to `take`; raise the error that ends the call.
 
-    Where requests can be sent without a task `begin` is told the door for them.
+    If requests can be sent without a task, `begin` gets the stream writer for them.
     """
     if isinstance(call, HandsOver):
         taker = _Answers(take, begin)
@@ -77,7 +78,7 @@ async def answers_to(
 
 
 class _Answers:
-    """What takes the answers of a client's call."""
+    """The handler of the responses of a client's call."""
 
     def __init__(self, take: Callable[[Any], None], begin: Callable[[Door], None]) -> None:
         self._take = take
@@ -106,15 +107,15 @@ class _Answers:
             self._door.finish(error)
 
     def drained(self) -> None:
-        """Requests that wait for room are few."""
+        """Ignore: few requests wait for space."""
 
     def close(self) -> None:
-        """The call has ended: what holds this is freed with it."""
+        """Release the writer: the call has ended, and objects that hold this one can be freed."""
         self._door = None
 
 
 class _IteratorDoor:
-    """The door of a taker between two iterators. One reply at a time is on its way."""
+    """The stream writer of a handler between two iterators; it holds one reply at a time."""
 
     def __init__(self, taker: Taker) -> None:
         self._taker = taker

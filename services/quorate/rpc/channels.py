@@ -1,8 +1,8 @@
-"""Options of every gRPC channel and server, tuned for elections in fractions of a second.
+"""Creates gRPC channels and servers with options tuned for sub-second failover.
 
-Measured reasons: with default options a peer that was down for 15 s is reached again up to 10 s
-after it listens; with these within a quarter of a second. The C core sheds calls beyond 1,000
-pending unless its limits are raised; admission is bounded by the services themselves.
+Measured reasons: with default options a peer that was down for 15 s is reached up to 10 s after it
+listens again; with these within a quarter of a second. The C core sheds calls beyond 1,000 pending
+unless its limits are raised; the services themselves limit admission.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
 CONNECTIONS_MAX: Final = 2048
 
-# A connection takes three ways there and back: TCP, TLS, and the first frames of HTTP/2. Half the
-# time that a request has is theirs; for clients, which do not know it, this.
+# Milliseconds. A connection takes three round trips: TCP, TLS, and the first frames of HTTP/2.
+# Peers give it half of the request timeout; clients, which do not know that, use this.
 CONNECT_MS: Final = 2_000
 CONNECT_MIN_MS: Final = 100
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 2_000
-# Between two connections to a server that is not the one expected, in seconds.
+# Seconds between two connections to a server that is not the expected one.
 RENEW_AFTER_S: Final = 5.0
 RECONNECT_MS: Final = 100
 RECONNECT_MAX_MS: Final = 200
@@ -63,18 +63,19 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.so_reuseport", 0),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 2_000),
-    # Channels ping while they carry no call; a server without this ends them as too_many_pings.
+    # Channels ping while they carry no call; a server without this option ends them as
+    # too_many_pings.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    # Bytes that a client sends and nobody has read yet stay this few for each of its streams.
+    # This keeps the unread bytes of each of a client's streams few.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.max_concurrent_streams", 1024),
-    # Of each listener. One that says nothing costs 20 KiB, with TLS several times as much.
+    # Per listener. A silent connection costs 20 KiB, with TLS several times as much.
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     # Peers hold a Fetch stream; a connection that carries nothing holds a descriptor.
     ("grpc.max_connection_idle_ms", 300_000),
-    # A client that connects and says nothing holds a descriptor for this long.
+    # A client that connects and sends nothing holds a descriptor for this long.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.server.max_pending_requests", 100_000),
     ("grpc.server.max_pending_requests_hard_limit", 200_000),
@@ -82,14 +83,14 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
 
 
 def target(host: str, port: int) -> str:
-    """The name that gRPC takes for an address; without a host, every address of this machine."""
+    """Return gRPC's target for an address; without a host, all addresses of this machine."""
     if not host:
         return f"[::]:{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def resolved_target(addresses: Sequence[str], port: int) -> str:
-    """The name that gRPC takes for several IP addresses, which have to be of one family."""
+    """Return gRPC's target for several IP addresses, which have to be of one family."""
     found = [ipaddress.ip_address(address) for address in addresses]
     if all(address.version == 4 for address in found):
         return "ipv4:" + ",".join(f"{address}:{port}" for address in found)
@@ -98,9 +99,9 @@ def resolved_target(addresses: Sequence[str], port: int) -> str:
 
 
 def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
-    """The certificates that these settings name; None for plaintext. Raises TlsError.
+    """Open the certificates that the settings name; None for plaintext. Raises TlsError.
 
-    The reader of certificates is loaded here only: it takes ten mebibytes, and a while.
+    The certificate reader is loaded only here: it takes 10 MiB of memory and some time.
     """
     if settings is None:
         return None
@@ -110,15 +111,15 @@ def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
 
 
 def connect_ms(request_timeout_ms: int) -> int:
-    """How long a connection may take between peers that give each request that time."""
+    """Return the connect timeout between peers with that request timeout, in milliseconds."""
     return max(CONNECT_MIN_MS, request_timeout_ms // 2)
 
 
 def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
-    """The options of a channel whose connections may take that long.
+    """Return the options of a channel with that connect timeout.
 
-    For gRPC the shortest backoff between two attempts is the time that an attempt has, too. One
-    that is refused ends at once, and is followed by the next after a fifth of a second at most.
+    In gRPC the shortest backoff between two attempts is also the time limit of an attempt. A
+    refused attempt ends immediately, and the next one follows after a fifth of a second at most.
     """
     return (
         *CHANNEL_OPTIONS,
@@ -129,7 +130,7 @@ def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
 
 @value
 class ChannelKind:
-    """How the channels of a client are made: plaintext without `tls`."""
+    """The transport and certificates for a client's channels: plaintext without `tls`."""
 
     tls: TlsFiles | None = None
     transport: Transport = DEFAULT_TRANSPORT
@@ -144,16 +145,16 @@ def open_channel(
     connect_timeout_ms: int = CONNECT_MS,
     transport: Transport = DEFAULT_TRANSPORT,
 ) -> grpc.aio.Channel:
-    """A channel that reconnects quickly; plaintext without `tls`.
+    """Open a channel that reconnects quickly; plaintext without `tls`.
 
-    With `addresses` grpcio does not resolve the host; our own transport does so anyway.
+    With `addresses` grpcio does not resolve the host; our own transport resolves it itself.
     """
     if transport is Transport.H2:
         return _own_channel(host, port, tls, connect_timeout_ms)
     options: list[tuple[str, int | str]] = [*channel_options(connect_timeout_ms)]
     name = target(host, port)
     if addresses:
-        # Calls and certificates are for the host all the same.
+        # Calls and certificates still name the host.
         options.append(("grpc.default_authority", name))
         if tls is not None:
             options.append(("grpc.ssl_target_name_override", host))
@@ -168,7 +169,7 @@ def open_channel(
 def _own_channel(
     host: str, port: int, tls: TlsFiles | None, connect_timeout_ms: int
 ) -> grpc.aio.Channel:
-    # Loaded where it is chosen only.
+    # Loaded only if this transport is chosen.
     from quorate.h2.client.channel import Channel, ChannelTimes
 
     context = None
@@ -194,7 +195,7 @@ def _own_channel(
 
 
 def _client_spans(host: str, port: int) -> tuple[grpc.aio.UnaryUnaryClientInterceptor, ...]:
-    """What makes spans of the calls on a channel; nothing where tracing is off."""
+    """Create the span interceptor of a channel; empty if tracing is off."""
     active = tracing.active()
     if active is None:
         return ()
@@ -204,7 +205,7 @@ def _client_spans(host: str, port: int) -> tuple[grpc.aio.UnaryUnaryClientInterc
 
 
 def server_spans() -> tuple[grpc.aio.ServerInterceptor, ...]:
-    """What makes spans of the calls of a server, to stand behind its guard."""
+    """Create the span interceptor of a server, to run after authorization."""
     active = tracing.active()
     if active is None:
         return ()
@@ -214,7 +215,7 @@ def server_spans() -> tuple[grpc.aio.ServerInterceptor, ...]:
 
 
 def fetch_spans() -> FetchSpans | None:
-    """What makes spans of the requests on Fetch streams; None where none of them is recorded."""
+    """Create the spans of requests on Fetch streams; None if none is recorded."""
     active = tracing.active()
     if active is None or not active.fetch_ratio:
         return None
@@ -224,7 +225,7 @@ def fetch_spans() -> FetchSpans | None:
 
 
 def write_spans() -> StreamedWriteSpans | None:
-    """What makes spans of the requests on WriteStream; None where none of them is recorded."""
+    """Create the spans of requests on WriteStream; None if none is recorded."""
     active = tracing.active()
     if active is None or not active.write_ratio:
         return None
@@ -234,19 +235,19 @@ def write_spans() -> StreamedWriteSpans | None:
 
 
 async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:
-    """Close a channel when its last call has ended, at the latest after that time."""
+    """Close a channel when its last call has ended, at the latest after `grace_s`."""
     try:
         await channel.close(grace_s)
     finally:
-        # A wait that is cancelled ends the calls, too; after a whole wait nothing is left.
+        # A cancelled wait ends the calls, too; after a complete wait nothing is left.
         await channel.close()
 
 
 class ChannelPool:
-    """A channel for each address. Once the certificates have changed, calls get a new channel.
+    """A channel for each address. After a change of the certificates calls get a new channel.
 
-    So do calls to a server that turned out to be another one than was expected. The old channel is
-    drained: it ends when its last call has, at the latest after `drain_s`.
+    So do calls to a server that is not the expected one. The old channel is drained: it ends when
+    its last call has, at the latest after `drain_s`.
     """
 
     def __init__(
@@ -265,7 +266,7 @@ class ChannelPool:
         self._draining: set[asyncio.Task[None]] = set()
 
     def get(self, host: str, port: int) -> grpc.aio.Channel:
-        """The channel for new calls to this address."""
+        """Return the channel for new calls to this address."""
         generation = 0 if self._tls is None else self._tls.current().generation
         if generation != self._generation:
             self._generation = generation
@@ -281,10 +282,10 @@ class ChannelPool:
         return self._channels[address]
 
     def renew(self, host: str, port: int, *, keeps_address: bool = False) -> None:
-        """Let the next call resolve the name again, as it may lead to another server by now.
+        """Let the next call resolve the name again, because it may have moved to another server.
 
-        A channel that is younger than RENEW_AFTER_S stays. `keeps_address` is for a server that may
-        be the right one: its last good address still stands in for a lookup that fails.
+        A channel younger than RENEW_AFTER_S stays. `keeps_address` is for a server that may be the
+        right one: its last good address still replaces a failed lookup.
         """
         address, now_s = (host, port), asyncio.get_running_loop().time()
         if is_address(host) or address not in self._channels:
@@ -300,7 +301,7 @@ class ChannelPool:
         task.add_done_callback(self._draining.discard)
 
     async def close(self) -> None:
-        """End all channels at once, those that drain included."""
+        """End all channels immediately, including those that drain."""
         for task in list(self._draining):
             task.cancel()
         await asyncio.gather(*self._draining, return_exceptions=True)
@@ -317,14 +318,14 @@ def make_server(
     gate: Gate | None = None,
     connections: Connections | None = None,
 ) -> grpc.aio.Server:
-    """A server without services or ports yet. It receives no message that is larger.
+    """Create a server without services or ports, with a limit on received messages.
 
-    gRPC judges by the length that a message begins with; of what is shorter it takes all, whether
-    somebody asked for it or not. Our own transport asks `gate` before it makes anything of a call,
-    and it alone regards `connections`.
+    gRPC checks the length prefix of a message; it receives all shorter ones, expected or not. Our
+    own transport calls `gate` before it creates anything for a call, and it alone uses
+    `connections`.
     """
     if transport is Transport.H2:
-        # Loaded where it is chosen only.
+        # Loaded only if this transport is chosen.
         from quorate.h2.server.server import Server
 
         connections = connections or Connections()
@@ -341,9 +342,9 @@ def make_server(
 
 
 def bind(server: grpc.aio.Server, hosts: Hosts, port: int, *, tls: TlsFiles | None = None) -> int:
-    """Take a port, the same on each address, for a server that has not started.
+    """Bind a port, the same on each address, for a server that has not started.
 
-    Plaintext without `tls`. Returns the port. Raises RuntimeError when it cannot be had.
+    Plaintext without `tls`. Returns the port. Raises RuntimeError if it cannot be bound.
     """
     for host in each_of(hosts):
         port = _bind_one(server, target(host, port), tls)

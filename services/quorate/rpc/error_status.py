@@ -1,6 +1,6 @@
-"""Refusals on both ends: a gRPC status that carries google.rpc.ErrorInfo, and the words for it.
+"""gRPC error statuses with google.rpc.ErrorInfo, and their explanations for people.
 
-Codes are for programs, reasons tell apart what has one code, words are for people.
+Codes are for programs, reasons distinguish errors of one code, messages are for people.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DOMAIN: Final = "quorate"
 _VERIFICATION: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)")
 _OTHER_NAME: Final = re.compile(r"peer name \S+ is not in peer certificate|hostname verif", re.I)
 _ALERT: Final = re.compile(r"ALERT_([A-Z_]+)")
-# What a server answers to a client without a certificate, with TLS 1.3 and 1.2.
+# Alerts to a client without a certificate, with TLS 1.3 and 1.2.
 _CERTIFICATE_MISSING: Final = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE")
 _CLOSED: Final = ("socket closed", "connection reset", "broken pipe", "endpoint closing")
 _Code = grpc.StatusCode
-# What a caller can do: UNAVAILABLE is worth the same call again, FAILED_PRECONDITION is not before
-# something else has changed, DEADLINE_EXCEEDED leaves open whether a change is done.
+# The caller's options: for UNAVAILABLE repeat the call; for FAILED_PRECONDITION change something
+# else first; after DEADLINE_EXCEEDED a change may or may not be done.
 _STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: _Code.UNAVAILABLE,
     ErrorCode.NOT_CONTROLLER: _Code.UNAVAILABLE,
@@ -52,13 +52,13 @@ _STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
 
 
 def status_of(error: ErrorCode) -> grpc.StatusCode:
-    """The status of a call that ends with one of Kafka's errors."""
+    """Return the status of a call that ends with one of Kafka's errors."""
     return _STATUS_BY_ERROR.get(error, _Code.INTERNAL)
 
 
 @value
 class CallRefusal:
-    """Why a call is refused. `reason` is a word in capitals; metadata is for programs."""
+    """The status of a rejected call: `reason` is one word in capitals, metadata is for programs."""
 
     code: grpc.StatusCode
     reason: str
@@ -67,12 +67,12 @@ class CallRefusal:
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: CallRefusal) -> Never:
-    """End the call with the refusal; raises what gRPC needs to see."""
+    """End the call with the status; raises gRPC's own exception."""
     await context.abort_with_status(status_with(refusal))
 
 
 def status_with(refusal: CallRefusal) -> grpc.Status:
-    """The status that tells a refusal."""
+    """Convert a refusal to a gRPC status."""
     info = error_details_pb2.ErrorInfo(
         reason=refusal.reason, domain=DOMAIN, metadata=refusal.metadata
     )
@@ -85,7 +85,7 @@ def status_with(refusal: CallRefusal) -> grpc.Status:
 
 
 def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:
-    """What a server of ours put into the status; None for any other error."""
+    """Return the refusal in the status of one of our servers; None for any other error."""
     try:
         status = rpc_status.from_call(error)
     except ValueError:
@@ -100,7 +100,7 @@ def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:
 
 
 def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
-    """What went wrong, for people, on a channel with these certificates."""
+    """Explain an error to people, on a channel with these certificates."""
     details = error.details() or ""
     lowered = details.lower()
     refusal = refusal_of(error)
@@ -123,7 +123,7 @@ def never_sent(error: grpc.aio.AioRpcError) -> bool:
 
 
 def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
-    """Why no connection came about, where it was for TLS or for the lack of it; otherwise None."""
+    """Explain a failed connection if TLS, or the lack of it, is the reason; otherwise None."""
     lowered = details.lower()
     if not lowered.startswith("failed to connect"):
         return None
@@ -148,7 +148,7 @@ def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
 
 
 def _refused_words(alert: str | None, tls: TlsFiles) -> str:
-    """The reason for which a server has ended a handshake, by its alert, or as a guess."""
+    """Explain why a server has ended a handshake, by its alert or by a guess."""
     pair = tls.current().pair
     if pair is None and alert not in (None, *_CERTIFICATE_MISSING):
         return f"the server refused the TLS handshake ({_alert_words(alert)})"

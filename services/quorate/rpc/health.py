@@ -1,6 +1,6 @@
-"""grpc.health.v1 with the services `liveness`, `readiness` and `startup`, and reflection.
+"""grpc.health.v1 for liveness, readiness and startup, and server reflection.
 
-Health is plaintext on a port of its own, so that a kubelet can ask without certificates.
+Health is plaintext on a port of its own, so that a kubelet can call it without certificates.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LIVENESS: Final = "liveness"
 READINESS: Final = "readiness"
 STARTUP: Final = "startup"
 _SERVICES: Final = (LIVENESS, READINESS, STARTUP)
-# A service is a word.
+# The name of a service is one word.
 REQUEST_BYTES_MAX: Final = 1024
 
 
 class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
-    """The answers, and who watches them. Nobody who does not read keeps the others from news."""
+    """The statuses and their watchers. A watcher that does not read delays no other."""
 
     def __init__(self) -> None:
         self._statuses = {"": health_pb2.HealthCheckResponse.SERVING}
@@ -76,11 +76,11 @@ class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
 
 
 class HealthServer:
-    """Three answers, each serving or not."""
+    """The health service with three statuses, each serving or not."""
 
     def __init__(self, transport: Transport = DEFAULT_TRANSPORT) -> None:
         self._servicer = _HealthServicer()
-        # Anybody may ask, in so many calls.
+        # Any client may call, within the limit on calls.
         guard = CallerInterceptor(ANYBODY, {})
         self._server = make_server(
             (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport, gate=guard
@@ -88,7 +88,7 @@ class HealthServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, self._server)
 
     async def start(self, hosts: Hosts, port: int) -> int:
-        """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
+        """Listen; return the port. Raises RuntimeError if it cannot be bound."""
         bound = bind(self._server, hosts, port)
         await self._server.start()
         for service in _SERVICES:
@@ -103,5 +103,5 @@ class HealthServer:
 
 
 def enable_reflection(server: grpc.aio.Server, *service_names: str) -> None:
-    """Let tools such as grpcurl list what this server offers."""
+    """Let tools such as grpcurl list the services of this server."""
     reflection.enable_server_reflection([*service_names, reflection.SERVICE_NAME], server)

@@ -1,4 +1,4 @@
-"""One gRPC listener: it takes its port, listens, and ends once, however often it is told to."""
+"""One gRPC listener: bind, serve, stop; a repeated stop waits for the first."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from quorate.settings.port_checks import Hosts
 
 log = logging.getLogger(__name__)
-# How long the lookup of an own name may take.
+# Time limit in seconds for the lookup of an own name.
 _LOOKUP_S: Final = 10.0
-# Without a call for this long, no other waits to be taken.
+# Seconds without a call after which no further calls are expected.
 _QUIET_S: Final = 0.05
 
 
 async def bound_addresses(setting: str, host: str, port: int) -> tuple[str, ...]:
-    """All IP addresses of a host to listen on, so that taking the port waits for no lookup.
+    """Resolve a host to listen on to all its IP addresses, so that binding needs no lookup.
 
     An empty host stays as it is. An address that this machine lacks is left out if there are
-    others: `localhost` has one of IPv6 also where that is switched off.
-    Raises ConfigError that names the setting.
+    others: `localhost` has an IPv6 address also if IPv6 is switched off. Raises ConfigError that
+    names the setting.
     """
     if not host:
         return (host,)
@@ -61,7 +61,7 @@ async def bound_addresses(setting: str, host: str, port: int) -> tuple[str, ...]
 
 
 class GrpcListener:
-    """One port with services behind it."""
+    """One port with its services."""
 
     @classmethod
     def serving(
@@ -74,7 +74,7 @@ class GrpcListener:
         places: CallPlaces | None = None,
         connections: Connections | None = None,
     ) -> Self:
-        """With these services, none of whose methods takes more than its requests need.
+        """Create a listener for services; request sizes are limited to what their methods need.
 
         Several listeners of a process may share their `places` and `connections`.
         """
@@ -101,33 +101,33 @@ class GrpcListener:
         self._stopping: asyncio.Future[None] | None = None
 
     def bind(self, hosts: Hosts, port: int, *, tls: TlsFiles | None = None) -> int:
-        """Take the port on each address; returns it. Raises RuntimeError if it cannot be had."""
+        """Bind the port on each address; return it. Raises RuntimeError if it cannot be bound."""
         return bind(self._server, hosts, port, tls=tls)
 
     async def start(self) -> None:
-        """Listen."""
+        """Start serving."""
         await self._server.start()
 
     async def ended_unasked(self) -> bool:
-        """Wait for its end; whether nobody had told it to.
+        """Wait for its end; True if `stop` was not called.
 
-        grpc.aio ends a server for good when it cannot read what a client sent, a path that is no
-        text for instance. It says why in the log.
+        grpc.aio ends a server permanently when it cannot read a client's request, for instance a
+        path that is not text. It logs the reason.
         """
         with suppress(Exception):
             await self._server.wait_for_termination()
         return self._stopping is None
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Take no new call at once, without a grace.
+        """Stop; without a grace period no further call is accepted.
 
-        With one calls are taken, and refused by their services in words that clients know, until
-        none comes any more or the grace is over; those under way may end within another.
-        A second caller waits for the first, with the grace of the first.
+        With one, calls are accepted and rejected by their services with a status that clients know,
+        until no more arrive or the period is over; calls in progress may take another one to end. A
+        second caller waits for the first, with the grace period of the first.
         """
         if self._stopping is None:
-            # Of two stops at once the second may cancel the calls of a server that the first has
-            # destroyed: gRPC reads address 0 then, and the process is gone.
+            # If two stops ran at the same time, the second could cancel the calls of a server that
+            # the first has destroyed: gRPC would then read address 0 and crash the process.
             self._stopping = asyncio.ensure_future(self._end(grace_s))
         await asyncio.shield(self._stopping)
 
@@ -137,9 +137,9 @@ class GrpcListener:
         await self._server.stop(grace=grace_s)
 
     async def _fall_silent(self, limit_s: float) -> None:
-        """Calls that have come, and that nobody has taken yet, end without a word at the stop.
+        """Wait for queued calls, which would otherwise end without a status at the stop.
 
-        To the client of a write that is an unknown outcome, where a refusal sends it elsewhere.
+        To the client of a write that is an unknown outcome, whereas a rejection sends it elsewhere.
         """
         begun = time.monotonic()
         while True:

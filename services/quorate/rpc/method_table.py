@@ -1,8 +1,7 @@
-"""What is known of each gRPC method before it is served: rights, sizes, places, and spans.
+"""Per-method policy: required permissions, size limits, concurrency limits, tracing.
 
-One row a method, derived from its request: what that needs is the same at every door
-(api/permissions.py), and what is asked of the metadata is treated like all else that is asked of
-them.
+One row per method, derived from its request: the permissions of a request are the same on every
+transport (api/permissions.py), and all metadata requests are treated alike.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
 
     from quorate.api.permissions import Needs
 
-# Replicas and operators ask with a few numbers and names; records travel in answers only.
+# Requests of replicas and operators have a few numbers and names; records are in responses only.
 SMALL_BYTES_MAX: Final = 64 * 1024
-# A change or a read of the metadata. It may hold thousands of items, and decoding is done in one
-# turn of the loop.
+# A metadata request. It may hold thousands of items, and is decoded without yielding.
 REQUEST_BYTES_MAX: Final = 1024 * 1024
 
 RAFT: Final[ServiceDescriptor] = raft_pb2.DESCRIPTOR.services_by_name["Raft"]
@@ -39,7 +37,7 @@ ADMIN: Final[ServiceDescriptor] = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
 
 
 class PlaceKind(Enum):
-    """Which calls share places on a listener (rpc/limits/call_limits.py)."""
+    """Groups of calls with a common concurrency limit (rpc/limits/call_limits.py)."""
 
     PEERS = auto()
     FETCHES = auto()
@@ -61,12 +59,12 @@ class Sampling(Enum):
 _FOR_ITSELF: Final = "auto_join"
 _BY_OBSERVER: Final = "replica_id of no voter"
 _BY_READER: Final = "no replica_id"
-# Whether a voter has this node id. The voters change while calls are served.
+# Returns whether a voter has this node id. The voters change while calls are served.
 IsVoter: TypeAlias = "Callable[[NodeId], bool]"
 
 
 def every_id(_: NodeId) -> bool:
-    """Take any node id for a voter's: the strictest answer, for a server that knows no voters."""
+    """Treat any node id as a voter's: the strictest choice, for a server that knows no voters."""
     return True
 
 
@@ -82,12 +80,13 @@ def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two 
 
 @named_value
 class MethodRow:
-    """One row.
+    """The policy of one method.
 
-    Requests of one method may be of several kinds that need different things; `needs` has each
-    kind's, and a caller that has none of these may not call the method at all. With `is_sized` the
-    handler gets each request with the number of its bytes. An answer that `only_tells` may be
-    refused once it is made, where there is no room for it; what was done has to be told.
+    Requests of one method may be of several kinds that need different permissions; `needs` has
+    those of each kind, and a caller that has none of these may not call the method at all. With
+    `is_sized` the handler gets each request with the number of its bytes. A response that
+    `only_tells` may be rejected after it was built, if it exceeds the byte budget; the result of a
+    change has to be sent.
     """
 
     needs: Mapping[str, Needs]
@@ -101,40 +100,40 @@ class MethodRow:
 
     @property
     def is_of_peers(self) -> bool:
-        """Whether half-sent calls of others must not keep one of these waiting."""
+        """Whether partially received calls of others must not delay a call of this method."""
         return self.places in (PlaceKind.PEERS, PlaceKind.FETCHES)
 
     @property
     def is_judged_by_requests(self) -> bool:
-        """Whether it takes a look into a request to know what that needs."""
+        """Whether the permissions depend on the content of the request."""
         return self.kind_of is not _only_kind
 
     @property
     def is_refused_at_once(self) -> bool:
-        """Whether a caller that may make none of its requests is refused before one has come.
+        """Whether a caller without any of the permissions is rejected before its request arrives.
 
-        Elsewhere it is told what its own request needs.
+        For other methods the rejection names the permissions of its own request.
         """
         return self.kind_of in (_only_kind, _fetching)
 
     def needs_of(self, request: Any, is_voter: IsVoter) -> Needs:  # noqa: ANN401 - of any service
-        """What this request needs, any one of these."""
+        """Return the permissions for this request; any one of them is enough."""
         return self.needs.get(self.kind_of(request, is_voter), ALTER)
 
 
-# What nobody has said anything of.
+# The policy of methods without a row.
 UNKNOWN: Final = MethodRow(needs={"": ALTER})
 
 
 def path(method: MethodDescriptor) -> str:
-    """A method as calls name it: `/quorate.raft.v1.Raft/Vote`."""
+    """Return the path of a method as calls name it: `/quorate.raft.v1.Raft/Vote`."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
 # --- replicas -------------------------------------------------------------------------------------
 
 _PLACES_OF_RAFT: Final = {
-    # What keeps the quorum together. Whatever clients hold, there is room for these.
+    # Calls that keep the quorum together. They always have capacity, whatever clients use.
     "Vote": PlaceKind.PEERS,
     "BeginQuorumEpoch": PlaceKind.PEERS,
     "EndQuorumEpoch": PlaceKind.PEERS,
@@ -142,7 +141,7 @@ _PLACES_OF_RAFT: Final = {
     "FetchSnapshot": PlaceKind.SNAPSHOTS,
 }
 _SAMPLED_AS_FETCHES: Final = ("Fetch", "FetchOnce", "FetchSnapshot")
-# Questions are not sampled at all, nor is what a leader repeats for as long as a voter is away.
+# Queries are never sampled, nor is a call that a leader repeats while a voter is unavailable.
 _NEVER_SAMPLED: Final = ("ApiVersions", "BeginQuorumEpoch", "DescribeQuorum")
 _ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
 
@@ -154,7 +153,7 @@ def _of_raft(method: MethodDescriptor) -> MethodRow:
         needs=_needs(right),
         kind_of=_kind_of(right),
         places=_PLACES_OF_RAFT.get(name, PlaceKind.OTHERS),
-        # Which replica fetches only the service knows.
+        # Only the service knows the fetching replica.
         has_own_places=name == "Fetch",
         only_tells=name in _ONLY_TELLING,
         sampling=_sampling(name),
@@ -204,8 +203,8 @@ def _of_admin(method: MethodDescriptor) -> MethodRow:
 
 
 def _alternatives(method: MethodDescriptor) -> dict[str, str]:
-    """The messages that its envelope may hold, by the names of their fields."""
-    # Typed as far as it is needed: what a oneof offers here are messages.
+    """Return the messages that its envelope may hold, by the names of their fields."""
+    # `Any`: the fields of this oneof are all messages.
     fields: Any = method.input_type.oneofs_by_name["request"].fields
     return {field.name: field.message_type.name for field in fields}
 
@@ -214,7 +213,7 @@ _WRITES: Final = frozenset(_alternatives(CONTROLLER.methods_by_name["Write"]).va
 
 
 def takes_any(method: MethodDescriptor) -> bool:
-    """Whether a method of the metadata API takes any request, in an envelope."""
+    """Whether a method of the metadata API accepts any request, in an envelope."""
     return method.input_type.name in ("WriteRequest", "ReadRequest")
 
 
@@ -231,7 +230,7 @@ def _of_controller(method: MethodDescriptor) -> MethodRow:
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
         places=PlaceKind.WRITES if writes else PlaceKind.READS,
-        # Only the service knows what a stream of writes has not been told.
+        # Only the service knows which writes of a stream are not acknowledged.
         has_own_places=method.client_streaming,
         is_sized=method.client_streaming,
         only_tells=not writes,

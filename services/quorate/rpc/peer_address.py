@@ -1,4 +1,7 @@
-"""Addresses in gRPC's names of peers: `ipv4:127.0.0.1:4711`, IPv6 in escaped brackets."""
+"""Parses the peer address of a call as gRPC reports it.
+
+The formats are `ipv4:127.0.0.1:4711`, and IPv6 in escaped brackets.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from urllib.parse import unquote
 
 
 def address_of(peer: str) -> tuple[str, int] | None:
-    """Its IP address as people write it, and its port; None for what has none."""
+    """Return the IP address in its usual form, and the port; None for other kinds of peers."""
     family, _, rest = unquote(peer).partition(":")
     host, _, port = rest.rpartition(":")
     if family not in ("ipv4", "ipv6") or not port.isdecimal():

@@ -1,8 +1,8 @@
-"""What a server takes in: messages of a bounded size that are what they should be.
+"""Decodes requests of bounded size; malformed ones become INVALID_ARGUMENT.
 
-gRPC would decode a message before anything of ours runs, and answer what it cannot decode with a
-traceback in the log. Here it gets a decoder that raises ValueError, or none at all where the caller
-is to be judged before (rpc/security/authorization.py).
+gRPC would decode a message before any of our code runs, and log a traceback for an undecodable one.
+So it gets a decoder that raises ValueError, or none at all if the caller has to be authorized first
+(rpc/security/authorization.py).
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 class MalformedRequestError(ValueError):
-    """A message that is none of its method's; the words say what is wrong with it."""
+    """A message that is not a request of its method; the text gives the reason."""
 
 
 def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """The reader of this method's requests; it raises MalformedRequestError.
+    """Create the decoder of this method's requests; it raises MalformedRequestError.
 
-    Those of a sized one come with the number of their bytes, which protobuf takes long to tell
-    again.
+    With `is_sized` it also returns the number of bytes, which protobuf takes long to compute again.
     """
     limit = row.request_bytes_max
 

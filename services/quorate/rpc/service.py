@@ -1,4 +1,4 @@
-"""gRPC services on top of our handlers: how a server gets them, whatever its transport."""
+"""Interface of a gRPC service, and its registration with a server of either transport."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.rpc.method_table import MethodRow
 
 Behaviour: TypeAlias = "Callable[[Any, Any], Any]"
-# How handlers are made, by whether requests and responses are streams.
+# Handler factories, by whether requests and responses are streams.
 _MAKERS: Final[dict[tuple[bool, bool], Callable[..., Any]]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
     (False, True): grpc.unary_stream_rpc_method_handler,
@@ -26,7 +26,7 @@ _MAKERS: Final[dict[tuple[bool, bool], Callable[..., Any]]] = {
 
 
 class Service(Protocol):
-    """One service of a listener, and what its guard knows of each of its methods."""
+    """One service of a listener, and the policy of each of its methods."""
 
     @property
     def descriptor(self) -> ServiceDescriptor: ...
@@ -37,16 +37,16 @@ class Service(Protocol):
         ...
 
     def behaviour(self, method: MethodDescriptor) -> Behaviour:
-        """What serves this method: a coroutine function, or one of an async generator."""
+        """Return the implementation: a coroutine function, or an async generator function."""
         ...
 
 
 def add_service(service: Service, server: grpc.aio.Server) -> None:
-    """Serve it there."""
+    """Register the service with the server."""
     name = service.descriptor.full_name
     handlers = {method.name: _handler(service, method) for method in service.descriptor.methods}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
-    # Found without a search.
+    # Registered methods are found without a search.
     server.add_registered_method_handlers(name, handlers)
 
 

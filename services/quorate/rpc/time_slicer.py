@@ -1,10 +1,10 @@
-"""Long work on the event loop in slices of time, with pauses in which everybody else has turns.
+"""Runs long work on the event loop in time slices, with pauses in proportion.
 
-A slice that only steps aside for one turn of the loop makes whatever takes a dozen turns (a call,
-an election) wait for a dozen slices. A pause lasts until others have used their share of the
-thread's time, however fast the machine is and however large a unit of the work was; it ends early
-once the others leave the loop idle. Time is that of the CPU: on a machine that is busy with other
-processes work takes longer in wall-clock time, and pauses would grow with it.
+If a slice only yielded for one event-loop iteration, anything that takes a dozen iterations (a
+call, an election) would wait for a dozen slices. So a pause lasts until other tasks have used their
+share of the thread's time, however fast the machine is and however large a unit of the work was. It
+ends early once the others leave the loop idle. Time is CPU time: on a machine that is busy with
+other processes work takes longer in wall-clock time, and pauses would grow with it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SLICE_S: Final = 0.004
-# Beside what is served: a quarter of the loop at most. Where nothing is served yet: most of it.
+# While serving: a quarter of the loop at most. Before serving: most of it.
 SERVING_SHARE: Final = 0.25
 LOADING_SHARE: Final = 0.8
 
-# A pause is looked at again and again after so long; others that used less than this part of it
-# have no more work than the loop can take on beside ours.
+# Seconds between two measurements of a pause. If other tasks used less than this fraction of it,
+# the loop can handle all of their work in parallel with ours.
 STEP_S: Final = 0.001
 _BUSY_SHARE: Final = 0.5
-# No pause is as short.
+# Seconds; a shorter pause is skipped.
 _NOTHING_S: Final = 0.0001
-# A turn of the loop in which no other task ran takes less. What comes in one turn may be done in
-# the next.
+# Seconds; an iteration in which no other task ran takes less. Work that arrives in one iteration
+# may be done in the next.
 _EMPTY_TURN_S: Final = 0.00005
 _EMPTY_TURNS: Final = 2
 
-# A call of our own transport waits for its turn before each step (h2/fair_queue.py): its slices
-# are as short as a turn, and it may have half of the loop while others are quiet.
+# A call of our own transport waits for its turn before each step (h2/fair_queue.py): its slices are
+# as short as a turn, and it may use half of the loop while others are quiet.
 _CALL_SLICE_S: Final = BUDGET_S
 _CALL_SHARE: Final = 0.5
 
@@ -55,10 +55,10 @@ class Pace:
         steps_aside: bool = False,
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`share` is the part of the time that the work may take, above 0, at most 1.
+        """`share` is the fraction of the time that the work may take, above 0, at most 1.
 
-        Work that `steps_aside` only lets others have their turns: clients wait for it, and it does
-        not wait for them. `clock` tells the time that the thread has used.
+        Work that `steps_aside` only yields to other tasks: clients wait for it, and it does not
+        wait for them. `clock` returns the CPU time of the thread.
         """
         self._pause_factor = 1 / share - 1
         self._slice_s = slice_s
@@ -67,7 +67,7 @@ class Pace:
         self._began = clock()
 
     async def breathe(self) -> None:
-        """Go on at once within a slice; after one, pause in proportion to what it really took."""
+        """Return immediately within a slice; after one, pause in proportion to its duration."""
         worked_s = self._clock() - self._began
         if worked_s >= self._slice_s:
             pause = self._step_aside if self._steps_aside else self._pause
@@ -75,7 +75,7 @@ class Pace:
             self._began = self._clock()
 
     async def _pause(self, left_s: float) -> None:
-        """Until others have used so much, or less than they might have."""
+        """Sleep until other tasks have used `left_s`, or less than they could have."""
         while True:
             step_s, begun_s = min(left_s, STEP_S), self._clock()
             await asyncio.sleep(step_s)
@@ -85,7 +85,7 @@ class Pace:
                 return
 
     async def _step_aside(self, left_s: float) -> None:
-        """Until others have used so much, or have nothing to do."""
+        """Yield until other tasks have used `left_s`, or have nothing to do."""
         empty = 0
         while True:
             begun_s = self._clock()
@@ -97,7 +97,7 @@ class Pace:
                 return
 
     async def finish(self, slices: Slices[T]) -> T:
-        """Do it to the end, each step a unit of work; what it raises is raised here."""
+        """Run the slices to the end, each as a unit of work; their errors are raised here."""
         while True:
             try:
                 next(slices)
@@ -108,7 +108,7 @@ class Pace:
 
 
 def serving_pace(clock: Callable[[], float] = time.thread_time) -> Pace:
-    """The pace of work that a client's call waits for."""
+    """Create the pace of work that a client's call waits for."""
     if CURRENT_FLOW.get() is None:
         return Pace(SERVING_SHARE, clock=clock)
     return Pace(_CALL_SHARE, slice_s=_CALL_SLICE_S, clock=clock)

@@ -1,1 +1,1 @@
-"""The controller process: an asyncio driver for core, state machine, storage and gRPC."""
+"""The controller process: drives the core, the metadata state machine, storage and gRPC."""

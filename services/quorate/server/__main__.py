@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main(hosting: Hosting | None = None) -> int:
-    """Run a controller of metadata, or of what a measurement has it host; the exit status."""
+    """Run a controller with the metadata or another state machine; return the exit status."""
     open_standard_descriptors()
     STOP_SIGNALS.keep()
     queue_standard_streams()

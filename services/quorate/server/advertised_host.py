@@ -1,7 +1,7 @@
-"""The host that a controller tells peers and clients, which has to resolve before it is ready.
+"""Resolves the host that a controller advertises; the controller is not ready until it resolves.
 
-A name that leads nowhere is seen only by those who call it: the controller itself calls others, is
-heard, and would pass for healthy while a roll-out takes it to all of a quorum.
+Only callers notice a name that does not resolve. The controller itself calls its peers and is in
+contact with them, so it would appear healthy while a roll-out breaks the whole quorum.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 FIRST_WAIT_S: Final = 0.1
 LONGEST_WAIT_S: Final = 5.0
-# A lookup may take as long.
+# The time limit of one lookup in seconds.
 LOOKUP_S: Final = 10.0
-# The name of a new pod may take a while to get around.
+# Seconds: the name of a new pod may take a while to propagate.
 WARNED_AFTER_S: Final = 10.0
 
 
@@ -45,13 +45,14 @@ class AdvertisedHost:
         self.is_resolved = is_address(host)
 
     async def resolve(self) -> None:
-        """Look it up until it resolves, ever less often."""
+        """Look the host up until it resolves, with growing randomized waits."""
         begun_s, wait_s = self._clock(), FIRST_WAIT_S
         while not self.is_resolved:
             try:
                 await self._resolver.resolve(self._host, limit_s=LOOKUP_S)
             except Exception as error:
-                # Another kind is a fault of this program: it must not end the lookups unseen.
+                # Another exception is a defect of this program: it must not end the lookups
+                # silently.
                 is_known = isinstance(error, NameLookupError)
                 if self._clock() - begun_s >= WARNED_AFTER_S:
                     log.warning(

@@ -1,4 +1,4 @@
-"""What each part of a controller is told of its settings: storage, core, and who decides."""
+"""Derives the settings of storage, core and metadata controller from the process settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def storage_config(config: ControllerConfig) -> StorageConfig:
-    """Whose directory is opened, and how it is kept."""
+    """Settings of the log directory: node, static voters, segment size and retention."""
     return StorageConfig(
         node_id=config.node_id,
         static_voters=config.quorum.voters,
@@ -30,7 +30,7 @@ def storage_config(config: ControllerConfig) -> StorageConfig:
 
 
 def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
-    """Who the core is, by its directory, and its times and sizes."""
+    """Settings of the core: its identity from the directory, timeouts and sizes."""
     quorum = config.quorum
     return RaftConfig(
         node_id=config.node_id,
@@ -53,7 +53,7 @@ def raft_config(config: ControllerConfig, meta: MetaProperties) -> RaftConfig:
 
 
 def pause_ms(config: ControllerConfig) -> int:
-    """The stall of the event loop from which on it counts as a pause, which may end a session."""
+    """The blockage of the event loop (ms) that counts as a pause and may end a session."""
     return min(
         check_quorum_timeout_ms(config.quorum.fetch_timeout_ms), config.broker_session_timeout_ms
     )
@@ -64,7 +64,7 @@ def controller_settings(
     meta: MetaProperties,
     new_topic_id: Callable[[], TopicId] = lambda: TopicId(secrets.token_bytes(UUID_BYTES)),
 ) -> ControllerSettings:
-    """What the controller decides by."""
+    """Settings of the metadata controller's decisions."""
     return ControllerSettings(
         cluster_id=meta.cluster_id,
         new_topic_id=new_topic_id,

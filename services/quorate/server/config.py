@@ -1,7 +1,7 @@
-"""The controller's settings: Kafka's keys and defaults, a few of our own, checked at the start.
+"""Controller settings: Kafka's keys and defaults plus a few of our own, validated at startup.
 
-Keys of stock Kafka that a controller of this release has no use for are named in the warning about
-unknown ones, so that a stock server.properties loads.
+Keys of Apache Kafka that a controller of this release does not use are named in the warning about
+unknown keys, so that an unmodified server.properties loads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MIB: Final = 1024 * 1024
 
 @named_value
 class LogSettings:
-    """`metadata.*`: the directory of the log, its segments, what is kept and when to snapshot."""
+    """`metadata.*`: the log directory, segments, retention and snapshots."""
 
     directory: str
     segment_bytes: int
@@ -55,7 +55,7 @@ class LogSettings:
 
 @named_value
 class ControllerConfig:
-    """Everything that one controller process is told. `effective` is for the log."""
+    """All settings of one controller process. `effective` is for the log."""
 
     node_id: NodeId
     listeners: tuple[ListenerSettings, ...]
@@ -85,7 +85,7 @@ class ControllerConfig:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where this controller is reached, by each of its listeners."""
+        """The advertised endpoints of this controller, one for each listener."""
         return tuple(listener.advertised for listener in self.listeners)
 
 
@@ -95,7 +95,7 @@ def load_config(path: str, environment: Mapping[str, str]) -> ControllerConfig:
 
 
 def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -> ControllerConfig:
-    """Make sense of the properties. Raises ConfigError that names the key and the remedy."""
+    """Parse the properties. Raises ConfigError that names the key and the remedy."""
     settings = Settings(properties, environment)
     remedy = "give each node a number of its own"
     settings.required("node.id", remedy)
@@ -200,7 +200,7 @@ def _voter(key: str, item: str, listener_name: str) -> Voter:
 
 
 def _check_ports(config: ControllerConfig) -> None:
-    """Each port once; 0 is drawn by the system, and less is none."""
+    """Check that each port is used once; the system chooses one for 0, below 0 means none."""
     ports = (
         *{("listeners", listener.bound.port) for listener in config.listeners},
         ("health.port", config.health_port),

@@ -1,7 +1,7 @@
-"""What a controller takes from the machine below it: clocks, chance, threads that wait for disks.
+"""Clocks, randomness and disk threads of this machine; replaced by the simulator.
 
-Whatever drives the core is handed these, and takes none itself, so that it can run as it is on a
-machine that is simulated. The event loop needs no word here: it is the one that runs.
+The code that drives the core takes these from a `Host` only, so that it runs unchanged on a
+simulated machine. The event loop is not part of it: that is the running one.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """The machine on which this process really runs."""
+    """The real machine on which this process runs."""
 
     def __init__(self) -> None:
         self.random: Random = random.SystemRandom()
 
     def monotonic_ms(self) -> Millis:
-        """The core's clock."""
+        """The core's clock, in milliseconds."""
         return Millis(time.monotonic_ns() // 1_000_000)
 
     def wall_ms(self) -> int:
-        """The time for records."""
+        """The wall-clock time for records, in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def work_s(self) -> float:
-        """A clock for how long something took, in any thread; where it begins means nothing."""
+        """A clock in seconds for measuring durations, in any thread; its origin is arbitrary."""
         return time.perf_counter()
 
     def cpu_s(self) -> float:
-        """A clock that runs while this thread does: shares of the loop go by it.
+        """CPU time of this thread in seconds, the basis for shares of the loop.
 
-        By any other clock work seems to take longer on a machine that is busy with others.
+        By any other clock work seems to take longer on a machine that is busy with other processes.
         """
         return time.thread_time()
 
     def collect_garbage(self) -> None:
-        """Let the interpreter look for circles; code that replaces much asks for it."""
+        """Run a garbage collection; called by code that replaces many objects."""
         gc.collect()
 
     def disk_queue(self, name: str, calls: DiskCalls) -> DiskQueue:
-        """A thread for calls to the disk. Raises RuntimeError where the system has no more."""
+        """Start a thread for disk calls. Raises RuntimeError if the system has no more threads."""
         return DiskThread(name, calls)

@@ -1,7 +1,7 @@
-"""The listeners of a controller: opened together, closed together, each with what it speaks.
+"""Opens and closes all listeners of a controller, with their certificates.
 
-Whatever comes in goes to the same handlers, and what bounds it is shared: a second listener is a
-second door to the same house. A protocol that is not gRPC needs an opener of its own here.
+All listeners pass requests to the same handlers and share their limits. A protocol other than gRPC
+needs an opener of its own here.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ log = logging.getLogger(__name__)
 
 
 class ServedListener(Protocol):
-    """One port, whatever is spoken there."""
+    """One port, for any protocol."""
 
     def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
-        """Take the port. Raises RuntimeError when it cannot be had."""
+        """Bind the port. Raises RuntimeError if it cannot be bound."""
         ...
 
     async def start(self) -> None: ...
 
     async def ended_unasked(self) -> bool:
-        """Wait for its end; whether nobody had told it to."""
+        """Wait for its end; True if `stop` was not called."""
         ...
 
     async def stop(self, grace_s: float | None = None) -> None: ...
 
 
 class Certificates:
-    """The certificates of all listeners, those of one setting opened once."""
+    """The certificates of all listeners; equal settings are opened once."""
 
     def __init__(self, listeners: Iterable[ListenerSettings]) -> None:
         """Raises TlsError."""
@@ -64,23 +64,23 @@ class Certificates:
                 self._files[listener.tls] = opened
 
     def of(self, listener: ListenerSettings) -> TlsFiles | None:
-        """None where it speaks without TLS."""
+        """Certificates of a listener; None if it does not use TLS."""
         return None if listener.tls is None else self._files[listener.tls]
 
     def expiry_warnings(self) -> list[str]:
-        """What is to be said now of those that end soon."""
+        """Warnings that are due now about certificates that expire soon."""
         warnings = (files.expiry_warning() for files in self._files.values())
         return [warning for warning in warnings if warning is not None]
 
     @property
     def expires_s(self) -> float | None:
-        """When the first of them ends, in seconds of the wall clock; None where there is none."""
+        """The earliest expiry in seconds since 1970; None without certificates."""
         ends = (files.expires_s for files in self._files.values())
         return min((end for end in ends if end is not None), default=None)
 
 
 class Listeners:
-    """All listeners of one life of a controller."""
+    """All listeners of one node."""
 
     def __init__(
         self,
@@ -90,28 +90,28 @@ class Listeners:
         is_voter: IsVoter = every_id,
         connections: Connections | None = None,
     ) -> None:
-        """`services` are made for a listener of that name; "" where there is no other.
+        """`services` makes the services for a listener by name; "" if it is the only listener.
 
-        `is_voter` tells whether a voter of a set that may be in force has a node id.
+        `is_voter` returns whether a voter set that may be in effect contains a node id.
         """
         self.connections = connections or Connections()
         self._config = config
         self._is_voter = is_voter
         self._certificates = certificates
         self._services = services
-        # Of all listeners, so that what clients may hold does not grow with their number.
+        # Shared by all listeners, so that the limits do not grow with their number.
         self._places = CallPlaces()
         self._open = [(each, _OPENERS[each.protocol](self, each)) for each in config.listeners]
         self._endings: list[asyncio.Future[bool]] = []
         _check_own(config, certificates.of(config.peers))
 
     def grpc(self, listener: ListenerSettings) -> GrpcListener:
-        """One that speaks gRPC."""
+        """Create a gRPC listener."""
         config, tls = self._config, self._certificates.of(listener)
         name = listener.name if len(config.listeners) > 1 else ""
         return GrpcListener.serving(
             self._services(name),
-            # Nobody has a name where there are no certificates.
+            # Without certificates callers have no principals.
             Callers(config.access, have_names=tls is not None, is_voter=self._is_voter),
             has_reflection=config.has_reflection,
             transport=config.transport,
@@ -120,9 +120,9 @@ class Listeners:
         )
 
     def bind(self) -> None:
-        """Take all ports, or none. Raises ConfigError that names the one which cannot be had."""
+        """Bind all ports, or none. Raises ConfigError that names the one that cannot be bound."""
         for settings, _ in self._open:
-            # A server of grpc.aio that has not started gives no port back.
+            # A grpc.aio server that has not started does not release its port.
             with taking_port("listeners", settings.hosts, settings.bound.port):
                 require_free(settings.hosts, settings.bound.port)
         for settings, listener in self._open:
@@ -131,25 +131,25 @@ class Listeners:
                 listener.bind(hosts, port, tls=self._certificates.of(settings))
 
     async def start(self) -> None:
-        """Listen."""
+        """Start serving on all listeners."""
         for settings, listener in self._open:
             await listener.start()
             where = {"listener": str(settings.bound), "advertised": str(settings.advertised)}
             log.info("serving", extra=where)
 
     async def ended_unasked(self) -> bool:
-        """Wait until one of them ends; whether nobody had told it to."""
-        # None of them is cancelled: grpc.aio lets its servers' stop wait for the same future.
+        """Wait until a listener ends; True if `stop` was not called."""
+        # None of the futures is cancelled: a grpc.aio server's stop waits for the same one.
         self._endings = [asyncio.ensure_future(each.ended_unasked()) for _, each in self._open]
         done, _ = await asyncio.wait(self._endings, return_when=asyncio.FIRST_COMPLETED)
         return any(ending.result() for ending in done)
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """End all of them, as `GrpcListener.stop` does with one."""
+        """Stop all listeners, as `GrpcListener.stop` does with one."""
         await asyncio.gather(*(listener.stop(grace_s) for _, listener in self._open))
 
 
-# How a listener is made, by what it speaks; settings/listeners.py offers no other protocol.
+# Constructors of listeners by protocol; settings/listeners.py offers no other protocol.
 _OPENERS: Final[
     Mapping[SecurityProtocol, Callable[[Listeners, ListenerSettings], GrpcListener]]
 ] = {
@@ -159,7 +159,7 @@ _OPENERS: Final[
 
 
 def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
-    """Whether this node may call its peers, by its own settings."""
+    """Warn if this node's own settings would not allow it to call its peers."""
     if config.access is None:
         return
     pair = None if tls is None else tls.current().pair

@@ -1,9 +1,9 @@
-"""Notices from outside that the event loop does not turn (rule 24).
+"""Watchdog thread that reports when the event loop is blocked (rule 24).
 
-An append is written by the loop itself, and waits where the kernel has no room for a dirty page.
-Nothing on the loop can tell of that: probes time out, peers look elsewhere, and what the operator
-sees is silence. A thread says in the log and in the metrics where the loop stands, and once it
-turns again for how long it stood.
+The loop itself writes appends, and waits when the kernel has no room for a dirty page. Nothing on
+the loop can report that: probes time out, peers turn to another leader, and the operator sees only
+silence. The thread reports in the log and in the metrics where the loop is blocked, and afterwards
+for how long it was.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 0.25
-# No turn takes 20 ms; a machine that is busy with others may well make one of half a second.
+# Seconds. No iteration takes 20 ms; on a machine that is busy with other processes one may take
+# half a second.
 STANDS_AFTER_S: Final = 1.0
-# The innermost calls tell what the loop waits for.
+# The innermost calls show what the loop waits for.
 _FRAMES: Final = 4
 
 
 class LoopWatch:
-    """Looks at the loop whose thread has made it."""
+    """Watches the loop of the thread that created it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic
@@ -44,16 +45,16 @@ class LoopWatch:
         self.stalls = 0
 
     def start(self) -> None:
-        """Look until `stop`."""
+        """Watch until `stop`."""
         threading.Thread(target=self._run, name="loop watch", daemon=True).start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._over.set()
 
     @property
     def standing_s(self) -> float:
-        """For how long the loop has not turned; 0 where it turns. Any thread may ask."""
+        """Seconds for which the loop has been blocked; 0 if it runs. Callable from any thread."""
         age_s = self._clock() - self._asked_s if self._is_asking else 0.0
         return age_s if age_s >= STANDS_AFTER_S else 0.0
 
@@ -62,10 +63,10 @@ class LoopWatch:
             self.look()
 
     def look(self) -> None:
-        """Ask the loop to turn, or tell that it has not."""
+        """Schedule a callback on the loop, or report that the last one has not run."""
         if not self._is_asking:
             self._asked_s, self._is_asking = self._clock(), True
-            # A loop that has ended turns no more.
+            # A loop that has ended runs no more callbacks.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._turned)
         elif self.standing_s and not self._is_told:
@@ -76,7 +77,7 @@ class LoopWatch:
             )
 
     def _turned(self) -> None:
-        """On the loop."""
+        """Note, on the loop, that it runs."""
         self._is_asking = False
         if self._is_told:
             self._is_told = False

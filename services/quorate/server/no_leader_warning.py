@@ -1,7 +1,7 @@
-"""Warns once a minute while a controller is in contact with no leader, and says why.
+"""Warns once a minute while a controller is in contact with no leader, and gives the reasons.
 
-Elections and discovery go on by themselves. An operator sees here what keeps them from a result:
-names that do not resolve, ports where no process listens, servers of another kind.
+Elections and discovery continue without an operator. The warning shows what makes them fail: names
+that do not resolve, ports on which no process listens, servers of another kind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Longer than an election takes, and than the pods of a quorum need to start one after the other.
 FIRST_AFTER_S: Final = 15.0
 EVERY_S: Final = 60.0
-# Servers that one line names.
+# The most servers that one line names.
 SERVERS_MAX: Final = 16
 
 
@@ -33,7 +33,7 @@ class Outcomes(Protocol):
 
 
 class LeaderSearch:
-    """Looks once a second whether a controller is in contact with a leader."""
+    """Checks once a second whether a controller is in contact with a leader."""
 
     def __init__(
         self, core: RaftCore, outcomes: Outcomes, clock: Callable[[], float] = time.monotonic
@@ -43,7 +43,7 @@ class LeaderSearch:
         self._next_s = self._since_s + FIRST_AFTER_S
 
     def look(self) -> str | None:
-        """The warning that is due now; None where none is."""
+        """Return the warning that is due now, or None."""
         core, now_s = self._core, self._clock()
         replica = core.replica
         # A leader that contradicts this log is in contact, and has a warning of its own.

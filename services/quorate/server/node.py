@@ -1,4 +1,4 @@
-"""One controller's parts, put together: storage, core, controller, servers, and their end."""
+"""One controller from recovery of its directory to shutdown: wiring, health and metrics."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _TICK_S: Final = 1.0
 _REMARKS_EVERY: Final = 60
-# What a signed number of 64 bits holds.
+# The largest signed 64-bit integer.
 INCARNATION_MAX: Final = 2**63 - 1
 _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
@@ -69,7 +69,7 @@ _STOP_GRACE_S: Final = 0.5
 
 @value
 class Opened:
-    """All that a directory told: its open store, and the records that `format` left in it."""
+    """The result of recovery: the open store, and the records that `format` left in it."""
 
     store: LogStore
     recovered: Recovered
@@ -78,7 +78,7 @@ class Opened:
 
 @value
 class Peers:
-    """The calls to the other controllers, and what is looked for among them."""
+    """The transport to the other controllers, and the warnings about them."""
 
     client: RaftClient
     search: LeaderSearch
@@ -87,7 +87,7 @@ class Peers:
 
 @value
 class Looks:
-    """The checks of every few seconds: of the free space, and of the files."""
+    """The checks that run every few seconds: of the free space and of the files."""
 
     room: Room
     files: FileWatch
@@ -95,14 +95,14 @@ class Looks:
 
 @value
 class Surroundings:
-    """Parts of the process that outlive a node: nodes follow each other in one process."""
+    """Parts of the process that outlive a node: one process may run several nodes in succession."""
 
     watch: LoopWatch | None = None
     advertised: AdvertisedHost | None = None
 
 
 class Node:
-    """A controller from the recovery of its directory to the closing of its files."""
+    """One controller, from the recovery of its directory to the closing of its files."""
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ class Node:
         hosting: Hosting = host_metadata,
         around: Surroundings | None = None,
     ) -> None:
-        """`certificates` are the listeners', and outlive a node that starts over, as `around` does.
+        """Take the listeners' `certificates`; they and `around` outlive a node that restarts.
 
-        Raises TlsError where they are not given and cannot be read.
+        Raises TlsError if `certificates` is None and they cannot be read.
         """
         self._around = around or Surroundings()
         self._config = config
@@ -135,9 +135,9 @@ class Node:
         self._meters = RaftMeters()
 
     def open(self) -> asyncio.Future[Opened]:
-        """Recover the directory, in a thread: the loop goes on to hear signals and probes.
+        """Recover the directory in a thread, so that the loop still serves signals and probes.
 
-        What is opened goes to `serve`, or is closed. Raises StorageError, OSError.
+        The caller passes the result to `serve`, or closes it. Raises StorageError, OSError.
         """
         directory = self._config.log.directory
         settings = replace(storage_config(self._config), new_directory_id=DirectoryId(draw_uuid()))
@@ -161,9 +161,9 @@ class Node:
         await self.serve(await self.open())
 
     async def serve(self, opened: Opened) -> None:
-        """Serve. Raises StorageError, OSError, and RuntimeError where a port is taken."""
+        """Serve. Raises StorageError, OSError, and RuntimeError if a port is taken."""
         async with AsyncExitStack() as undo:
-            # Another life may follow where this one cannot begin.
+            # The process may start another node if this one cannot start.
             undo.push_async_callback(self._end_background)
             await self._serve(opened, undo)
             undo.pop_all()
@@ -201,7 +201,7 @@ class Node:
         )
         undo.push_async_callback(client.close)
         self._peers = Peers(client, LeaderSearch(core, client.outcomes), SecondQuorumAlarm(core))
-        # A port that is taken must be known before the core does anything.
+        # A port that is taken must be detected before the core does anything.
         self._listeners = listeners = self._make_listeners(core, driver, hosted)
         undo.push_async_callback(listeners.stop)
         listeners.bind()
@@ -238,7 +238,7 @@ class Node:
             driver.fall_silent()
 
     def request_shutdown(self) -> None:
-        """Hand over, then stop: `ended` is set when that is done or its time is over."""
+        """Transfer leadership, then stop; sets `ended` when that is done or timed out."""
         if self.ending is None:
             log.info("shutting down: leadership is handed over first")
             self.driver.shut_down(self._config.shutdown_timeout_ms)
@@ -249,7 +249,7 @@ class Node:
             log.error("the core has stopped: %s", message, extra={"ending": ending.name})
         if self._listeners is not None:
             # Peers fail over as soon as a listener refuses them (rule 17). A node that stops in
-            # order has replies to send of what it has committed.
+            # order still has replies to send for what it has committed.
             is_orderly = ending in (Ending.STOPPED, Ending.LATE)
             self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
             self._looks.files.ended()
@@ -262,9 +262,9 @@ class Node:
         task.add_done_callback(self._background.discard)
 
     async def stop(self, limit_s: float | None = None) -> bool:
-        """Close everything, in the order in which nothing is answered wrongly.
+        """Close all parts in an order in which no request gets a wrong answer.
 
-        False where the disk did not let it within the limit: then the process should end.
+        Returns False if the disk did not return within the limit: then the process should end.
         """
         try:
             async with asyncio.timeout(limit_s):
@@ -302,7 +302,7 @@ class Node:
                 elif self.ending is Ending.DISK_FAILED:
                     self._look_on()
             except Exception as error:
-                # Whatever one look at the house finds, the next one has to come.
+                # An error of one round must not prevent the next one.
                 log.exception("housekeeping", extra={"repeats": ("housekeeping", type(error))})
             await asyncio.sleep(_TICK_S if STARTUP in self._health_state else 0.05)
 
@@ -327,9 +327,9 @@ class Node:
                 log.warning(slow)
 
     def _look_on(self) -> None:
-        """Look at the files, and how much room there is, also on a full disk.
+        """Check the files and the free space, also on a full disk.
 
-        Those who make room see the metrics.
+        Operators who free space see the effect in the metrics.
         """
         if self._ticks % _SPACE_EVERY == 0:
             self._looks.room.look()
@@ -338,11 +338,11 @@ class Node:
 
     @property
     def _late(self) -> UnderWay | None:
-        """The call for which the disk takes too long (rule 24)."""
+        """The disk call that has exceeded its deadline, or None (rule 24)."""
         return self.driver.access.calls.late(self.driver.deadline_ms)
 
     def _tell_hanging(self) -> None:
-        """Say once that the disk does not answer, and once that it does again."""
+        """Log once that the disk is stalled, and once that it has recovered."""
         late = self._late
         if (late is not None) is self._hangs:
             return
@@ -353,9 +353,10 @@ class Node:
             log.warning("the disk answers again")
 
     async def _tell_health(self) -> None:
-        """Started: recovered and serving. Ready: it hears a leader too, and can be called.
+        """Report started (recovered, serving) and ready (also in contact with a leader, resolved).
 
-        One that has never found a leader serves nobody, in a new quorum as in an old one.
+        A controller that has never found a leader serves no requests, in a new quorum or an old
+        one.
         """
         is_started = self.ending is None and self._application.is_loaded and self._late is None
         advertised = self._around.advertised
@@ -372,7 +373,7 @@ class Node:
             await self._health.set(service, serving=serving)
 
     def metrics(self) -> dict[str, Value]:
-        """Numbers for a scrape; read from another thread, each of them whole."""
+        """Values for a scrape; read from another thread, each of them atomically."""
         driver, watch = self.driver, self._around.watch
         replica = driver.core.replica
         has_static_voters = bool(self._config.quorum.voters.voters)
@@ -397,7 +398,7 @@ class Node:
         return values
 
     def metrics_server(self) -> MetricsServer:
-        """A server for these numbers."""
+        """Create a server for the metrics."""
         labels = {"node_id": str(self._config.node_id)}
         return MetricsServer(Readings(self.metrics, labels, CONTROLLER_METERS).registry())
 
@@ -409,7 +410,7 @@ def _words(call: UnderWay | None) -> str:
 
 
 def make_spans(core: RaftCore) -> RaftSpans | None:
-    """What makes spans of what the core does; None where tracing is off."""
+    """Create the span observer of the core; None if tracing is off."""
     active = tracing.active()
     if active is None:
         return None
@@ -419,7 +420,7 @@ def make_spans(core: RaftCore) -> RaftSpans | None:
 
 
 def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) -> Observers:
-    """All that look on at a driver: the spans first, whose ids the log lines have."""
+    """Create the driver's observers: spans first, because log lines contain their ids."""
 
     def epoch() -> Epoch:
         return core.replica.epoch

@@ -1,4 +1,4 @@
-"""What the machine gives the process: free disk space and file descriptors."""
+"""File-descriptor limit and free disk space, with the warnings for each."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WARNING_FACTOR: Final = 4
 
 
 def check_descriptors() -> str | None:
-    """Raise the limit, up to what is kept for files; a warning when even that is too low."""
+    """Raise the limit, up to the files' reserve; return a warning if even that is too low."""
     return descriptor_warning(keep_spare())
 
 
 def descriptor_warning(limit: int) -> str | None:
-    """What to tell the operator of a limit on file descriptors; -1 is no limit."""
+    """Return a warning about a low limit on file descriptors, or None; -1 means unlimited."""
     if limit == resource.RLIM_INFINITY or limit >= DESCRIPTORS_MIN:
         return None
     return (
@@ -31,10 +31,10 @@ def descriptor_warning(limit: int) -> str | None:
 
 
 def access_warning(directory: str) -> str | None:
-    """A warning where other users may enter the directory, whose log holds passwords.
+    """Return a warning if other users may enter the directory, whose log contains passwords.
 
-    A group that the directory hands on to what is made in it (setgid) is a choice: Kubernetes gives
-    volumes to a group that way (`fsGroup`).
+    A group that new files inherit from the directory (setgid) is a choice: Kubernetes gives volumes
+    to a group that way (`fsGroup`).
     """
     try:
         mode = os.stat(directory).st_mode
@@ -50,7 +50,7 @@ def access_warning(directory: str) -> str | None:
 
 
 class DiskSpace:
-    """Free space where the log lies, against the threshold at which nobody should lead."""
+    """Free space on the disk of the log, and the minimum that a leader needs."""
 
     def __init__(self, directory: str, free_bytes_min: int) -> None:
         self._directory = directory
@@ -59,11 +59,11 @@ class DiskSpace:
         self.is_exhausted = False
 
     def look(self) -> str | None:
-        """Measure; a warning when there is little. Raises OSError when the disk is gone."""
+        """Measure; return a warning if space is low. Raises OSError if the disk is gone."""
         return self.judge(shutil.disk_usage(self._directory).free)
 
     def judge(self, free_bytes: int) -> str | None:
-        """A warning when `free_bytes` is little."""
+        """Note `free_bytes`, and return a warning if it is low."""
         self.free_bytes = free_bytes
         self.is_exhausted = free_bytes < self._minimum
         if free_bytes >= self._minimum * _WARNING_FACTOR:

@@ -1,7 +1,7 @@
-"""When a node that ended with damage is opened again: at once, then ever later (rule 32).
+"""Backoff between restarts of a node that keeps failing on damage (rule 32).
 
-Damage that recovery cannot mend comes back each time, and a process that starts over many times a
-second writes its disk and its log full of it.
+The first restart is immediate, later ones wait ever longer. Damage that recovery cannot repair
+returns each time, and a process that restarts many times a second fills its disk and its log.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ if TYPE_CHECKING:
 FIRST_S: Final = 0.1
 LONGEST_S: Final = 60.0
 SHORTAGE_S: Final = 1.0
-# A node that ran for that long has healed, and what ends it then is something new.
+# A node that ran for this many seconds has healed; a later end has a new cause.
 LASTING_S: Final = 300.0
 
 
 class Restarts:
-    """How long to wait before the next life of a node."""
+    """The waits before the next restart of a node."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._wait_s = 0.0
 
     def next_wait_s(self, lived_s: float) -> float:
-        """The wait after a life of `lived_s`: none after the first, then twice as long each time.
+        """The wait after a node that ran for `lived_s`: 0 at first, then doubled each time.
 
-        The last half of it is drawn, so that controllers do not come back all at one moment.
+        The last half of it is randomized, so that controllers do not restart all at the same
+        moment.
         """
         wait_s = 0.0 if lived_s >= LASTING_S else self._wait_s
         self._wait_s = min(max(2 * wait_s, FIRST_S), LONGEST_S)
         return wait_s / 2 * (1 + self._random.random())
 
     def shortage_wait_s(self) -> float:
-        """The wait of a process that ran short, and whose connections are all closed.
+        """The wait after resource exhaustion, when all connections of the process are closed.
 
-        Others get a moment to give back what they hold, and no longer one each time: the disk is
+        It gives other processes a moment to release resources, and does not grow: the disk is
         healthy.
         """
         return SHORTAGE_S * (1 + self._random.random())

@@ -1,7 +1,4 @@
-"""Logs an error while a controller meets another quorum of its cluster: at once, then each minute.
-
-Operators have to act on it: each of the two quorums acknowledges writes that the other one lacks.
-"""
+"""Logs an error while a controller meets another quorum of its cluster: now, then each minute."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ EVERY_S: Final = 60.0
 
 
 class SecondQuorumAlarm:
-    """Looks once a second."""
+    """Checks once a second."""
 
     def __init__(self, core: RaftCore, clock: Callable[[], float] = time.monotonic) -> None:
         self._second_quorum, self._clock = core.replica.second_quorum, clock
         self._next_s = clock()
 
     def look(self) -> str | None:
-        """The error that is due now; None where none is."""
+        """Return the error that is due now, or None."""
         line, now_s = self._second_quorum.remark(), self._clock()
         if line is None or now_s < self._next_s:
             return None

@@ -1,7 +1,7 @@
-"""The controller process: configuration, signals, and starting over after damage.
+"""Entry point of the controller process: configuration, signals, restart after damage.
 
-Exit status 0 after a graceful stop, 1 when the process cannot start, cannot go on, or could not
-stop in time. A stop may come at any moment, a second one changes nothing.
+Exit status 0 after a graceful stop; 1 when the process cannot start, cannot continue, or could not
+stop in time. A stop may come at any moment; a second one changes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from quorate.server.state_machine import Hosting
 
 log = logging.getLogger(__name__)
-# The core bounds the hand-over by itself; this bounds a core that does not answer.
+# The core limits the leadership transfer itself; this margin limits a core that does not respond.
 _SHUTDOWN_MARGIN_S: Final = 2.0
 _BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
 
@@ -75,7 +75,7 @@ def main_controller(
 def run_controller(
     config: ControllerConfig, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
 ) -> int:
-    """Run until a stop signal or, where that is asked for, the end of stdin; the exit status."""
+    """Run until a stop signal or, if asked for, the end of stdin; return the exit status."""
     for warning in config.warnings:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
@@ -102,20 +102,20 @@ def run_controller(
         tracing.stop()
     if status == 0:
         lock.release()
-    # Otherwise a thread may still wait for the disk: the lock goes with the process.
+    # Otherwise a thread may still wait for the disk; the process's exit releases the lock.
     return status
 
 
 def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
-    """What a trace says of this process; a directory that cannot be read has its own words soon."""
+    """Return the trace attributes of this process; a read error is reported later, by recovery."""
     meta = None
     with suppress(OSError, StorageError):
         meta = read_meta(OsFileSystem(), f"{config.log.directory}/{layout.META_PROPERTIES}")
     told: dict[str, str | int] = {
         "kraft.node.id": config.node_id,
         "service.instance.id": str(config.node_id),
-        # By this name Jaeger knows whose clock a span has; without it it doubts the order of spans
-        # of one process, where one begins after its parent's end.
+        # Jaeger uses this to know which clock a span has. Without it, Jaeger doubts the order of
+        # spans of one process if one begins after the end of its parent.
         "ip": config.peers.advertised.host,
     }
     if meta is not None:
@@ -173,10 +173,11 @@ async def _serve(
             try:
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:
-                # A port that could not be had has its reason behind it.
+                # A port error has the reason as its cause.
                 if not is_shortage(error.__cause__ or error):
                     raise
-                # The disk is healthy, and others may give back what is short (rule 31).
+                # The disk is healthy, and other processes may release the exhausted resource (rule
+                # 31).
                 ending = Ending.SHORT
                 about = {"repeats": (ending, type(error))}
                 log.warning("could not begin: %s: %s", ending.value, str(error), extra=about)
@@ -204,7 +205,7 @@ async def _serve(
 
 
 def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Stop at the end of standard input: the program that started this one is gone."""
+    """Stop at the end of standard input: the program that started this one has exited."""
     descriptor = sys.stdin.fileno()
 
     def readable() -> None:
@@ -216,7 +217,7 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
 
 
 async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
-    """The settings with IP addresses for the hosts of the listeners. Raises ConfigError."""
+    """Resolve the hosts of the listeners to IP addresses. Raises ConfigError."""
     listeners = []
     for listener in config.listeners:
         bound = listener.bound
@@ -243,22 +244,23 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
             node.request_shutdown()
             await asyncio.wait([_event(node.ended)], timeout=limit_s)
         elif node.ending is Ending.DISK_FAILED:
-            # The process stays up, alive and not ready, so that somebody can read why (rule 17).
+            # The process stays alive but not ready, so that the cause can be inspected (rule 17).
             await stop.wait()
         ending = node.ending or Ending.LATE
     finally:
         is_over = await node.stop(limit_s)
-        # The loop stands still for it: the last replies go first.
+        # Stopping the metrics server blocks the loop, so the last replies are sent first.
         metrics.stop()
         if not is_over:
-            # A call to the disk of this life may still end: no other life may begin beside it.
+            # A disk call of this node may still be running; no other node may start in parallel
+            # with it.
             over = (Ending.DISK_FAILED, Ending.CRASHED)
             ending = ending if ending in over else Ending.LATE
     return _stopped(ending)
 
 
 async def _stop_recovery(recovery: asyncio.Future[Opened], limit_s: float) -> Ending:
-    """A stop came before the core was started, and it is not: nobody is asked for anything."""
+    """Stop before the core was started; it is not started, and no peer is contacted."""
     log.info("stopping as soon as the directory is recovered")
     await asyncio.wait([recovery], timeout=limit_s)
     if not recovery.done():
@@ -269,7 +271,7 @@ async def _stop_recovery(recovery: asyncio.Future[Opened], limit_s: float) -> En
 
 
 def _stopped(ending: Ending) -> Ending:
-    """The last line of a log that ends as it should."""
+    """Log the last line of an orderly end."""
     log.info("stopped", extra={"ending": ending.name})
     return ending
 
@@ -279,7 +281,7 @@ def _event(event: asyncio.Event) -> asyncio.Future[bool]:
 
 
 async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Wait for one; tasks among them have no other purpose."""
+    """Wait for the first to complete, and cancel the tasks among the others."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     for future in futures:
         if isinstance(future, asyncio.Task):

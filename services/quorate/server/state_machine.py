@@ -1,6 +1,7 @@
-"""What a controller runs on its log, and what clients ask of it: metadata, or something else.
+"""Interface of the state machine that a controller runs on its log, and its factory.
 
-A program that measures the consensus alone starts a controller with a state machine of its own.
+The state machine is the cluster's metadata. A program that measures consensus alone starts a
+controller with a state machine of its own.
 """
 
 from __future__ import annotations
@@ -39,53 +40,53 @@ log = logging.getLogger(__name__)
 
 
 class StateMachine(MachineSide, Protocol):
-    """The driver's side of it, and what a node asks of it besides."""
+    """The driver's interface to the state machine, and what a node needs of it besides."""
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it stands for this replica's log, not for a snapshot half read."""
+        """Whether it represents this replica's log, not a partially read snapshot."""
         ...
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
-        """The core has started: go on from the newest snapshot, or from the log's beginning."""
+        """Start from the newest snapshot or the log's beginning; the core has started."""
         ...
 
     def tick(self) -> None:
-        """Once a second."""
+        """Called once a second."""
         ...
 
     def set_space(self, *, is_enough: bool) -> None:
-        """Whether the disk has room for what a leader appends."""
+        """Note whether the disk has free space for a leader's appends."""
         ...
 
     def metrics(self) -> Mapping[str, Value]:
-        """Numbers for a scrape."""
+        """Values for a scrape."""
         ...
 
     async def save(self) -> SnapshotInfo | None:
-        """Write a snapshot of all that is committed, once the core is stepped no more.
+        """Write a snapshot of all that is committed, after the core has ended.
 
-        None where there is nothing whole to write. Raises OSError, ValueError.
+        Returns None if it has no complete state to write. Raises OSError, ValueError.
         """
         ...
 
     async def close(self) -> None:
-        """End what runs in the background, and what clients wait for."""
+        """End background work, and whatever clients wait for."""
         ...
 
 
 @value
 class Hosted:
-    """A state machine, and the services by which clients of a listener of that name ask it."""
+    """A state machine, and the services that a listener of a given name offers for it."""
 
     machine: StateMachine
     services: Callable[[str], tuple[Service, ...]]
 
 
 class Hosting(Protocol):
-    """Makes what a controller runs on the log of a driver.
+    """Factory of the state machine that a controller runs on a driver's log.
 
-    `bootstrap` are the records that `format` left for the first active controller.
+    `bootstrap` contains the records that `format` left for the first active controller.
     """
 
     def __call__(
@@ -103,7 +104,7 @@ def host_metadata(
     meta: MetaProperties,
     bootstrap: tuple[MetadataRecord, ...],
 ) -> Hosted:
-    """The metadata of a cluster."""
+    """Create the metadata state machine of a cluster."""
     metadata = MetadataApplication(
         driver,
         Controller(controller_settings(config, meta), bootstrap, gathers=True),
@@ -120,9 +121,9 @@ def host_metadata(
 
 
 def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:
-    """The records that `format` left for the first active controller.
+    """Return the records that `format` left for the first active controller.
 
-    Raises StorageError where they cannot be read and the log does not have them yet.
+    Raises StorageError if they cannot be read and the log does not contain them yet.
     """
     fs = OsFileSystem()
     path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"

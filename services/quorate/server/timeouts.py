@@ -1,8 +1,8 @@
-"""Times that have to fit each other: what follows from the settings, and which settings cannot be.
+"""Timeouts derived from the settings, and rejection of settings that do not fit together.
 
-A follower that hears nothing for `controller.quorum.fetch.timeout.ms` calls an election, so a Fetch
-with nothing to answer is held for a quarter of that at the most; the rest is for the way there and
-back, a flush, and a request that has to be repeated.
+A follower without contact for `controller.quorum.fetch.timeout.ms` starts an election, so a Fetch
+without data is held for at most a quarter of that. The rest is for the round trip, a flush, and one
+retry.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from quorate.settings.properties import ConfigError
 if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
 
-# Kafka's wait of a Fetch, which is fixed there.
+# Kafka's maximum wait of a Fetch, which is fixed there.
 FETCH_WAIT_MAX_MS: Final = 500
 FETCH_WAIT_SHARE: Final = 4
 LINGER_MAX_MS: Final = 10
 LINGER_SHARE: Final = 20
-# Of a broker's session: how long a write may wait for others.
+# The fraction of a broker's session that a write may wait for others.
 SESSION_SHARE: Final = 4
-# Below these, what a machine does by the way (a flush, a pause of the scheduler) is an outage.
+# Below these, a normal delay of a machine (a flush, a scheduler pause) would be an outage.
 ELECTION_TIMEOUT_MIN_MS: Final = 50
 FETCH_TIMEOUT_MIN_MS: Final = 100
 REQUEST_TIMEOUT_MIN_MS: Final = 100
@@ -48,7 +48,7 @@ class QuorumSettings:
 
 
 def fetch_max_wait_ms(quorum: QuorumSettings) -> Millis:
-    """How long a Fetch may wait for something to answer, safely below what misses a leader."""
+    """The longest wait of a Fetch without data, safely below the follower's timeout."""
     waits = (
         FETCH_WAIT_MAX_MS,
         quorum.fetch_timeout_ms // FETCH_WAIT_SHARE,
@@ -58,16 +58,19 @@ def fetch_max_wait_ms(quorum: QuorumSettings) -> Millis:
 
 
 def high_watermark_linger_ms(quorum: QuorumSettings) -> Millis:
-    """How long the news of a commit waits for records to go with."""
+    """The time for which the report of a commit waits for records to travel with."""
     return Millis(min(LINGER_MAX_MS, quorum.fetch_timeout_ms // LINGER_SHARE))
 
 
 def check_fit(quorum: QuorumSettings, broker_session_timeout_ms: int) -> None:
-    """Refuse what cannot work together. Raises ConfigError: both settings, and the remedy."""
+    """Reject settings that cannot work together.
+
+    Raises ConfigError that names both settings and the remedy.
+    """
     linger = (f"{_PREFIX}append.linger.ms", quorum.append_linger_ms)
     fetch_timeout = (f"{_PREFIX}fetch.timeout.ms", quorum.fetch_timeout_ms)
     _below(linger, fetch_timeout, 2, "a write would wait longer than it takes to replace a leader")
-    # A broker says nothing while its last heartbeat waits for the record that unfences it.
+    # A broker is silent while its last heartbeat waits for the record that unfences it.
     _below(
         linger,
         ("broker.session.timeout.ms", broker_session_timeout_ms),

@@ -1,1 +1,1 @@
-"""The disk: segments, snapshots, election state, recovery, behind a port that can be failed."""
+"""Storage: log segments, snapshots, election state and recovery, on a replaceable file system."""

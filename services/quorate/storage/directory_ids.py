@@ -1,4 +1,4 @@
-"""The id of a directory whose meta.properties has none, as Kafka before 3.7 formatted it."""
+"""Finds the id of a directory whose meta.properties has none, as Kafka before 3.7 formatted it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def missing_directory_id(
     fs: FileSystem, directory: str, snapshots: SnapshotStore, config: StorageConfig
 ) -> DirectoryId | None:
-    """The id that a directory without one is to have; None where it has one, or none is drawn."""
+    """Return the id to add to a directory without one.
+
+    None if it has one, or if no file gives it and the settings contain no new id.
+    """
     if not lacks_directory_id(fs, f"{directory}/{layout.META_PROPERTIES}"):
         return None
     told = _told_directory_id(fs, directory, snapshots, config.node_id)
@@ -29,10 +32,10 @@ def missing_directory_id(
 def _told_directory_id(
     fs: FileSystem, directory: str, snapshots: SnapshotStore, node_id: NodeId
 ) -> DirectoryId | None:
-    """The id under which the log in `directory` was written; None where no file tells it.
+    """Return the id under which the log in `directory` was written, or None.
 
-    flushed-end tells it of a log that was in use here, the first voters of one that stock Kafka
-    formatted. The voter set knows the disk by that id, so that no other would do.
+    flushed-end contains it if the log was in use here, the initial voters if Apache Kafka formatted
+    the directory. The voter set identifies the disk by that id, so a different one would not do.
     """
     flushed_file = FlushedEndFile(fs, f"{directory}/{layout.FLUSHED_END}")
     flushed = flushed_file.load()

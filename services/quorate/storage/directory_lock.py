@@ -1,8 +1,8 @@
-"""One process per directory: an exclusive lock on `.lock`, which holds the pid of its owner.
+"""Exclusive lock on a metadata log directory, compatible with Kafka's; `.lock` holds the pid.
 
-It is two locks in one, because the kernel keeps two kinds apart. Kafka's is a record lock (fcntl),
-so a stock server and a controller must not meet in one directory either; but record locks do not
-keep one process from opening a directory twice, and `flock` does.
+It combines two kinds of locks, which the kernel keeps apart. Kafka uses a record lock (fcntl), so
+it excludes an Apache Kafka server. But record locks do not keep one process from opening a
+directory twice; `flock` does.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PID_BYTES_MAX = 32
 
 
 class DirectoryLock:
-    """The lock on a directory; the kernel gives it back when the process ends.
+    """The lock on a directory; the kernel releases it when the process ends.
 
-    `named_by` is the setting or option that names the directory, for what `acquire` raises.
+    `named_by` is the setting or option that names the directory, for the errors of `acquire`.
     """
 
     def __init__(self, directory: str, named_by: str = "metadata.log.dir") -> None:
@@ -30,7 +30,7 @@ class DirectoryLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises DirectoryInUseError that names the process which holds it."""
+        """Take the lock. Raises DirectoryInUseError that names the process that holds it."""
         descriptor = self._open(os.O_RDWR | os.O_CREAT)
         self._lock(descriptor, fcntl.LOCK_EX)
         try:
@@ -42,7 +42,7 @@ class DirectoryLock:
         self._descriptor = descriptor
 
     def check(self) -> None:
-        """Raises DirectoryInUseError that names the process which holds it; changes nothing."""
+        """Raise DirectoryInUseError naming the process that holds the lock; change nothing."""
         try:
             descriptor = self._open(os.O_RDONLY)
         except FileNotFoundError:
@@ -52,7 +52,8 @@ class DirectoryLock:
 
     def _open(self, flags: int) -> int:
         try:
-            # Any user who may open it could lock it, and so keep the controller from starting.
+            # Any user who could open the file could lock it, and so keep the controller from
+            # starting.
             return open_regular(self.path, flags, 0o600)
         except UnfitFileError as error:
             raise StorageError(f"{self.path}: {error}. Remove it: it is made anew") from error
@@ -73,7 +74,7 @@ class DirectoryLock:
             raise named(error, self.path, NO_LOCKS) from None
 
     def release(self) -> None:
-        """Give the lock back. The file stays, as Kafka's does: removing it would let two in."""
+        """Release the lock. The file stays, as Kafka's does: a removal would let two in."""
         if self._descriptor is not None:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""What storage refuses, in words that name the file, the place in it and the way out."""
+"""Storage errors; each message names the file, the position and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.settings.regular_files import MORE_FILES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The way back for a voter whose promises cannot be known any more.
+# The remedy for a voter whose vote or acknowledgements cannot be known any more.
 START_ANEW: Final = (
     "with the rest of the quorum healthy, format an empty directory in its place: under its new"
     " directory id this node follows, and does not vote"
@@ -26,7 +26,7 @@ START_AFRESH: Final = (
 
 
 class StorageError(Exception):
-    """The directory cannot be used as it is; the message says where and what to do about it."""
+    """The directory cannot be used as it is; the message gives the place and the remedy."""
 
 
 class DirectoryInUseError(StorageError):
@@ -34,11 +34,11 @@ class DirectoryInUseError(StorageError):
 
 
 class DamagedLogError(StorageError):
-    """A batch that was whole once does not check any more, found while serving it (rule 17)."""
+    """A batch that was valid once fails verification, found while serving it (rule 17)."""
 
 
 class DamagedSnapshotError(StorageError):
-    """A snapshot file does not check: a CRC, its header, its footer or the order of its batches."""
+    """A snapshot fails verification: a CRC, its header, its footer or its batch order."""
 
 
 class LostFilesError(FileNotFoundError):
@@ -46,11 +46,11 @@ class LostFilesError(FileNotFoundError):
 
 
 class MisplacedCutError(ValueError):
-    """The log cannot be cut at that offset, where no batch begins; nothing has been changed."""
+    """The log cannot be truncated at an offset where no batch begins; nothing was changed."""
 
 
 _LOCAL: Final = "use a local file system, such as ext4 or XFS"
-# What a file system says to a call that it does not have: NFS without a lock service, CIFS, FUSE.
+# Errors of a file system that does not support a call: NFS without a lock service, CIFS, FUSE.
 UNSUPPORTED: Final = frozenset(
     {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 )
@@ -69,7 +69,7 @@ _REMEDIES: Final = {
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put the path into an OSError that has none, as those of calls by descriptor."""
+    """Add the path to an OSError that has none, as those of calls by descriptor."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def named(error: OSError, path: str, remedy: str = "") -> OSError:
-    """The same error with the path of its file; `remedy` is for one of UNSUPPORTED."""
+    """Return the error with the path of its file; `remedy` is for an error in UNSUPPORTED."""
     if error.filename is not None or error.errno is None:
         return error
     words = error.strerror or os.strerror(error.errno)
@@ -87,7 +87,7 @@ def named(error: OSError, path: str, remedy: str = "") -> OSError:
 
 
 def problem_of(error: OSError, path: str) -> str:
-    """File, what is wrong, and what to do, on one line; `path` where the error names none."""
+    """Describe file, problem and remedy on one line; `path` if the error names no file."""
     remedy = _REMEDIES.get(error.errno or 0, "")
     words = error.strerror or str(error)
     return f"{error.filename or path}: {words}{remedy and f': {remedy}'}"

@@ -1,8 +1,9 @@
-"""The file-system port: every call to a disk goes through it, so that the simulator can fail each.
+"""FileSystem interface, its OS implementation, and atomic and durable write helpers.
 
-A call that raises OSError means that the disk failed; after a failed `fdatasync` or `sync_dir`
-nothing is tried again (rule 17). Paths are strings with slashes. A rename replaces its
-target. Entries of a directory are durable only after `sync_dir`, bytes only after `fdatasync`.
+Every disk call goes through it, so that the simulator can make each one fail. A call that raises
+OSError means that the disk failed; after a failed `fdatasync` or `sync_dir` nothing is retried
+(rule 17). Paths are strings with slashes. A rename replaces its target. Entries of a directory are
+durable only after `sync_dir`, bytes only after `fdatasync`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class File(Protocol):
     """An open file; positions and sizes are bytes."""
 
     def write_at(self, position: int, data: bytes) -> None:
-        """Write all of `data`; the file grows where it has to."""
+        """Write all of `data`; the file grows as needed."""
         ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the file's end."""
+        """Read up to `size` bytes; fewer only at the file's end."""
         ...
 
     def size(self) -> int: ...
@@ -39,7 +40,7 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def fdatasync(self) -> None:
-        """Return when everything that was written before is on the disk."""
+        """Return when everything written before is on the disk."""
         ...
 
     def is_at(self, path: str) -> bool:
@@ -57,11 +58,11 @@ class FileSystem(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """A whole small file. Raises StorageError for one that is none."""
+        """Read a whole small file. Raises StorageError if it is not a regular file."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
-        """Names in the directory, sorted."""
+        """List the names in the directory, sorted."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -71,13 +72,13 @@ class FileSystem(Protocol):
     def remove(self, path: str) -> None: ...
 
     def make_dirs(self, path: str) -> None:
-        """The directory, for this user only, and its parents; durable on return."""
+        """Create the directory, for this user only, and its parents; durable on return."""
         ...
 
     def sync_dir(self, path: str) -> None: ...
 
     def make_read_only(self, path: str) -> None:
-        """Mode 0400, as Kafka gives its snapshots."""
+        """Set mode 0400, as Kafka does for its snapshots."""
         ...
 
 
@@ -136,7 +137,7 @@ class OsFile:
             raise named(error, self._path) from None
 
     def close(self) -> None:
-        # The number may be another file's at once: a late call must not reach that one.
+        # The descriptor may be reused immediately: a late call must not reach the other file.
         descriptor, self._descriptor = self._descriptor, _CLOSED
         try:
             os.close(descriptor)
@@ -152,8 +153,8 @@ class OsFileSystem:
         try:
             return OsFile(_open(path, flags | os.O_CREAT if create else flags), path)
         except OSError as error:
-            # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
-            # may be mounted read-only by somebody who wants to compare it.
+            # Snapshots have mode 0400: they are readable, and never written again. A surviving disk
+            # may be mounted read-only for comparison.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
         except UnfitFileError as error:
@@ -194,7 +195,7 @@ class OsFileSystem:
             path = os.path.dirname(path)
         for directory in reversed(missing):
             try:
-                # The last one is ours alone; its parents may hold what others read.
+                # The last one is private; other users may read its parents.
                 os.mkdir(directory, _PRIVATE_MODE if directory == missing[0] else _PARENT_MODE)
             except FileExistsError as error:
                 raise _unfit(directory, "it is no directory") from error
@@ -227,8 +228,8 @@ def _unfit(path: str, why: object) -> StorageError:
 def write_atomically(fs: FileSystem, path: str, data: bytes, *, by: str = "") -> None:
     """Replace `path` by `data`: after a crash at any point it holds the old bytes or the new.
 
-    Durable on return: the temporary file is flushed before the rename, the directory after it.
-    Where two threads may replace one file, `by` keeps their temporary files apart.
+    Durable on return: the temporary file is flushed before the rename, the directory after it. If
+    two threads may replace one file, `by` keeps their temporary files apart.
     """
     temporary = f"{path}{by}{TEMPORARY_SUFFIX}"
     write_durably(fs, temporary, data)
@@ -237,7 +238,7 @@ def write_atomically(fs: FileSystem, path: str, data: bytes, *, by: str = "") ->
 
 
 def copy_durably(fs: FileSystem, source: File, path: str, size_bytes: int) -> None:
-    """A file with the first `size_bytes` of another, flushed, little of it in memory at once."""
+    """Copy the first `size_bytes` of a file to `path` in small pieces, and flush the copy."""
     file = fs.open(path, create=True)
     try:
         file.truncate(0)
@@ -250,7 +251,7 @@ def copy_durably(fs: FileSystem, source: File, path: str, size_bytes: int) -> No
 
 
 def write_durably(fs: FileSystem, path: str, data: bytes) -> None:
-    """A file with exactly these bytes, flushed; its entry in the directory is not yet durable."""
+    """Write a file with exactly these bytes and flush it; its entry is not yet durable."""
     file = fs.open(path, create=True)
     try:
         file.truncate(0)
@@ -261,13 +262,13 @@ def write_durably(fs: FileSystem, path: str, data: bytes) -> None:
 
 
 def remove_durably(fs: FileSystem, path: str) -> None:
-    """Remove a file where there is one; it does not come back after a power cut."""
+    """Remove a file if it exists; it does not reappear after a power failure."""
     if fs.exists(path):
         fs.remove(path)
         fs.sync_dir(parent(path))
 
 
 def parent(path: str) -> str:
-    """The directory that holds `path`."""
+    """Return the directory that holds `path`."""
     head, _, _ = path.rpartition("/")
     return head or ("/" if path.startswith("/") else ".")

@@ -1,11 +1,11 @@
-"""The flushed-end file: below what it says is damage, above it is tail (rule 12).
+"""flushed-end: the durable log end; damage below it is data loss, above it a tail (rule 12).
 
-It lies beside the log. Two slots are written in turn, each with a sequence number and a checksum,
-and each in a block of its own, so that a torn write or a bad sector leaves the other. (Releases
-before had both in the first block.) After a flush it is written without an
-fsync of its own: a killed process loses nothing of it, a power cut may bring back an older slot,
-which then only says less. How much less is bounded: within SYNC_AFTER_MS of a flush `sync` carries
-it to the disk, beside the flushes of the log. Whatever lowers it (a truncation) is durable in both
+The file lies next to the log. Its two slots are written alternately. Each has a sequence number, a
+checksum and a block of its own, so a torn write or a bad sector destroys at most one of them.
+(Earlier releases had both in the first block.) After a flush of the log it is written without an
+fsync: a killed process loses nothing, and a power failure may bring back an older slot, which only
+gives a lower end. That loss is bounded: within SYNC_AFTER_MS of a flush `sync` makes it durable, in
+parallel with the flushes of the log. Anything that lowers the end (a truncation) is durable in both
 slots before the log is touched, because a larger end that came back would make a healthy log look
 damaged.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import File, FileSystem
 
 SLOT_BYTES: Final = 512
-# The largest sector of the disks of today, and what the page cache writes at once.
+# The largest common disk sector, and the unit in which the page cache writes.
 BLOCK_BYTES: Final = 4096
 SLOTS: Final = (0, BLOCK_BYTES)
 _OLD_SLOT: Final = SLOT_BYTES
@@ -50,11 +50,11 @@ _BODY_BYTES: Final = SLOT_BYTES - _CRC.size
 
 @value
 class FlushedEnd:
-    """What was on the disk when the last acknowledgement was given.
+    """The state of the disk when the last acknowledgement was given.
 
-    `last_crc` is that of the last batch, None where the log was empty. `voters` are the keys of the
-    set in force, `voter_count` how many it has (a very large set is not listed whole). While
-    `is_healing` the healing file says what more there once was, and must not be missing.
+    `last_crc` is the CRC of the last batch, None if the log was empty. `voters` are the keys of the
+    voter set in effect, and `voter_count` is its size (a very large set is not listed completely).
+    While `is_healing`, the healing file must exist: it holds the healing target.
     """
 
     end: OffsetAndEpoch
@@ -67,7 +67,7 @@ class FlushedEnd:
 
 
 class FlushedEndFile:
-    """The file, kept open while the log is."""
+    """The file, kept open as long as the log is."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class FlushedEndFile:
         self._slot = 0
 
     def load(self) -> FlushedEnd | None:
-        """The newest slot that checks; None where there is no such slot or no such file."""
+        """Read the newest valid slot; None without such a slot or file."""
         if not self._fs.exists(self.path):
             return None
         self._file = self._fs.open(self.path)
@@ -94,7 +94,7 @@ class FlushedEndFile:
         self._write_next(self._file, entry)
 
     def sync(self) -> None:
-        """Carry what was written to the disk; may run beside `write`."""
+        """Make what was written durable; may run in parallel with `write`."""
         if self._file is not None:
             self._file.fdatasync()
 
@@ -104,7 +104,8 @@ class FlushedEndFile:
             self._file = self._fs.open(self.path, create=True)
             self._fs.sync_dir(parent(self.path))
         for _ in SLOTS:
-            # The whole block, and with the first one the second slot of earlier releases.
+            # Write the whole block; in the first one this clears the second slot of earlier
+            # releases.
             self._write_next(self._file, entry, BLOCK_BYTES)
             self._file.fdatasync()
 
@@ -121,7 +122,7 @@ class FlushedEndFile:
 
 
 def newest_slot(data: bytes) -> tuple[int, int, FlushedEnd] | None:
-    """Position, sequence and content of the newest slot in the file's bytes that checks."""
+    """Return position, sequence and content of the newest valid slot in the file's bytes."""
     newest: tuple[int, int, FlushedEnd] | None = None
     for position in (*SLOTS, _OLD_SLOT):
         read = decode_slot(data[position : position + SLOT_BYTES])
@@ -131,7 +132,7 @@ def newest_slot(data: bytes) -> tuple[int, int, FlushedEnd] | None:
 
 
 def encode_slot(sequence: int, entry: FlushedEnd) -> bytes:
-    """One slot: SLOT_BYTES, the last four of which are the CRC-32C of the rest."""
+    """Encode one slot: SLOT_BYTES, the last four of which are the CRC-32C of the rest."""
     cluster_id = entry.cluster_id.encode()
     body = bytearray(
         _HEAD.pack(
@@ -155,7 +156,7 @@ def encode_slot(sequence: int, entry: FlushedEnd) -> bytes:
 
 
 def decode_slot(data: bytes) -> tuple[int, FlushedEnd] | None:
-    """Sequence and content of a slot; None where it does not check."""
+    """Decode sequence and content of a slot; None if it fails verification."""
     if len(data) != SLOT_BYTES or not data.startswith(_MAGIC):
         return None
     if _CRC.unpack_from(data, _BODY_BYTES)[0] != crc32c(data[:_BODY_BYTES]):

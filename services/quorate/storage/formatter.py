@@ -1,6 +1,6 @@
-"""Formats a metadata log directory: its identity, the first metadata, the first voters.
+"""Formats a metadata log directory: identity, bootstrap metadata, initial voters.
 
-meta.properties comes last: a directory that has it is formatted, whatever happened on the way.
+meta.properties is written last: a directory that has it is completely formatted.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _KRAFT_VERSION = 1
 
 @named_value
 class Formatting:
-    """What to write. `records` are the encoded bootstrap metadata, metadata.version first.
+    """The content to write. `records` are the encoded bootstrap metadata, metadata.version first.
 
-    `voters` are the first voters (kraft.version 1), None for a node that will join. At
-    kraft.version 0, whose voters stand in the settings, `is_first_bootstrap` lets a directory that
-    has nothing vote (rule 8): never for a disk that replaces a lost one. `pod_domain` is the pod to
-    which the directory belongs, None where that is not known.
+    `voters` are the initial voters (kraft.version 1), None for a node that will join. At
+    kraft.version 0 the voters are in the settings, and `is_first_bootstrap` lets an empty directory
+    vote (rule 8): never set it for a disk that replaces a lost one. `pod_domain` is the pod to
+    which the directory belongs, None if that is unknown.
     """
 
     meta: MetaProperties
@@ -51,7 +51,7 @@ class Formatting:
 def format_directory(
     fs: FileSystem, metadata_log_dir: str, formatting: Formatting, *, timestamp_ms: int
 ) -> None:
-    """Format a directory, durable on return. Raises StorageError where it is formatted already."""
+    """Format a directory, durable on return. Raises StorageError if it is formatted already."""
     path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
     log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
     check_unused(fs, metadata_log_dir)
@@ -68,9 +68,9 @@ def format_directory(
         write_atomically(fs, mark, b"")
     else:
         remove_durably(fs, mark)
-    # Another quorum that an earlier replica in this directory found (rule 34).
+    # The rival that an earlier replica found in this directory (rule 34).
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
-    # Before the directory counts as formatted: no copy of it is without its pod.
+    # Written before the directory counts as formatted: every copy of it then names its pod.
     if formatting.pod_domain is None:
         remove_durably(fs, f"{metadata_log_dir}/{layout.POD_DOMAIN}")
     else:
@@ -80,7 +80,7 @@ def format_directory(
 
 
 def check_unused(fs: FileSystem, metadata_log_dir: str) -> None:
-    """Raises StorageError where a directory is formatted already, or has been in use."""
+    """Raise StorageError if a directory is formatted already, or has been in use."""
     path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
     log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
     refuse_unfinished(fs, metadata_log_dir)

@@ -1,8 +1,8 @@
-"""The file `founding`: the directory id under which this disk is about to found a quorum.
+"""The file `founding`: the directory id under which this disk is about to bootstrap a quorum.
 
-It is durable before the bootstrap record that names the id is created elsewhere, and goes once the
-directory is formatted. So a process that was killed between the two goes on with what it began, and
-every other disk that meets the record joins.
+It is durable before the bootstrap record that names the id is created elsewhere, and is removed
+once the directory is formatted. So a process that was killed between the two resumes its own
+bootstrap, and every other disk that finds the record joins.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def read_founding(fs: FileSystem, metadata_log_dir: str) -> DirectoryId | None:
-    """The directory id; None where no founding is under way.
+    """Read the directory id; None if no bootstrap is in progress.
 
-    What is no id counts as none: no record can name it, so this disk joins or begins again.
+    An invalid id counts as None: no record can name it, so this disk joins or starts over.
     """
     path = f"{metadata_log_dir}/{FOUNDING}"
     if not fs.exists(path):
@@ -32,11 +32,11 @@ def read_founding(fs: FileSystem, metadata_log_dir: str) -> DirectoryId | None:
 
 
 def write_founding(fs: FileSystem, metadata_log_dir: str, directory_id: DirectoryId) -> None:
-    """Remember the id, durable on return."""
+    """Persist the id, durable on return."""
     text = f"{format_uuid(directory_id)}\n"
     write_atomically(fs, f"{metadata_log_dir}/{FOUNDING}", text.encode())
 
 
 def end_founding(fs: FileSystem, metadata_log_dir: str) -> None:
-    """Forget the id, durable on return."""
+    """Remove the id, durable on return."""
     remove_durably(fs, f"{metadata_log_dir}/{FOUNDING}")

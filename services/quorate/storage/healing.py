@@ -1,10 +1,10 @@
-"""What a voter must not forget while its log is behind what it once had (rules 8, 16).
+"""healing: what a damaged voter must remember until it has recovered its log (rules 8 and 16).
 
-The remembered end is durable before a damaged log is touched, and goes only when the log has
-reached it again; a checksum tells a flipped bit, which could lower it. `abstains` marks a directory
-of kraft.version 0 that came up empty without the mark of a first bootstrap: nobody can tell it from
-one that lost its disk and with it a vote. It stays, whatever the log holds, until the core says
-that this voter knows all that it may have known.
+The healing target is durable before a damaged log is touched, and is removed only when the log has
+reached it again. A checksum detects a flipped bit, which could lower it. `abstains` marks a
+directory of kraft.version 0 that came up empty without the mark of a first bootstrap: it cannot be
+distinguished from one that lost its disk and with it a vote. The mark stays, whatever the log
+holds, until the core reports that this voter knows all that it may have known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHECKSUM = "checksum"
 
 @value
 class Healing:
-    """`voters` is the set that was in force at the remembered end, as far as it is known."""
+    """The file's content; `voters` is the set in effect at the healing target, if known."""
 
     remembered_end: OffsetAndEpoch | None = None
     voters: tuple[ReplicaKey, ...] = ()
@@ -43,9 +43,9 @@ class Healing:
 
 
 def read_healing(fs: FileSystem, path: str) -> Healing:
-    """What the file remembers; nothing where there is none.
+    """Read the file; the result is empty if it does not exist.
 
-    Raises StorageError when it is malformed: a damaged voter would take itself for whole.
+    Raises StorageError if it is malformed: a damaged voter would otherwise count itself as intact.
     """
     if not fs.exists(path):
         return Healing()
@@ -59,7 +59,7 @@ def read_healing(fs: FileSystem, path: str) -> Healing:
 
 
 def write_healing(fs: FileSystem, path: str, healing: Healing) -> None:
-    """Remember, durable on return; the file goes when there is nothing left to remember."""
+    """Write the file, durable on return; remove it if it would be empty."""
     if healing.remembered_end is None and not healing.abstains:
         remove_durably(fs, path)
     else:
@@ -67,7 +67,7 @@ def write_healing(fs: FileSystem, path: str, healing: Healing) -> None:
 
 
 def encode_healing(healing: Healing) -> bytes:
-    """The file's bytes: JSON, for people who look into a directory that heals."""
+    """Encode the file: JSON, for operators who inspect a directory that heals."""
     end = healing.remembered_end
     fields: dict[str, Any] = {
         "version": 1,
@@ -86,11 +86,11 @@ def encode_healing(healing: Healing) -> bytes:
 
 
 def decode_healing(data: bytes) -> Healing:
-    """The file's content. Raises ValueError, KeyError or TypeError where it is malformed."""
+    """Decode the file. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if fields["version"] != 1:
         raise ValueError(f"version {fields['version']}, known is 1")
-    # Releases before wrote none.
+    # Earlier releases wrote no checksum.
     checksum = fields.pop(_CHECKSUM, None)
     if checksum is not None and checksum != _checksum(fields):
         raise ValueError(f"the checksum is {checksum}, its content has {_checksum(fields)}")
@@ -108,7 +108,7 @@ def decode_healing(data: bytes) -> Healing:
 
 
 def _checksum(fields: dict[str, Any]) -> int:
-    """CRC-32C of what the file says, however it is laid out."""
+    """CRC-32C of the file's content, independent of its layout."""
     return crc32c(json.dumps(fields, sort_keys=True).encode())
 
 

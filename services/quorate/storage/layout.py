@@ -1,7 +1,7 @@
-"""Names inside the metadata log directory: Kafka's, and the few files of ours beside them.
+"""File names in the metadata log directory: Kafka's and ours.
 
-Whatever is ours alone lies outside `__cluster_metadata-0`, so that Kafka's tools find only files
-that they know there.
+Files of ours lie outside `__cluster_metadata-0`, so that Kafka's tools find only files they know
+there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PART_SUFFIX: Final = ".part"
 DELETED_SUFFIX: Final = ".deleted"
 TEMPORARY_SUFFIX: Final = ".tmp"
 DAMAGED_SUFFIX: Final = ".damaged"
-# Kafka keeps these beside a segment and makes them anew at each start; here they would go stale.
+# Kafka keeps these next to a segment and rebuilds them at each start; here they would become stale.
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 BOOTSTRAP_ID: Final = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
@@ -44,7 +44,7 @@ _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 def rescue_record_name(epoch: int) -> str:
-    """`rescue-1005.json`, what stays of a rescue that led to that epoch."""
+    """Name the record of a quorum recovery that led to that epoch, as `rescue-1005.json`."""
     return f"{RESCUE}-{epoch}.json"
 
 
@@ -54,12 +54,12 @@ def segment_name(base_offset: int) -> str:
 
 
 def parse_segment(name: str) -> Offset | None:
-    """The base offset in a segment's name; None for any other file."""
+    """Parse the base offset in a segment's name; None for any other file."""
     match = _SEGMENT.fullmatch(name)
     return Offset(int(match[1])) if match else None
 
 
-# A log directory has the same few snapshots each time that it is listed.
+# Cached: a log directory has the same few snapshots each time it is listed.
 @lru_cache(maxsize=256)
 def checkpoint_name(snapshot_id: OffsetAndEpoch) -> str:
     """`00000000000000000516-0000000001.checkpoint` for the snapshot below 516 in epoch 1."""
@@ -68,7 +68,7 @@ def checkpoint_name(snapshot_id: OffsetAndEpoch) -> str:
 
 @lru_cache(maxsize=256)
 def parse_checkpoint(name: str) -> OffsetAndEpoch | None:
-    """The id in a snapshot's name; None for any other file."""
+    """Parse the id in a snapshot's name; None for any other file."""
     match = _CHECKPOINT.fullmatch(name)
     if match is None:
         return None

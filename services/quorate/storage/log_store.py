@@ -1,7 +1,7 @@
-"""Performs the core's storage effects: the same code in production and in the simulator.
+"""LogStore: performs the core's storage effects, in production and in the simulator.
 
-Everything here returns when it is done and blocks while the disk works; only the flush of appended
-batches may run elsewhere (`log.begin_flush`). Times are arguments, there is no clock.
+All calls block until they are done; only the flush of appended batches may run in another thread
+(`log.begin_flush`). Times are arguments: the store has no clock.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _keep_quiet(what: str) -> None:
 
 
 class LogStore:
-    """The disk of one replica, as the core's effects see it."""
+    """The disk of one replica, as the core's effects use it."""
 
     def __init__(
         self, fs: FileSystem, metadata_log_dir: str, recovered: Recovered, config: StorageConfig
@@ -87,20 +87,20 @@ class LogStore:
         *,
         is_rescue: bool = False,
     ) -> tuple[LogStore, Recovered]:
-        """Recover a directory. Raises StorageError where it cannot be used."""
+        """Recover a directory. Raises StorageError if it cannot be used."""
         recovered = recover(fs, metadata_log_dir, config, is_rescue=is_rescue)
         return cls(fs, metadata_log_dir, recovered, config), recovered
 
     @property
     def start(self) -> OffsetAndEpoch:
-        """Where the log begins, with the epoch of the record before."""
+        """The start of the log, with the epoch of the record before it."""
         state = self.log.state
         return OffsetAndEpoch(epoch=state.epoch_before(state.log_start), offset=state.log_start)
 
     # --- effects ----------------------------------------------------------------------------------
 
     def save_election(self, effect: SaveElection) -> None:
-        """Durable on return."""
+        """Save the election state; durable on return."""
         write_quorum_state(
             self._fs,
             f"{self._directory}/{layout.LOG_DIR}/{layout.QUORUM_STATE}",
@@ -111,7 +111,10 @@ class LogStore:
         self.files.election_saved(effect)
 
     def append(self, effect: AppendToLog, *, timestamp_ms: int) -> None:
-        """Written on return, not flushed. `timestamp_ms` goes into control batches of our own."""
+        """Write to the end of the log, without a flush.
+
+        `timestamp_ms` goes into control batches of our own.
+        """
         base_offset, epoch = effect.base_offset, effect.end.epoch
         match effect.payload:
             case ProposedBatch(data=batch):
@@ -128,7 +131,7 @@ class LogStore:
         assert self.log.end == effect.end, f"{self.log.end} is not what the core appended: {effect}"
 
     def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
-        """Durable on return; the flush under way must be over."""
+        """Truncate the log, durable on return; the flush in flight must have completed."""
         try:
             self.log.truncate(effect.to, effect.generation)
         except MisplacedCutError as error:
@@ -136,11 +139,11 @@ class LogStore:
         return LogTruncated(effect.to, effect.generation)
 
     def write_chunk(self, effect: WriteSnapshotChunk) -> None:
-        """Written on return, not flushed."""
+        """Write a chunk of a fetched snapshot, without a flush."""
         self.snapshots.write_chunk(effect.snapshot_id, position=effect.position, data=effect.data)
 
     def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
-        """Check a fetched snapshot, make it durable, restart the log at its end."""
+        """Verify a fetched snapshot, make it durable, restart the log at its end."""
         snapshot_id = effect.snapshot_id
         try:
             summary = self.snapshots.install(snapshot_id, kraft_version=effect.kraft_version)
@@ -160,15 +163,15 @@ class LogStore:
         )
 
     def forget_remembered_end(self) -> None:
-        """Healing is over (rule 16). Durable on return."""
+        """Remove the healing target (rule 16). Durable on return."""
         self._remember(Healing(abstains=self._healing.abstains))
 
     def vote_again(self) -> None:
-        """Abstention is over (rule 8). Durable on return."""
+        """End the abstention (rule 8). Durable on return."""
         self._remember(replace(self._healing, abstains=False))
 
     def save_rival(self, effect: SaveRival) -> None:
-        """Another quorum of this cluster was found (rule 34). Durable on return."""
+        """Persist that another quorum of this cluster was found (rule 34). Durable on return."""
         remembered = RememberedRival(self._meta, effect.rival)
         write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", remembered)
 
@@ -179,15 +182,15 @@ class LogStore:
         write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing)
 
     def read_range(self, span: LogRange) -> bytes:
-        """The batches that a Fetch answer names. Raises DamagedLogError (rule 17)."""
+        """Read the batches that a Fetch response names. Raises DamagedLogError (rule 17)."""
         return self.log.read(span.start, end=span.end, bytes_max=span.bytes_max)
 
     def cached_range(self, span: LogRange) -> bytes | None:
-        """The same from memory; None where the disk would have to be read."""
+        """Read the same from memory; None if the disk would have to be read."""
         return self.log.cached(span.start, end=span.end, bytes_max=span.bytes_max)
 
     def read_chunk(self, part: SnapshotRange) -> bytes:
-        """The bytes that a FetchSnapshot answer names; none where somebody removed the file."""
+        """Read the bytes that a FetchSnapshot response names; empty if the file was removed."""
         try:
             return self.snapshots.read(
                 part.snapshot_id, position=part.position, size_bytes=part.bytes_max
@@ -196,9 +199,9 @@ class LogStore:
             return b""
 
     def check_snapshot(self, effect: CheckSnapshot) -> Iterator[SnapshotChecked | None]:
-        """Read a snapshot to its end, batch by batch; the last item is what it is like.
+        """Read a snapshot to its end, batch by batch; the last item is the result.
 
-        May run beside everything else, it only reads.
+        It only reads, so it may run concurrently with everything else.
         """
         snapshot_id = effect.snapshot_id
         try:
@@ -216,9 +219,9 @@ class LogStore:
     ) -> SnapshotWriter:
         """Start a snapshot of what lies below `snapshot_id`; the caller appends and freezes it.
 
-        The voters and the kraft.version are those in force there. `timestamp_ms` is the time of
-        writing, `contained_ms` that of the last record below, where the log begins there. Raises
-        ValueError for a place that is not on the disk yet (rule 15) or not ours.
+        The voters and the kraft.version are those in effect there. `timestamp_ms` is the time of
+        writing, `contained_ms` that of the last record below, used if the log begins there. Raises
+        ValueError for an offset that is not on the disk yet (rule 15) or an epoch that is not ours.
         """
         log = self.log
         offset = snapshot_id.offset
@@ -239,13 +242,13 @@ class LogStore:
         )
 
     def finish_snapshot(self, writer: SnapshotWriter) -> SnapshotInfo:
-        """Make a snapshot durable: its information goes to the core as SnapshotStored."""
+        """Make a snapshot durable; the result goes to the core as SnapshotStored."""
         info = writer.freeze()
         self.snapshot_stored(info)
         return info
 
     def snapshot_stored(self, info: SnapshotInfo) -> None:
-        """Take a durable snapshot of our own into account: it replaces those found damaged."""
+        """Register a durable snapshot of our own: it replaces those found damaged."""
         self._unsound.discard(info.snapshot_id)
         self.log.state.store_snapshot(info)
         self.log.state.drop_snapshots(self._unsound)
@@ -255,15 +258,15 @@ class LogStore:
         self._unsound.clear()
 
     def mark_unsound(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot was found damaged. Its file stays until a newer one is stored.
+        """Mark a snapshot as damaged. Its file stays until a newer one is stored.
 
-        Until then what is older is not cleaned away: the next start may need it.
+        Until then older files are not cleaned: the next start may need them.
         """
         if self.log.state.snapshot(snapshot_id) is not None:
             self._unsound.add(snapshot_id)
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
-        """A whole snapshot. Raises DamagedSnapshotError where it does not check."""
+        """Read a whole snapshot. Raises DamagedSnapshotError if it fails verification."""
         return self.snapshots.content(snapshot_id)
 
     def _timestamp_before(self, offset: Offset, otherwise_ms: int) -> int:
@@ -282,11 +285,11 @@ class LogStore:
         pinned: frozenset[OffsetAndEpoch] = frozenset(),
         report: Callable[[str], None] = _keep_quiet,
     ) -> LogCleaned | None:
-        """Delete snapshots and segments that retention no longer keeps; None where all stays.
+        """Delete snapshots and segments that retention no longer keeps; None if all stay.
 
-        `replayed` is how far the own state machine has come. Age counts where the time is given.
-        `pinned` ones stay, as others fetch them. A damaged one that would only be deleted is set
-        aside, which `report` is told (rule 30).
+        `replayed` is the offset that the own state machine has applied. Age counts if `now_ms` is
+        given. `pinned` snapshots stay, because peers fetch them. A damaged snapshot that would only
+        be deleted is quarantined and passed to `report` (rule 30).
         """
         damaged: list[OffsetAndEpoch] = []
 
@@ -301,7 +304,7 @@ class LogStore:
                 return True
             return now_ms - written_ms > self._config.retention_ms
 
-        # What lies before a damaged one may be needed instead of it.
+        # Older files may be needed instead of a damaged snapshot.
         stored = self.snapshots.stored()
         limit = min(self._unsound, default=None)
         kept = snapshots_to_keep(
@@ -317,7 +320,7 @@ class LogStore:
             return None
         start = max(kept[0].snapshot_id.offset, self.log.log_start)
         self.log.advance_start(start, list(kept))
-        # Of those that were looked at: another one may have been published meanwhile.
+        # Only snapshots in `stored`: a new one may have been published since.
         for info in stored:
             if info.snapshot_id in damaged:
                 self.snapshots.set_aside(info.snapshot_id)
@@ -326,5 +329,5 @@ class LogStore:
         return LogCleaned(start, tuple(kept))
 
     def close(self) -> None:
-        """Close the files; what was not flushed stays so."""
+        """Close the files; unflushed data stays unflushed."""
         self.log.close()

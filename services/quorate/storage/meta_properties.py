@@ -1,4 +1,7 @@
-"""meta.properties, which says whose directory this is, and partition.metadata beside the log."""
+"""meta.properties and partition.metadata, in Kafka's format.
+
+meta.properties holds the identity of the directory; partition.metadata lies next to the log.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class MetaProperties:
 
 
 def encode_meta(meta: MetaProperties) -> bytes:
-    """meta.properties in Kafka's version 1, without the date that Kafka puts into a comment."""
+    """Encode meta.properties in Kafka's version 1, without the date in Kafka's comment."""
     return (
         f"#\nnode.id={meta.node_id}\ndirectory.id={format_uuid(meta.directory_id)}\n"
         f"version={_VERSION}\ncluster.id={meta.cluster_id}\n"
@@ -43,9 +46,9 @@ def encode_meta(meta: MetaProperties) -> bytes:
 
 
 def decode_meta(data: bytes, *, new_directory_id: DirectoryId | None = None) -> MetaProperties:
-    """The identity in the file's bytes. Raises ValueError that names the property at fault.
+    """Decode the identity. Raises ValueError that names the property at fault.
 
-    Kafka before 3.7 wrote no directory.id: such a file gets `new_directory_id` if there is one.
+    Kafka before 3.7 wrote no directory.id: such a file gets `new_directory_id` if it is given.
     """
     properties = _properties(data)
     if new_directory_id is not None:
@@ -88,9 +91,9 @@ def _node_id(text: str) -> NodeId:
 def read_meta(
     fs: FileSystem, path: str, *, new_directory_id: DirectoryId | None = None
 ) -> MetaProperties | None:
-    """The directory's identity, or None where the file does not exist.
+    """Read the directory's identity; None if the file does not exist.
 
-    `new_directory_id` is as for `decode_meta`. Raises StorageError when the file is malformed.
+    `new_directory_id` is as for `decode_meta`. Raises StorageError if the file is malformed.
     """
     if not fs.exists(path):
         return None
@@ -109,9 +112,9 @@ def read_meta(
 
 
 def lacks_directory_id(fs: FileSystem, path: str) -> bool:
-    """True when meta.properties is there without a directory.id, as Kafka before 3.7 wrote it.
+    """Whether meta.properties exists without a directory.id, as Kafka before 3.7 wrote it.
 
-    False if another line is malformed: `read_meta` then says what is wrong with it.
+    False if another line is malformed: `read_meta` then reports it.
     """
     try:
         return fs.exists(path) and "directory.id" not in _properties(fs.read(path))
@@ -120,7 +123,7 @@ def lacks_directory_id(fs: FileSystem, path: str) -> bool:
 
 
 def add_directory_id(fs: FileSystem, path: str, directory_id: DirectoryId) -> None:
-    """Add directory.id to meta.properties and keep all other lines, durable on return (KIP-853)."""
+    """Add directory.id to meta.properties, durable on return; other lines stay (KIP-853)."""
     line = f"directory.id={format_uuid(directory_id)}\n".encode()
     write_atomically(fs, path, fs.read(path).rstrip(b"\r\n") + b"\n" + line)
 
@@ -131,7 +134,7 @@ def write_meta(fs: FileSystem, path: str, meta: MetaProperties) -> None:
 
 
 def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
-    """Write partition.metadata where it is missing; True when it was.
+    """Write partition.metadata if it is missing; True if it was.
 
     Raises StorageError as `check_partition_metadata` does.
     """
@@ -142,10 +145,9 @@ def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
 
 
 def check_partition_metadata(fs: FileSystem, path: str) -> bool:
-    """Whether partition.metadata is there. It always says the same, so nothing is lost with it.
+    """Whether partition.metadata exists. Its content is constant, so losing it loses nothing.
 
-    Raises StorageError when it says something else: then this is not the directory of the metadata
-    log.
+    Raises StorageError if the content differs: then this is not the directory of the metadata log.
     """
     if not fs.exists(path):
         return False

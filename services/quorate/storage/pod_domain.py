@@ -1,10 +1,10 @@
-"""The file `pod-domain`: the pod to which a formatted directory belongs, by its name in DNS.
+"""The file `pod-domain`: the pod to which a formatted directory belongs, by its DNS name.
 
-A copy of a disk is a voter of the quorum of its original: what the log says of the other voters
-leads there. Nothing else on the disk tells the two apart, but on Kubernetes they are mounted by
-pods of different names. Pod and namespace count. The service may be renamed, and the domain of
-the cluster is left out, because an upgrade may change it. It lies beside meta.properties,
-which stays as Kafka writes it.
+A copy of a disk is a voter of the original's quorum: its log names the other voters there. Nothing
+else on the disk distinguishes the two, but on Kubernetes pods of different names mount them. Pod
+and namespace are compared. The service may be renamed, and the domain of the cluster is left out,
+because an upgrade may change it. The file lies next to meta.properties, which stays as Kafka writes
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quorate.storage.layout import POD_DOMAIN
 if TYPE_CHECKING:
     from quorate.storage.file_system import FileSystem
 
-# A name of DNS has at most 253 characters; people may add a line feed or two.
+# Bytes. A DNS name has at most 253 characters; an editor may add a line feed or two.
 _BYTES_MAX: Final = 512
 _LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN: Final = re.compile(rf"({_LABEL})\.({_LABEL})\.({_LABEL})\.svc")
@@ -35,7 +35,7 @@ class PodDomain:
     namespace: str
 
     def is_same_pod(self, other: PodDomain) -> bool:
-        """True where both name one pod, whatever its service is called."""
+        """Whether both name the same pod, with any service name."""
         return (self.pod, self.namespace) == (other.pod, other.namespace)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class PodDomain:
 
 
 def parse_pod_domain(text: str) -> PodDomain:
-    """The domain in POD.SERVICE.NAMESPACE.svc. Raises ValueError."""
+    """Parse POD.SERVICE.NAMESPACE.svc. Raises ValueError."""
     match = _DOMAIN.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not of the form POD.SERVICE.NAMESPACE.svc")
@@ -51,9 +51,9 @@ def parse_pod_domain(text: str) -> PodDomain:
 
 
 def read_pod_domain(fs: FileSystem, metadata_log_dir: str) -> PodDomain | None:
-    """The pod to which the directory belongs; None where no file says it.
+    """Read the pod to which the directory belongs; None if the file does not exist.
 
-    Raises StorageError for a file that says nothing: this may be the copy of a disk.
+    Raises StorageError for a malformed file: this may be the copy of a disk.
     """
     path = f"{metadata_log_dir}/{POD_DOMAIN}"
     if not fs.exists(path):
@@ -75,5 +75,5 @@ def _decode(data: bytes) -> PodDomain:
 
 
 def write_pod_domain(fs: FileSystem, metadata_log_dir: str, domain: PodDomain) -> None:
-    """Let the directory belong to this pod, durable on return."""
+    """Assign the directory to this pod, durable on return."""
     write_atomically(fs, f"{metadata_log_dir}/{POD_DOMAIN}", f"{domain}\n".encode())

@@ -1,10 +1,9 @@
-"""The quorum-state file: epoch, leader and vote, in the JSON that Kafka writes.
+"""quorum-state: epoch, leader and vote, in Kafka's JSON format.
 
-`data_version` 0 belongs to kraft.version 0 and lists the static voters, 1 to kraft.version 1 and
-has the voted directory. A node that is to join has neither version nor voters yet; it writes 1, or
-it would forget the directory for which it voted. A voter that forgets this file could vote twice in
-one epoch, so it is replaced atomically and never guessed (seed 000, FileQuorumStateStore;
-rule 18).
+`data_version` 0 belongs to kraft.version 0 and lists the static voters; 1 belongs to kraft.version
+1 and has the voted directory. A node that is to join has neither version nor voters yet; it writes
+1, or it would lose the directory for which it voted. A voter that loses this file could vote twice
+in one epoch, so it is replaced atomically and never guessed (Kafka: FileQuorumStateStore; rule 18).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _NOBODY = -1
 
 
 class EpochOutOfRange(ValueError):
-    """An epoch so high that a quorum in it could soon elect nobody any more (rule 28)."""
+    """An epoch so high that a quorum could soon run out of epochs for elections (rule 28)."""
 
 
 def write_quorum_state(
@@ -45,7 +44,7 @@ def write_quorum_state(
 
 
 def encode_quorum_state(state: ElectionState, kraft_version: int, voters: VoterSet) -> bytes:
-    """The file's bytes: Kafka's field order, no blanks, no newline."""
+    """Encode the file: Kafka's field order, no blanks, no newline."""
     leader_id = _NOBODY if state.leader_id is None else state.leader_id
     voted_id = _NOBODY if state.voted is None else state.voted.node_id
     fields: dict[str, Any]
@@ -72,9 +71,9 @@ def encode_quorum_state(state: ElectionState, kraft_version: int, voters: VoterS
 
 
 def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
-    """The election state, or None where the file does not exist.
+    """Read the election state; None if the file does not exist.
 
-    Raises StorageError when the file is malformed: what it said may have been a vote.
+    Raises StorageError if the file is malformed: it may have contained a vote.
     """
     if not fs.exists(path):
         return None
@@ -93,10 +92,11 @@ def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
 
 
 def read_without_vote(fs: FileSystem, path: str, known: Epoch) -> tuple[ElectionState | None, str]:
-    """The state for a rescue, which gives the directory another identity: no vote is bound to it.
+    """Read the state for a quorum recovery, and a finding if the file's epoch is impossible.
 
-    Where the file's epoch cannot be, `known`, that of the log, counts instead; and the words for
-    it. Raises StorageError where the file is malformed in any other way.
+    The recovery gives the directory a new identity, so no vote binds it. For an impossible epoch
+    `known`, the epoch of the log, is used. Raises StorageError if the file is malformed in any
+    other way.
     """
     try:
         if fs.exists(path):
@@ -104,12 +104,12 @@ def read_without_vote(fs: FileSystem, path: str, known: Epoch) -> tuple[Election
     except EpochOutOfRange as error:
         return ElectionState(known), f"{path}: {error}: it does not count"
     except ValueError:
-        pass  # read again below, for the words
+        pass  # read again below, for the message
     return read_quorum_state(fs, path), ""
 
 
 def decode_quorum_state(data: bytes) -> ElectionState:
-    """The state in the file's bytes. Raises ValueError that names the field that is wrong."""
+    """Decode the state. Raises ValueError that names the field that is wrong."""
     fields = _object(data)
     version = _integer(fields, "data_version")
     if version not in (0, 1):

@@ -1,4 +1,4 @@
-"""Ids that are drawn: of clusters and of directories."""
+"""Random ids of clusters and of directories."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ RESERVED_UUIDS: Final = (bytes(UUID_BYTES), bytes(15) + b"\x01")
 
 
 def draw_uuid() -> bytes:
-    """A new id that no flag could be taken for.
+    """Generate an id that cannot be mistaken for a command-line flag.
 
-    Kafka keeps the ids 0 and 1 to itself, and its tools stumble over a leading dash.
+    Kafka reserves the ids 0 and 1, and its tools fail on a leading dash.
     """
     while True:
         identity = secrets.token_bytes(UUID_BYTES)

@@ -1,8 +1,8 @@
-"""File descriptors for the disk when connections have taken all others (rule 31).
+"""File descriptors reserved for storage when connections have used up all others (rule 31).
 
-The limit of the process is set a little below the one that the system allows. Sockets stop at the
-lower one; a file that cannot be opened there is opened under the higher one. So no client can make
-a healthy disk look like a failed one, and nothing has to be held open for it.
+The soft limit of the process is set a little below the hard limit. Sockets stop at the soft limit;
+a file that cannot be opened under it is opened under the hard limit. So no client can make a
+healthy disk look like a failed one, and no descriptor has to be held open for it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Segments, a snapshot, quorum-state, checkpoints and directories, with much to spare.
+# Descriptors for segments, a snapshot, quorum-state, checkpoints and directories, with a wide
+# margin.
 SPARE: Final = 64
 _SPARE_SHARE: Final = 4
-# A machine that is short of something says nothing about its disk.
+# Errors of resource exhaustion, which say nothing about the disk.
 SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
-# The limit is the process's: two threads that raise it at once would leave it raised.
+# The limit is process-wide: two threads that raise it at the same time would leave it raised.
 _raised = threading.Lock()
 
 
 def spare_of(limit: int) -> int:
-    """How many of so many descriptors are kept for files."""
+    """Return how many of `limit` descriptors are reserved for files."""
     return min(SPARE, limit // _SPARE_SHARE)
 
 
 def keep_spare() -> int:
-    """Raise the process's limit up to the spare ones; returns what the system allows."""
+    """Raise the soft limit up to the reserve; return the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = hard if hard == resource.RLIM_INFINITY else hard - spare_of(hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -42,7 +43,7 @@ def keep_spare() -> int:
 
 
 def with_spare(call: Callable[[], T]) -> T:
-    """What `call` returns, with the spare descriptors once all others are in use."""
+    """Return the result of `call`, with the reserved descriptors once all others are in use."""
     try:
         return call()
     except OSError as error:
@@ -58,15 +59,15 @@ def with_spare(call: Callable[[], T]) -> T:
 
 
 def open_descriptor(path: str, flags: int, mode: int = 0o644) -> int:
-    """`os.open`, with a spare descriptor where there is no other."""
+    """Call `os.open`, with a reserved descriptor if no other is left."""
     return with_spare(lambda: os.open(path, flags, mode))
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether this tells of descriptors, memory or threads, and not of the disk."""
+    """Whether the error means exhausted descriptors, memory or threads, not a failed disk."""
     if isinstance(error, OSError):
         return error.errno in SHORTAGES
     if isinstance(error, RuntimeError):
-        # What threading says when the system has no more of them.
+        # The message of threading when the system has no more threads.
         return "can't start new thread" in str(error)
     return isinstance(error, MemoryError)

@@ -1,9 +1,10 @@
-"""The leader of the other quorum that a single voter has found (rule 34): durable before all else.
+"""The file `rival`: the leader of another quorum that a single voter has found (rule 34).
 
-Kafka's `quorum-state` could name a leader, but not one that this replica does not follow, nor one
-of an epoch that it has led itself. So it has a file of its own, which goes when a person has
-decided (`quorate storage recover`, or a directory that is formatted again). It names the directory
-that it was written in, and says nothing to any other one, nor to a replica of a quorum of several.
+It is durable before anything else is done. Kafka's `quorum-state` could name a leader, but not one
+that this replica does not follow, nor one of an epoch that it has led itself. So the rival has a
+file of its own, which is removed when an operator has decided (`quorate storage recover`, or a
+directory that is formatted again). The file names the directory in which it was written; any other
+directory ignores it, and so does a replica of a multi-voter quorum.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _VERSION: Final = 1
 
 @value
 class RememberedRival:
-    """A rival, and the directory whose only voter has found it."""
+    """A rival, and the directory of the single voter that found it."""
 
     finder: MetaProperties
     rival: Rival
 
     def reason_to_ignore(self, meta: MetaProperties, voters: VoterSet) -> str | None:
-        """The reason why it is no matter of a directory with these voters; None where it is one."""
+        """Return why the rival does not concern a directory with these voters; None if it does."""
         if self.finder != meta:
             return f"found by {self.finder}, and this is {meta}"
         key = ReplicaKey(meta.node_id, meta.directory_id)
@@ -54,9 +55,9 @@ class RememberedRival:
 
 
 def read_rival(fs: FileSystem, path: str) -> RememberedRival | None:
-    """The rival that was found; None where there is no file.
+    """Read the rival; None if the file does not exist.
 
-    Raises StorageError when it is malformed: this replica could lead beside another quorum.
+    Raises StorageError if it is malformed: this replica could lead in parallel with another quorum.
     """
     if not fs.exists(path):
         return None
@@ -73,7 +74,7 @@ def read_rival(fs: FileSystem, path: str) -> RememberedRival | None:
 def rival_of(
     fs: FileSystem, directory: str, meta: MetaProperties, voters: Sequence[VotersAt]
 ) -> tuple[Rival | None, tuple[str, ...]]:
-    """The rival of the replica with these voter sets, and what a file says that is ignored.
+    """Return the rival of the replica with these voter sets, and findings about an ignored file.
 
     Raises StorageError as `read_rival` does.
     """
@@ -86,12 +87,12 @@ def rival_of(
 
 
 def write_rival(fs: FileSystem, path: str, remembered: RememberedRival) -> None:
-    """Remember the rival, durable on return."""
+    """Persist the rival, durable on return."""
     write_atomically(fs, path, encode_rival(remembered))
 
 
 def encode_rival(remembered: RememberedRival) -> bytes:
-    """The file's bytes: JSON, for people who look into a directory that stands down."""
+    """Encode the file: JSON, for operators who inspect a directory that does not lead."""
     finder, rival = remembered.finder, remembered.rival
     fields = {
         "version": _VERSION,
@@ -107,7 +108,7 @@ def encode_rival(remembered: RememberedRival) -> bytes:
 
 
 def decode_rival(data: bytes) -> RememberedRival:
-    """The file's content. Raises ValueError, KeyError or TypeError where it is malformed."""
+    """Decode the file. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if fields["version"] != _VERSION:
         raise ValueError(f"version {fields['version']}, known is {_VERSION}")

@@ -1,4 +1,4 @@
-"""What storage is told of the directory that it opens."""
+"""Settings of a metadata log directory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 @named_value
 class StorageConfig:
-    """Whose directory it should be, and Kafka's `metadata.*` settings that storage needs.
+    """The expected identity of the directory, and Kafka's `metadata.*` settings for storage.
 
-    `cluster_id` and `directory_id` are compared where they are given. `static_voters` are those of
-    controller.quorum.voters, for quorums of kraft.version 0. A directory that has no id gets
-    `new_directory_id`, or the one under which its log was written; without it such a directory is
-    refused.
+    `cluster_id` and `directory_id` are compared if they are given. `static_voters` are those of
+    controller.quorum.voters, for quorums of kraft.version 0. A directory without an id gets the one
+    under which its log was written, otherwise `new_directory_id`; without both it is refused.
     """
 
     node_id: NodeId

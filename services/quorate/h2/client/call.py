@@ -1,4 +1,4 @@
-"""One call on a channel: what is sent, what comes back, and its status."""
+"""One client call: messages sent and received, status."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _EXPIRED: Final = "Deadline Exceeded"
 
 
 class UnreadableError(grpc_framing.OversizedError):
-    """An answer that is none of its method."""
+    """A response that is not one of its method."""
 
 
 class Method:
-    """How the calls of one method are made."""
+    """The headers and serializers for the calls of one method."""
 
     __slots__ = ("decode", "encode", "head", "path")
 
@@ -68,7 +68,7 @@ class ClientCall(
     grpc.aio.StreamStreamCall[Any, Any],
     HandsOver,
 ):
-    """A call of any kind: those of one answer are awaited, the others read."""
+    """A call of any kind: unary responses are awaited, streams are read."""
 
     def __init__(
         self,
@@ -99,24 +99,24 @@ class ClientCall(
         self._only: asyncio.Future[Any] | None = None
         self._feeding: asyncio.Task[None] | None = None
 
-    # --- the beginning ----------------------------------------------------------------------------
+    # --- the start --------------------------------------------------------------------------------
 
     def send_only(self, request: Any) -> None:  # noqa: ANN401 - a message of any service
-        """The one request of this call; before it has begun."""
+        """Set the only request of this call, before it has begun."""
         self._request = self._encoded(request)
         self._is_half_closed = True
 
     def send_all(self, requests: Any) -> None:  # noqa: ANN401 - an iterable of messages
-        """Send what an iterator gives."""
+        """Send all messages of an iterator."""
         self._feeding = self._loop.create_task(_send_all(self, requests))
 
     def begin(self, link: ClientLink, *, bytes_max: int, has_waited: bool = False) -> None:
-        """The connection for this call is there."""
+        """Begin the call on its connection."""
         if self.done():
             return
         self.link = link
         pairs = self._pairs
-        # What is left differs from call to call: blocks are equal where nobody had to wait.
+        # The time left differs between calls; blocks of calls that did not wait are equal.
         timeout_s = self.time_remaining() if has_waited else self._timeout_s
         if timeout_s is not None:
             pairs = [*pairs, (b"grpc-timeout", grpc_framing.timeout_value(timeout_s))]
@@ -131,10 +131,10 @@ class ClientCall(
             link.connection.send_data(self.stream_id, message, is_last=True)
         self._connected.set_result(None)
 
-    # --- what the connection says -----------------------------------------------------------------
+    # --- called by the connection -----------------------------------------------------------------
 
     def headers(self, fields: Fields, *, is_last: bool) -> None:
-        """The beginning of the answer, or its end."""
+        """Take the first or the last headers of the response."""
         outcome = self._outcome
         if not outcome.begun.done():
             wrong = outcome.begin(fields, is_last=is_last)
@@ -145,15 +145,15 @@ class ClientCall(
             self._finish(*outcome.read_status(fields))
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
-        """Bytes of the answer."""
+        """Take bytes of the response."""
         assert self._inbox is not None
         self._inbox.feed(data, is_last=is_last)
         if is_last:
             self._finish(_Code.UNKNOWN, NO_STATUS)
 
     def drained(self) -> None:
-        """What waited for room has left."""
-        # It may be told of what left at once, before something else had to wait.
+        """Resume a writer that waited for space."""
+        # The report may concern data that was sent before later data had to wait.
         if self.link is None or self.link.connection.queued(self.stream_id):
             return
         if self._drained is not None and not self._drained.done():
@@ -162,15 +162,15 @@ class ClientCall(
             self._hot.drained()
 
     def was_reset(self, code: int, words: str) -> None:
-        """The stream was cut off."""
+        """End the call: its stream was reset."""
         if code == H2ErrorCode.CANCEL and self.time_remaining() == 0:
-            # The server has the same deadline, and was quicker.
+            # The server has the same deadline, and was faster.
             self._finish(_Code.DEADLINE_EXCEEDED, _EXPIRED)
             return
         self._finish(*status_of_reset(code, words))
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
-        """End the call from this side, also where the server said that all was well."""
+        """End the call from this side, also if the server has reported OK."""
         if not self.done():
             if self.link is not None:
                 self.link.connection.reset(self.stream_id, H2ErrorCode.CANCEL)
@@ -226,7 +226,7 @@ class ClientCall(
             raise UnreadableError(_Code.INTERNAL, words) from error
 
     async def hand_to(self, taker: Taker) -> None:
-        """Give each answer to the taker, which sends by its door; raises as `read` does."""
+        """Pass each response to the handler, which sends by its writer; raises as `read` does."""
         with self._cancelling():
             await _until(self._connected)
             if self._inbox is not None:
@@ -239,7 +239,7 @@ class ClientCall(
         self._outcome.check()
 
     def send(self, request: Any) -> bool:  # noqa: ANN401 - a message of any service
-        """Send a message, unless the call is over; False where it has to wait for room."""
+        """Send a message, unless the call has ended; False if it has to wait for space."""
         if self.link is None or self.done():
             return True
         self.link.flush_soon()
@@ -247,7 +247,7 @@ class ClientCall(
         return self.link.connection.send_data(self.stream_id, message)
 
     async def _only_answer(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
-        """Read once, however often the call is awaited: interceptors do so, too."""
+        """Read once, however often the call is awaited: interceptors await it, too."""
         only = self._only
         if only is None:
             only = self._only = self._loop.create_future()
@@ -275,7 +275,7 @@ class ClientCall(
 
     @contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """A task that is cancelled while it waits for the call cancels it."""
+        """Cancel the call if the task that waits for it is cancelled."""
         try:
             yield
         except asyncio.CancelledError:
@@ -375,11 +375,11 @@ async def _send_all(call: ClientCall, requests: Any) -> None:  # noqa: ANN401
                 await call.write(request)
         await call.done_writing()
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-        # The reader of the answers finds the reason.
+        # The reader of the responses gets the error.
         return
 
 
 async def _until(happened: asyncio.Future[None]) -> None:
-    """Wait for what others may wait for, too: one that is cancelled leaves it to them."""
+    """Wait for a shared event; cancelling one waiter does not affect the others."""
     if not happened.done():
         await asyncio.shield(happened)

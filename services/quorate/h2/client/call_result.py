@@ -1,4 +1,4 @@
-"""How the answer to a call begins and ends: its metadata, its status, and those who wait for it."""
+"""Metadata, status and completion callbacks of a client call."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _OF_HTTP: Final = {
     b"503": _Code.UNAVAILABLE,
     b"504": _Code.UNAVAILABLE,
 }
-# Of a status: 16 is the highest.
+# Digits of a status: 16 is the highest.
 _DIGITS_MAX: Final = 3
 NO_STATUS: Final = "the server sent no status"
 
 
 class CallOutcome:
-    """What has become of one call of a client; `code` is None until it is over."""
+    """The result of one client call; `code` is None until it has ended."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -52,10 +52,10 @@ class CallOutcome:
         self.is_cancelled = False
         self._callbacks: list[Callable[[Any], None]] = []
 
-    # --- what the server says ---------------------------------------------------------------------
+    # --- received from the server -----------------------------------------------------------------
 
     def begin(self, fields: Fields, *, is_last: bool) -> tuple[grpc.StatusCode, str] | None:
-        """The first headers; why they are none of gRPC, if so."""
+        """Take the first headers; return the fault if they are not gRPC."""
         status = fields.pseudo.get(b":status", b"")
         if status != b"200":
             code = _OF_HTTP.get(status, _Code.UNKNOWN)
@@ -66,12 +66,12 @@ class CallOutcome:
         return None
 
     def read_status(self, fields: Fields) -> tuple[grpc.StatusCode, str]:
-        """The last headers: their metadata are kept, code and words returned."""
+        """Take the last headers; keep their metadata, return code and message."""
         self.trailing = _read_metadata(fields)
         values = dict(fields.pairs)
         number = values.get(b"grpc-status", b"")
         code = _Code.UNKNOWN
-        # Python refuses numbers of thousands of digits with an error.
+        # Python raises an error for numbers of thousands of digits.
         if number.isdigit() and len(number) <= _DIGITS_MAX:
             code = grpc_framing.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
         words = grpc_framing.words_of(values.get(b"grpc-message", b""))
@@ -80,19 +80,19 @@ class CallOutcome:
     # --- the end ----------------------------------------------------------------------------------
 
     def end(self, code: grpc.StatusCode, words: str) -> None:
-        """The call is over."""
+        """Set the result: the call has ended."""
         self.code, self.details = code, words
         for one in (self.begun, self.done):
             if not one.done():
                 one.set_result(None)
 
     def spoil(self, code: grpc.StatusCode, words: str) -> None:
-        """Not all was well, although the server said so."""
+        """Replace an OK by an error that was found later."""
         if self.code is _Code.OK:
             self.code, self.details = code, words
 
     def check(self) -> None:
-        """Raise what the call has ended with, unless that is OK."""
+        """Raise the error with which the call has ended, unless it is OK."""
         if self.is_cancelled:
             raise asyncio.CancelledError
         if self.code is not _Code.OK:
@@ -105,18 +105,18 @@ class CallOutcome:
             )
 
     def when_over(self, callback: Callable[[Any], None]) -> None:
-        """Call this at the end, with the call."""
+        """Call `callback` with the call at its end."""
         self._callbacks.append(callback)
 
     def tell(self, call: object) -> None:
-        """Tell all that wanted to hear of the end."""
+        """Call the callbacks that wait for the end."""
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(call)
 
 
 def status_of_reset(code: int, words: str) -> tuple[grpc.StatusCode, str]:
-    """What the reset of a stream with this code means for its call."""
+    """Return the status of a call whose stream was reset with this code."""
     status, said = _OF_RESETS.get(code, (_Code.INTERNAL, f"the stream was reset with {code}"))  # type: ignore[call-overload]
     return status, words or said
 

@@ -1,7 +1,7 @@
-"""A channel for gRPC's generated stubs on asyncio, with the interface of grpc.aio's.
+"""grpc.aio-compatible channel.
 
-A call on a channel without a connection waits for one; where none comes about it fails, and so do
-those within a short while after it. The next one tries again.
+A call on a channel without a connection waits for one. If the connection fails the call fails, and
+so do calls within a short time after it. The next call tries again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @named_value
 class ChannelTimes:
-    """In seconds."""
+    """Timeouts and intervals in seconds."""
 
     connect_s: float
     backoff_s: float
@@ -52,7 +52,7 @@ class Channel(grpc.aio.Channel):
         context: ssl.SSLContext | None = None,
         interceptors: Sequence[grpc.aio.UnaryUnaryClientInterceptor] = (),
     ) -> None:
-        """Plaintext without a context."""
+        """Use plaintext without a context."""
         self._host, self._port = host, port
         self._times = times
         self._message_bytes_max = message_bytes_max
@@ -61,7 +61,7 @@ class Channel(grpc.aio.Channel):
         self._link: ClientLink | None = None
         self._links: set[ClientLink] = set()
         self._connecting: asyncio.Task[None] | None = None
-        # What no connection has taken yet, in order.
+        # Calls that are not assigned to a connection yet, in order.
         self._waiting: dict[ClientCall, None] = {}
         self._calls: set[ClientCall] = set()
         self._backoff_s = times.backoff_s
@@ -73,7 +73,7 @@ class Channel(grpc.aio.Channel):
     # --- calls ------------------------------------------------------------------------------------
 
     def start(self, call: ClientCall) -> None:
-        """Begin a call, now or when there is a connection. Raises UsageError when it is closed."""
+        """Begin a call, now or when connected. Raises UsageError if the channel is closed."""
         if self._is_closed:
             raise grpc.aio.UsageError("Channel is closed.")
         self._calls.add(call)
@@ -93,7 +93,7 @@ class Channel(grpc.aio.Channel):
             self._tell_changed()
 
     def call_ended(self, call: ClientCall) -> None:
-        """A call is over: another one may have its place."""
+        """Remove a call; another one may take its place."""
         self._calls.discard(call)
         self._waiting.pop(call, None)
         if call.link is not None:
@@ -102,7 +102,7 @@ class Channel(grpc.aio.Channel):
             self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        # One that is going away hears of its calls' ends, too.
+        # A connection that is going away reports the ends of its calls, too.
         while self._waiting and (link := self._link) is not None and not link.is_leaving:
             if not link.has_room:
                 return
@@ -126,8 +126,8 @@ class Channel(grpc.aio.Channel):
                 self._host or "localhost", self._open, limit_s=times.connect_s
             )
         except Exception as error:
-            # Whatever it was, the next call tries again: besides errors of sockets there is what
-            # uvloop says of a socket that is closed as it begins.
+            # After any error the next call tries again: besides socket errors there is uvloop's
+            # error for a socket closed as it begins.
             self._connecting = None
             address = f"{self._host}:{self._port}"
             self._failure = f"failed to connect to {address}: {_reason(error)}"
@@ -145,7 +145,7 @@ class Channel(grpc.aio.Channel):
             self._tell_changed()
 
     async def _open(self, address: str) -> ClientLink:
-        """A connection to one address of the host, on which calls may begin."""
+        """Open a connection to one address of the host, on which calls may begin."""
         times = self._times
         link = ClientLink(
             ping_every_s=times.ping_every_s,
@@ -257,7 +257,7 @@ class Channel(grpc.aio.Channel):
         return ClientCall(method, metadata, timeout, has_ended=self.call_ended)
 
     def _of_one(self, method: Method) -> Callable[..., ClientCall]:
-        """Calls with one request."""
+        """Create the function that begins calls with one request."""
 
         def begin(
             request: Any,  # noqa: ANN401 - a message of any service
@@ -274,7 +274,7 @@ class Channel(grpc.aio.Channel):
         return begin
 
     def _of_many(self, method: Method) -> Callable[..., ClientCall]:
-        """Calls with a stream of requests."""
+        """Create the function that begins calls with a stream of requests."""
 
         def begin(
             request_iterator: Any = None,  # noqa: ANN401 - of messages of any service
@@ -333,7 +333,7 @@ class Channel(grpc.aio.Channel):
 
 
 def _reason(error: Exception) -> str:
-    """Why a connection did not come about, in the words that gRPC has for it."""
+    """Return the reason of a failed connection, in gRPC's wording."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if "ostname mismatch" in error.verify_message or "IP address" in error.verify_message:
             return f"hostname verification failed: {error.verify_message}"

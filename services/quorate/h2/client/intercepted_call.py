@@ -1,4 +1,4 @@
-"""A unary call behind interceptors of grpc.aio."""
+"""A unary call that runs through grpc.aio client interceptors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class InterceptedCall(grpc.aio.UnaryUnaryCall[Any, Any]):
-    """Runs the interceptors in a task; what they return is the call."""
+    """Runs the interceptors in a task; the call that they return is used."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One connection of a channel: bytes from and to the socket, and the calls on it."""
+"""asyncio protocol of a client connection."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 ALPN: Final = "h2"
 _CLOSED: Final = "Socket closed"
-# Of what a server says when it goes.
+# Characters of a server's reason for GOAWAY.
 _WORDS_MAX: Final = 100
-# Answers are asked for: there is room for many before somebody has read them.
+# Responses were requested, so there is space for many unread ones.
 LIMITS: Final = Limits(
     stream_window_bytes=1024 * 1024,
     window_bytes=4 * 1024 * 1024,
@@ -47,31 +47,31 @@ LIMITS: Final = Limits(
 
 
 class LinkedCall(Protocol):
-    """What a connection tells a call on it."""
+    """The interface of a call to its connection."""
 
     def headers(self, fields: Fields, *, is_last: bool) -> None:
-        """The beginning of the answer, or its end."""
+        """Take the first or the last headers of the response."""
         ...
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
-        """Bytes of the answer."""
+        """Take bytes of the response."""
         ...
 
     def drained(self) -> None:
-        """What waited for room has left."""
+        """Note that the data that waited for space has been sent."""
         ...
 
     def was_reset(self, code: int, words: str) -> None:
-        """The stream was cut off."""
+        """End the call: its stream was reset."""
         ...
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
-        """The server does not take it."""
+        """End the call: the server does not accept it."""
         ...
 
 
 class ClientLink(asyncio.Protocol):
-    """The protocol of asyncio for one connection. It is ready when the server has greeted."""
+    """The asyncio protocol of one connection; ready when the server's settings have arrived."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ClientLink(asyncio.Protocol):
         gone: Callable[[ClientLink], None],
         widened: Callable[[], None],
     ) -> None:
-        """`gone` hears when it takes no more calls, `widened` when it may take more."""
+        """`gone` is called when it takes no more calls, `widened` when it may take more."""
         self.connection = Connection(LIMITS, is_client=True)
         self._ping_every_s, self._ping_patience_s = ping_every_s, ping_patience_s
         self._gone = gone
@@ -100,21 +100,21 @@ class ClientLink(asyncio.Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether the server takes one call more."""
+        """Whether the server accepts one more call."""
         return len(self._calls) < self._allowed
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
+        """Whether the connection exists."""
         return self._transport is not None
 
     def check(self) -> None:
-        """Raise ConnectionResetError where it takes no call: a server may greet and go at once."""
+        """Raise ConnectionResetError if it takes no calls: a server may send GOAWAY immediately."""
         if self.is_leaving:
             raise ConnectionResetError(self.why)
 
     def open_stream(self, call: LinkedCall, block: bytes) -> int:
-        """Begin a call."""
+        """Begin a call; return its stream id."""
         stream_id = self.connection.open_stream(block)
         self._calls[stream_id] = call
         self.flush_soon()
@@ -124,7 +124,7 @@ class ClientLink(asyncio.Protocol):
         return stream_id
 
     def ended(self, stream_id: int) -> None:
-        """A call is over."""
+        """Remove a call that has ended."""
         self._calls.pop(stream_id, None)
         if self.is_leaving and not self._calls:
             self.close()
@@ -146,10 +146,10 @@ class ClientLink(asyncio.Protocol):
         self._timer = self._loop.call_later(self._ping_every_s, self._look)
 
     def _bound_silence(self) -> None:
-        """Let the kernel end the connection once nobody takes what was sent.
+        """Let the kernel end the connection if sent data is not acknowledged.
 
-        A host that has gone acknowledges nothing, whereas one whose process stands still does: so
-        a call learns of it long before a ping is due, and the next one connects anew.
+        A host that is gone acknowledges nothing, whereas one whose process is frozen does. So a
+        call learns of it long before a ping is due, and the next call reconnects.
         """
         if self._transport is None or not hasattr(socket, "TCP_USER_TIMEOUT"):
             return
@@ -167,21 +167,22 @@ class ClientLink(asyncio.Protocol):
 
     @property
     def why(self) -> str:
-        """Why the connection has ended, or will."""
+        """The reason why the connection has ended, or will end."""
         return self._why or _CLOSED
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self.is_leaving = True
         if isinstance(exc, ssl.SSLError) and not self._why:
-            # With TLS 1.3 a server looks at its client's certificate when the client is done.
+            # With TLS 1.3 a server verifies the client's certificate after the client has finished
+            # the handshake.
             self._why = f"TLS: {exc.reason}"
         if self._timer is not None:
             self._timer.cancel()
         why = self.why
         if not self.ready.done():
             self.ready.set_exception(ConnectionResetError(why))
-            # Nobody may wait for it any more.
+            # Retrieved here, because the future may have no waiter any more.
             self.ready.exception()
         for call in list(self._calls.values()):
             call.was_reset(frames.H2ErrorCode.REFUSED_STREAM, why)
@@ -226,7 +227,8 @@ class ClientLink(asyncio.Protocol):
 
     def _server_leaves(self, event: GoneAway) -> None:
         self.is_leaving = True
-        # Later calls are under way, whose clients judge by these words.
+        # A reason after the handshake is not kept: clients of calls in progress decide by the
+        # message.
         if event.words and not self.ready.done():
             self._why = f"the server goes away: {event.words[:_WORDS_MAX]}"
         for stream_id, call in list(self._calls.items()):
@@ -240,7 +242,7 @@ class ClientLink(asyncio.Protocol):
     # --- out --------------------------------------------------------------------------------------
 
     def flush_soon(self) -> None:
-        """Write what is to be sent, all of one turn of the loop together."""
+        """Write all pending bytes of one event-loop iteration together."""
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
@@ -259,7 +261,7 @@ class ClientLink(asyncio.Protocol):
             self.flush_soon()
 
     def _look(self) -> None:
-        """Ask for a sign of life where there was none for a while."""
+        """Send a ping after a period of silence; close the connection if it is not answered."""
         silent_s = time.monotonic() - self._heard_s
         wait_s = self._ping_every_s
         if self._has_pinged and silent_s >= self._ping_patience_s:
@@ -277,20 +279,20 @@ class ClientLink(asyncio.Protocol):
         self._timer = self._loop.call_later(wait_s, self._look)
 
     def close(self) -> None:
-        """Close the connection when what is to be sent has left."""
+        """Close the connection when all pending bytes are sent."""
         self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def cut(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 
     def give_up(self) -> None:
-        """Leave a connection that nobody waits for any more.
+        """Abort a connection that is not needed any more.
 
-        Of one that was given up while it began uvloop closes the socket, and tells nobody.
+        If it is aborted while it begins, uvloop closes the socket without a callback.
         """
         self.cut()
         self.connection_lost(None)

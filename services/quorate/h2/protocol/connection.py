@@ -1,7 +1,7 @@
-"""One HTTP/2 connection without IO: bytes in, events out, and the bytes that are to be sent.
+"""Sans-I/O HTTP/2 connection: bytes in, events out, bytes to send.
 
-What a peer may do is RFC 9113 and the limits that it is given. A breach that concerns one stream
-ends the stream; any other ends the connection, with the reason in a GOAWAY.
+RFC 9113 and the given limits define what a peer may do. A violation that concerns one stream ends
+the stream; any other ends the connection, with the reason in a GOAWAY.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 class Connection(Control):
-    """One end of a connection. Times are handed in; the clock's zero is of no importance."""
+    """One end of a connection. Times are arguments, with an arbitrary origin."""
 
     def __init__(
         self, limits: Limits, *, is_client: bool, memory: ListenerMemory | None = None
     ) -> None:
-        """`memory` is shared by connections that are bounded together."""
+        """Connections that are limited together share `memory`."""
         super().__init__(limits, is_client=is_client, memory=memory)
         self._in = b""
         self._preface = b"" if is_client else frames.PREFACE
@@ -52,7 +52,7 @@ class Connection(Control):
     # --- in ---------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, now_s: float) -> list[Event]:
-        """What these bytes say; after ConnectionFailed nothing any more."""
+        """Parse bytes and return their events; nothing more after ConnectionFailed."""
         if self.is_over:
             return []
         self._now_s = now_s
@@ -112,7 +112,7 @@ class Connection(Control):
     # --- headers ----------------------------------------------------------------------------------
 
     def _has_read(self, fields: Fields | None) -> None:
-        """A header block has come, None if it goes on."""
+        """Handle a complete header block; None means that it continues."""
         if fields is None:
             return
         stream_id, is_last = self._blocks.stream_id, self._blocks.is_last
@@ -149,7 +149,7 @@ class Connection(Control):
         return fault_of_trailers(fields) if is_last else "trailers that do not end the stream"
 
     def _opened(self, stream_id: int) -> Stream | None:
-        """A stream that the peer opens; None where it may not now."""
+        """Open a stream of the peer; None if it may not be opened now."""
         was_ours = self._ended.get(stream_id)
         if was_ours:
             self._spend()
@@ -200,7 +200,7 @@ class Connection(Control):
             words = "more bytes than the stream's window has"
             self._break(stream, H2ErrorCode.FLOW_CONTROL_ERROR, words)
             return
-        # Bytes that fill a frame up are read at once.
+        # Padding counts as read immediately.
         stream.read += size - len(payload)
         stream.unread += len(payload)
         self._note_unread(len(payload))
@@ -225,14 +225,14 @@ class Connection(Control):
             self.refuse(stream_id, H2ErrorCode.STREAM_CLOSED)
 
     def close(self) -> None:
-        """The connection is gone: nobody will read what has come on it."""
+        """Release everything: the connection is lost, and received data will not be read."""
         self.is_over = True
         self._note_unread(-self.unread)
         self._blocks.close()
         self._streams.clear()
 
     def _peer_ended(self, stream: Stream) -> bool:
-        """The peer sends no more on a stream; False where that is too early."""
+        """Note that the peer sends no more on a stream; False if that is too early."""
         if stream.body_left:
             words = "fewer bytes than content-length says"
             self._break(stream, H2ErrorCode.PROTOCOL_ERROR, words)

@@ -1,4 +1,4 @@
-"""A connection beside its messages: settings, windows, pings, resets, and its streams."""
+"""Handles SETTINGS, WINDOW_UPDATE, PING, RST_STREAM, GOAWAY and PRIORITY frames."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.limits import Limits
     from quorate.h2.protocol.stream import Stream
 
-# Streams that have ended, for what a peer sent before it heard of that.
+# Ended streams to remember, for frames that a peer sent before it learned of the end.
 _ENDED_MAX: Final = 4096
 _WORDS_MAX: Final = 256
-# To change the windows of so many costs as much as a frame does.
+# Changing the windows of this many streams costs as much as a frame.
 _STREAMS_OF_A_FRAME: Final = 16
 
 
 class Control(Sender):
-    """What both ends agree on, and how far the peer's patience, and room, are used up."""
+    """The settings of both ends, and the peer's use of its frame and memory limits."""
 
     def __init__(
         self, limits: Limits, *, is_client: bool, memory: ListenerMemory | None = None
     ) -> None:
-        """`memory` is shared by connections that are bounded together."""
+        """Connections that are limited together share `memory`."""
         super().__init__(limits, is_client=is_client)
         self._memory = memory or ListenerMemory()
         self._patience = Patience(at_once=limits.idle_frames_max, per_s=limits.idle_frames_per_s)
         self._had_settings = False
         self._in_window = limits.window_bytes
         self._ungranted = 0
-        # Received on any stream, and read by nobody yet.
+        # Bytes received on any stream, and not consumed yet.
         self.unread = 0
-        # Whether we have ended it while the peer may not know yet.
+        # By stream: whether this end has ended it while the peer may not know yet.
         self._ended: dict[int, bool] = {}
         self._last_peer_id = 0
         self._last_answered_id = frames.STREAM_ID_MAX
@@ -97,7 +97,7 @@ class Control(Sender):
             raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
         if flags & frames.ACK:
             return
-        # Of several values for one setting the last holds: the streams are visited once.
+        # The last of several values for one setting counts: the streams are visited once.
         values = dict(frames.SETTING.iter_unpack(payload))
         push, window = values.get(frames.ENABLE_PUSH, 0), values.get(frames.INITIAL_WINDOW_SIZE)
         frame_bytes = values.get(frames.MAX_FRAME_SIZE)
@@ -116,7 +116,7 @@ class Control(Sender):
             words = f"SETTINGS: INITIAL_WINDOW_SIZE is {window}"
             raise BreachError(H2ErrorCode.FLOW_CONTROL_ERROR, words)
         self._put(frames.SETTINGS, frames.ACK, 0, b"")
-        # Behind the acknowledgement: before it a peer need not know what its new window lets come.
+        # After the acknowledgement: before it a peer may not expect what its new window allows.
         if window is not None and self._waiting:
             self._pump()
 
@@ -138,18 +138,18 @@ class Control(Sender):
             self._check_opened(stream_id, "RST_STREAM")
             return
         if self._is_client:
-            # A server can only reset what its client has opened.
+            # A server can only reset streams that its client has opened.
             self._pay(stream)
         else:
-            # The frame itself has been counted.
+            # The frame itself has been charged.
             self._spend(RESET_COST - 1)
         self._forget(stream, is_ours=False)
         self._events.append(StreamEnded(stream_id, code, "", is_peers=True))
 
-    # --- the room that the peer has ---------------------------------------------------------------
+    # --- receive windows --------------------------------------------------------------------------
 
     def consumed(self, stream_id: int, size: int) -> None:
-        """Somebody has read so many bytes of a stream; the peer may send as many more."""
+        """Note that `size` bytes of a stream were read; the peer may send as many more."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -172,7 +172,7 @@ class Control(Sender):
             self.unread > limits.unread_bytes_max
             or self._memory.unread_bytes > limits.unread_in_all_bytes_max
         )
-        # A stream whose bytes are all read may go on, whatever the others hold.
+        # A connection whose bytes are all read may continue, however much the others hold.
         if not self.unread or not is_much:
             self._in_window += self._ungranted
             self._put_window(0, self._ungranted)
@@ -182,20 +182,20 @@ class Control(Sender):
         self.unread += size
         self._memory.unread_bytes += size
 
-    # --- streams that come to an end --------------------------------------------------------------
+    # --- ends of streams --------------------------------------------------------------------------
 
     def reset(self, stream_id: int, code: H2ErrorCode) -> None:
-        """Cut a stream off; nothing that waits for it is sent."""
+        """Reset a stream; its pending data is not sent."""
         stream = self._streams.get(stream_id)
         if stream is not None:
             if not self._is_client:
-                # A server resets what its client does not read, or has too much of.
+                # A server resets streams that its client does not read, or that exceed a limit.
                 self._patience.charge(RESET_COST)
             self.refuse(stream_id, code)
             self._forget(stream, is_ours=True)
 
     def go_away(self, code: H2ErrorCode, words: str = "") -> None:
-        """Take no stream any more that the peer opens from now on."""
+        """Send GOAWAY: streams that the peer opens from now on are not accepted."""
         self._last_answered_id = min(self._last_answered_id, self._last_peer_id)
         head = frames.WORD.pack(self._last_answered_id) + frames.WORD.pack(code)
         self._put(frames.GOAWAY, 0, 0, head + words.encode()[:_WORDS_MAX])
@@ -206,13 +206,13 @@ class Control(Sender):
             self._patience.earn()
 
     def _pay(self, stream: Stream) -> None:
-        """A stream has ended as it should: its first frames count, too."""
+        """Credit the first frames of a stream that has ended regularly."""
         self._patience.earn(min(stream.moved, UNPAID_FRAMES))
 
     def _break(
         self, stream: Stream, code: H2ErrorCode, words: str, *, cost: int = RESET_COST
     ) -> None:
-        """End a stream for what the peer has done on it."""
+        """End a stream for a violation by the peer."""
         self._spend(cost)
         self.refuse(stream.id, code)
         self._forget(stream, is_ours=True)
@@ -233,13 +233,13 @@ class Control(Sender):
             raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
 
     def _finished(self, stream: Stream) -> None:
-        """Our end of a stream is closed."""
+        """Handle the end of our side of a stream."""
         if not stream.can_receive:
             self._pay(stream)
             self._forget(stream, is_ours=False)
         elif not self._is_client:
             self._pay(stream)
-            # The answer is complete: what the peer still sends would be read by nobody.
+            # The response is complete: data that the peer still sends would not be read.
             self.refuse(stream.id, H2ErrorCode.NO_ERROR)
             self._forget(stream, is_ours=True)
 

@@ -1,4 +1,4 @@
-"""What a connection tells its driver."""
+"""Events that a connection reports to its owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HeadersReceived(NamedTuple):
 
 
 class DataReceived(NamedTuple):
-    """Bytes of a body. Their reader says when it has read them, or no more will come."""
+    """Bytes of a body. The reader reports them as consumed, or no more will come."""
 
     stream_id: int
     data: bytes
@@ -26,7 +26,7 @@ class DataReceived(NamedTuple):
 
 
 class StreamEnded(NamedTuple):
-    """A stream was cut off: by the peer, or here for what the peer did on it."""
+    """A stream was reset: by the peer, or here because of what the peer did on it."""
 
     stream_id: int
     code: int
@@ -35,7 +35,7 @@ class StreamEnded(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """All that waited to be sent on a stream has been."""
+    """All data that waited on a stream has been sent."""
 
     stream_id: int
 
@@ -45,13 +45,13 @@ class PingAnswered(NamedTuple):
 
 
 class StreamsAllowed(NamedTuple):
-    """The peer lets so many streams be open at once."""
+    """The number of streams that the peer allows to be open at the same time."""
 
     streams: int
 
 
 class GoneAway(NamedTuple):
-    """The peer takes no new streams; of those here it has not looked at any above the last."""
+    """The peer accepts no new streams; it has not processed streams above the last id."""
 
     last_stream_id: int
     code: int
@@ -59,7 +59,7 @@ class GoneAway(NamedTuple):
 
 
 class ConnectionFailed(NamedTuple):
-    """The peer broke a rule. A GOAWAY is the last that is sent; then the connection is closed."""
+    """The peer violated the protocol. A GOAWAY is sent last; then the connection is closed."""
 
     code: H2ErrorCode
     words: str

@@ -1,4 +1,4 @@
-"""HTTP/2's numbers, and how a frame is written (RFC 9113, sections 4, 6 and 7)."""
+"""Frame types, flags, settings and error codes of RFC 9113 (sections 4, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INITIAL_WINDOW_SIZE: Final = 4
 MAX_FRAME_SIZE: Final = 5
 MAX_HEADER_LIST_SIZE: Final = 6
 
-# What holds until a SETTINGS frame says otherwise.
+# Initial values until a SETTINGS frame changes them, and the limits.
 WINDOW_BYTES: Final = 65_535
 FRAME_BYTES: Final = 16_384
 WINDOW_BYTES_MAX: Final = 2**31 - 1
@@ -45,7 +45,7 @@ STREAM_ID_MAX: Final = 2**31 - 1
 
 
 class H2ErrorCode(IntEnum):
-    """Why a stream or a connection ends."""
+    """The error codes with which a stream or a connection ends."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -64,6 +64,6 @@ class H2ErrorCode(IntEnum):
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes) -> bytes:
-    """The frame as it is sent."""
+    """Encode a frame."""
     size = len(payload)
     return HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream_id) + payload

@@ -1,4 +1,4 @@
-"""Header blocks as they are received: one at a time, in one frame or in several."""
+"""Reassembles header blocks from HEADERS and CONTINUATION frames."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """The block that was begun last; its fields come with the frame that ends it.
+    """The block that was begun last; its fields are decoded with its last frame.
 
-    `stream_id` is where it belongs, `is_last` whether it ends the stream there, and `is_circular`
-    whether it says that the stream depends on itself.
+    `stream_id` is its stream, `is_last` whether it ends the peer's side of that stream, and
+    `is_circular` whether it declares that the stream depends on itself.
     """
 
     def __init__(self, limits: Limits, memory: ListenerMemory) -> None:
@@ -26,16 +26,16 @@ class Blocks:
         self._reader = BlockReader(limits, memory)
         self._bytes = bytearray()
         self._frames = 0
-        # Whether nothing but the rest of a block may come.
+        # Whether only the rest of a block may follow.
         self.is_open = False
         self.stream_id = 0
         self.is_last = False
         self.is_circular = False
 
     def begin(self, flags: int, stream_id: int, payload: bytes) -> Fields | None:
-        """A HEADERS frame; its fields, if it holds the whole block.
+        """Take a HEADERS frame; return its fields if it holds the whole block.
 
-        Raises BreachError, and BlockError for what cannot be read.
+        Raises BreachError, and BlockError for a block that cannot be read.
         """
         if stream_id == 0:
             raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
@@ -48,7 +48,7 @@ class Blocks:
             depends_on = frames.WORD.unpack_from(payload)[0] & frames.STREAM_ID_MAX
             payload = payload[5:]
         self.stream_id, self.is_last = stream_id, bool(flags & frames.END_STREAM)
-        # Judged when the block has been read, which may change the table.
+        # Checked when the block has been decoded, which may change the table.
         self.is_circular = depends_on == stream_id
         if flags & frames.END_HEADERS:
             return self._reader.read(payload)
@@ -56,7 +56,10 @@ class Blocks:
         return None
 
     def go_on(self, flags: int, payload: bytes) -> Fields | None:
-        """A CONTINUATION frame; the fields, if it is the last. Raises as `begin` does."""
+        """Take a CONTINUATION frame; return the fields if it is the last.
+
+        Raises as `begin` does.
+        """
         if not self.is_open:
             raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
         self._frames += 1
@@ -72,5 +75,5 @@ class Blocks:
         return self._reader.read(block)
 
     def close(self) -> None:
-        """Give back the memory of cached blocks: the connection is closed."""
+        """Release the memory of cached blocks: the connection is closed."""
         self._reader.close()

@@ -1,8 +1,8 @@
 """Decoded header blocks that one connection keeps, so that a repeated block is decoded once.
 
-What a kept block takes is estimated from its fields: Python objects take up to forty times the
-bytes that were received. A small part is each connection's own, so that no client can keep others
-from being served quickly; beyond it all connections of a listener share one bound.
+The memory of a cached block is estimated from its fields: Python objects take up to forty times the
+received bytes. Each connection has a small guaranteed part, so that a client cannot keep others
+from being served quickly; beyond it all connections of a listener share one limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCKS_MAX: Final = 64
 FIELDS_MAX: Final = 32
 _BLOCK_BYTES_MAX: Final = 1024
 
-# Measured with tracemalloc: what a block, a field and each of a field's bytes take at most, as
+# Measured with tracemalloc: the most bytes that a block, a field and each byte of a field take, as
 # bytes, as metadata, and in the containers of both.
 _COST_OF_BLOCK: Final = 700
 _COST_OF_FIELD: Final = 280
@@ -31,7 +31,7 @@ _COST_OF_ITEM: Final = 128
 
 
 def estimated_bytes(block: bytes, pairs: Sequence[tuple[bytes, bytes]]) -> int:
-    """The memory that a kept block takes, with all that is made of its fields."""
+    """Estimate the memory of a cached block, with all that is made of its fields."""
     cost = _COST_OF_BLOCK + len(block)
     for name, value in pairs:
         cost += _COST_OF_FIELD + _COST_OF_BYTE * (len(name) + len(value))
@@ -41,7 +41,7 @@ def estimated_bytes(block: bytes, pairs: Sequence[tuple[bytes, bytes]]) -> int:
 
 
 class HeaderCache(Generic[T]):
-    """The meaning of the blocks of one connection, which is valid until its table changes."""
+    """The decoded blocks of one connection, valid until its table changes."""
 
     __slots__ = ("_bytes", "_limits", "_meanings", "_memory")
 
@@ -52,11 +52,11 @@ class HeaderCache(Generic[T]):
         self._bytes = 0
 
     def get(self, block: bytes) -> T | None:
-        """The meaning of a block, if it is kept."""
+        """Return the decoded block, if it is cached."""
         return self._meanings.get(block)
 
     def add(self, block: bytes, pairs: Sequence[tuple[bytes, bytes]], meaning: T) -> None:
-        """Keep a block with these fields, if there is memory for it."""
+        """Cache a block with these fields, if the memory limits allow it."""
         is_small = 0 < len(block) <= _BLOCK_BYTES_MAX and len(pairs) <= FIELDS_MAX
         if not is_small or len(self._meanings) >= BLOCKS_MAX:
             return
@@ -74,7 +74,7 @@ class HeaderCache(Generic[T]):
         memory.cached_headers_bytes = in_all
 
     def clear(self) -> None:
-        """Keep nothing: the table has changed, or the connection is closed."""
+        """Drop everything: the table has changed, or the connection is closed."""
         self._meanings.clear()
         self._memory.cached_headers_bytes -= self._bytes
         self._bytes = 0

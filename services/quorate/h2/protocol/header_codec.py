@@ -1,8 +1,8 @@
-"""Header blocks: read by hpack and judged by RFC 9113, section 8; written without a table.
+"""Decodes and validates header blocks (RFC 9113, section 8) and encodes ours.
 
-A client repeats itself: as long as no block has changed the decoder's table, equal blocks have
-equal fields, and are read and judged once. What is written is never put into the peer's table, so
-that a field always has the same bytes.
+Decoding uses hpack. A client repeats itself: as long as no block has changed the decoder's table,
+equal blocks have equal fields, and are decoded and validated once. Our own fields are never put
+into the peer's table, so that a field is always encoded in the same way.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _FIELD_OVERHEAD: Final = 32
 _SIZE_UPDATE: Final = 0x20
-# A block may begin with two (RFC 7541, section 4.2); hpack takes as many as there are, slowly.
+# A block may begin with two size updates (RFC 7541, section 4.2); hpack accepts any number, slowly.
 _SIZE_UPDATES: Final = re.compile(rb"(?:[\x20-\x3e]|\x3f[\x80-\xff]*[\x00-\x7f]){3}")
-# Blocks beyond it cannot be read to their end, so that the connection is lost.
+# Larger blocks cannot be decoded to their end, so that the connection is lost.
 _HARD_FACTOR: Final = 4
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE: Final = re.compile(rb"(?:[^\x00\r\n \t](?:[^\x00\r\n]*[^\x00\r\n \t])?)?", re.DOTALL)
@@ -40,7 +40,7 @@ _OF_CONNECTIONS: Final = frozenset(
 
 
 class BlockError(Exception):
-    """A block that ends the connection, since what the next one means is unknown."""
+    """A block that ends the connection, since later blocks cannot be decoded."""
 
     def __init__(self, code: H2ErrorCode, words: str) -> None:
         super().__init__(words)
@@ -48,7 +48,7 @@ class BlockError(Exception):
 
 
 class Fields:
-    """One header list. `wrong` says why it may not be: the stream ends with `code` for that."""
+    """One header list. `wrong` is the fault, if any: the stream then ends with `code`."""
 
     __slots__ = ("code", "content_length", "meaning", "pairs", "pseudo", "wrong")
 
@@ -58,14 +58,14 @@ class Fields:
         self.content_length: int | None = None
         self.wrong: str | None = None
         self.code = H2ErrorCode.PROTOCOL_ERROR
-        # Whatever a reader makes of the fields, for the next one with the same.
+        # The parsed fields, cached by their reader for the next equal block.
         self.meaning: Any = None
 
 
 class _Table(HeaderTable):
-    """A decoder's table that counts its changes.
+    """A decoder's table that counts its additions.
 
-    Its contents do not tell of all of them: an entry larger than the table empties it.
+    Its contents do not show all of them: an entry larger than the table empties it.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class _Table(HeaderTable):
 
 
 class BlockReader:
-    """The blocks that one peer sends."""
+    """Decodes the blocks that one peer sends."""
 
     def __init__(self, limits: Limits, memory: ListenerMemory | None = None) -> None:
         self._limits = limits
@@ -87,7 +87,7 @@ class BlockReader:
         self._cache = HeaderCache[Fields](limits, memory or ListenerMemory())
 
     def read(self, block: bytes) -> Fields:
-        """What is in a block. Raises BlockError."""
+        """Decode a block. Raises BlockError."""
         known = self._cache.get(block)
         if known is not None:
             return known
@@ -101,20 +101,21 @@ class BlockReader:
             words = f"a header list of more than {self._decoder.max_header_list_size} bytes"
             raise BlockError(H2ErrorCode.ENHANCE_YOUR_CALM, words) from error
         except HPACKError as error:
-            # Its message may hold the whole block, or the address of an object.
+            # hpack's message may contain the whole block, or the address of an object.
             words = f"a header block that cannot be decoded: {type(error).__name__}"
             raise BlockError(H2ErrorCode.COMPRESSION_ERROR, words) from error
         fields = judged(pairs, self._limits)
         has_size_update = bool(block) and block[0] & 0xE0 == _SIZE_UPDATE
         if self._table.additions != additions or has_size_update:
-            # Such a block has to change the table again each time; those before mean another thing.
+            # Such a block must change the table again each time; earlier blocks now have another
+            # meaning.
             self._cache.clear()
         else:
             self._cache.add(block, pairs, fields)
         return fields
 
     def close(self) -> None:
-        """Give back the memory of what is kept."""
+        """Release the memory of cached blocks."""
         self._cache.clear()
 
     def _decode(self, block: bytes) -> Iterable[Any]:
@@ -122,7 +123,7 @@ class BlockReader:
 
 
 def judged(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Fields:
-    """The fields, and what is wrong with them."""
+    """Return the fields with their fault, if any."""
     fields = Fields([pair for pair in pairs if not pair[0].startswith(b":")])
     size = sum(len(name) + len(value) + _FIELD_OVERHEAD for name, value in pairs)
     if size > limits.header_bytes_max or len(pairs) > limits.header_count_max:
@@ -170,7 +171,7 @@ def _fault_of(fields: Fields) -> str | None:
 
 
 def fault_of_request(fields: Fields) -> str | None:
-    """Why these fields cannot begin a request."""
+    """Return the reason why these fields cannot begin a request, or None."""
     if fields.wrong is not None:
         return fields.wrong
     pseudo = fields.pseudo
@@ -182,7 +183,7 @@ def fault_of_request(fields: Fields) -> str | None:
 
 
 def fault_of_response(fields: Fields) -> str | None:
-    """Why these fields cannot begin a response."""
+    """Return the reason why these fields cannot begin a response, or None."""
     if fields.wrong is not None:
         return fields.wrong
     status = fields.pseudo.get(b":status", b"")
@@ -192,20 +193,20 @@ def fault_of_response(fields: Fields) -> str | None:
 
 
 def fault_of_trailers(fields: Fields) -> str | None:
-    """Why these fields cannot end a stream."""
+    """Return the reason why these fields cannot end a stream, or None."""
     return fields.wrong or ("trailers with pseudo-headers" if fields.pseudo else None)
 
 
-# What is marked as never to be indexed changes neither its table nor the peer's.
+# Fields marked as never indexed change neither this table nor the peer's.
 _ENCODER: Final = Encoder()
 
 
 @lru_cache(maxsize=1024)
 def field(name: bytes, value: bytes) -> bytes:
-    """One field of a block, as it is sent."""
+    """Encode one field of a block."""
     return _ENCODER.add((name, value), sensitive=True, huffman=False)
 
 
 def block_of(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A header block."""
+    """Encode a header block."""
     return b"".join([field(name, value) for name, value in pairs])

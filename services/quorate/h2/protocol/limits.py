@@ -1,6 +1,7 @@
-"""Bounds for all that a peer decides, and the count of frames that carry nothing.
+"""Limits on what a peer may send, and the flood limiter for idle frames.
 
-What is over one ends as RST_STREAM where the stream alone is at fault, otherwise as GOAWAY.
+An idle frame carries nothing for a call; DATA in either direction and sent HEADERS do. Exceeding a
+limit is answered with RST_STREAM if only the stream is at fault, otherwise with GOAWAY.
 """
 
 from __future__ import annotations
@@ -10,56 +11,56 @@ from typing import Final
 from quorate.h2.protocol import frames
 from quorate.records.value_types import named_value
 
-# A frame that moves something forward pays for this many that do not.
+# A frame that carries something pays for this many idle frames.
 _CREDIT_OF_DATA: Final = 2
-# The first frames of a stream pay when it has ended, and not at all where it is reset: otherwise a
+# The first frames of a stream pay when it has ended, and not at all if it is reset: otherwise a
 # byte of DATA in each stream would pay for the reset (CVE-2023-44487, CVE-2025-8671).
 UNPAID_FRAMES: Final = 4
-# A stream that the client resets, or that is reset for what the client did, costs as much as this
-# many frames that carry nothing.
+# A stream that the client resets, or that is reset for the client's fault, costs as much as this
+# many idle frames.
 RESET_COST: Final = 4
-# Fields beyond the bound of a header list: so many cost as much as a frame.
+# Fields beyond the limit of a header list: this many cost as much as a frame.
 FIELDS_OF_A_FRAME: Final = 32
 
-# For how long a connection may be silent, in seconds, as rpc/channels.py asks it of gRPC. From the
-# connection to its first byte; the handshake of TLS has as long before.
+# How long a connection may be silent, in seconds, as rpc/channels.py configures it for grpcio. From
+# the connection to its first byte; a TLS handshake has the same limit before.
 PREFACE_S: Final = 10.0
 IDLE_S: Final = 300.0
 PING_EVERY_S: Final = 10.0
 PING_PATIENCE_S: Final = 2.0
-# Bytes written to a socket that is full may stay there for so long, whatever its peer says.
+# Seconds for which bytes may wait in a full socket, whatever its peer sends.
 UNREAD_S: Final = 60.0
-# For the tasks of calls that were cancelled, and for bytes that are still on their way.
+# Seconds for the tasks of cancelled calls, and for bytes that are being sent.
 LAST_WORDS_S: Final = 1.0
 
 
 @named_value
 class Limits:
-    """What one end of a connection lets the other do."""
+    """The limits that one end of a connection sets for the other."""
 
     streams_max: int = 1024
-    # Of the headers of a call as they are read: names, values, and 32 for each.
+    # Decoded headers of a call: names, values, and 32 bytes for each field.
     header_bytes_max: int = 16 * 1024
     header_count_max: int = 128
-    # Of a block as it is sent. More is no header list that anybody would accept.
+    # Encoded bytes of a block. A larger block cannot be an acceptable header list.
     block_bytes_max: int = 32 * 1024
     block_frames_max: int = 16
     frame_bytes_max: int = frames.FRAME_BYTES
-    # What may come on a stream, and on all streams together, before somebody has read it.
+    # Bytes that may arrive on a stream, and on all streams together, before they are read.
     stream_window_bytes: int = frames.WINDOW_BYTES
     window_bytes: int = frames.WINDOW_BYTES
     unread_bytes_max: int = 1024 * 1024
-    # Of all connections of a listener together. Each may have a window's worth beyond it.
+    # All connections of a listener together. Each may exceed it by a window.
     unread_in_all_bytes_max: int = 64 * 1024 * 1024
-    # Estimated memory of cached header blocks: what each connection may keep in any case, what it
-    # may keep at most, and below which sum of a listener it may keep more than the first.
+    # Estimated memory of cached header blocks: the guaranteed part of each connection, the most it
+    # may keep, and the sum per listener above which only the guaranteed part is kept.
     cached_headers_own_bytes: int = 16 * 1024
     cached_headers_bytes_max: int = 256 * 1024
     cached_headers_in_all_bytes_max: int = 32 * 1024 * 1024
-    # Frames that carry nothing: at once, and for how long.
+    # Idle frames: burst and rate.
     idle_frames_max: int = 4096
     idle_frames_per_s: int = 512
-    # Streams opened beyond `streams_max`. Nothing else pays for these.
+    # Streams opened beyond `streams_max`: burst and rate. Other frames do not pay for these.
     refused_streams_max: int = 1024
     refused_streams_per_s: int = 64
 
@@ -75,7 +76,7 @@ class ListenerMemory:
 
 
 class Patience:
-    """Counts frames that carry nothing. Those that do, in either direction, pay for some."""
+    """Rate limiter for idle frames; frames that carry something add credit."""
 
     __slots__ = ("_at_once", "_left", "_looked_s", "_per_s")
 
@@ -86,21 +87,21 @@ class Patience:
         self._looked_s: float | None = None
 
     def earn(self, frames: int = 1) -> None:
-        """So many frames moved something forward."""
+        """Add the credit of frames that carry something."""
         self._left = min(self._left + _CREDIT_OF_DATA * frames, self._at_once)
 
     def charge(self, frames: int) -> None:
-        """So many more frames that carry nothing, which the next `spend` judges."""
+        """Charge idle frames; the next `spend` decides."""
         self._left -= frames
 
     def spend(self, now_s: float, frames: int = 1) -> bool:
-        """So many more frames that carry nothing; False when that was one too many."""
+        """Charge idle frames; False if the limit is exceeded."""
         if self._looked_s is None:
             self._looked_s = now_s
         self._left -= frames
         if self._left >= 0:
             return True
-        # Looked at only when it matters: most connections never come here.
+        # The clock matters only here: most connections never reach this point.
         since_s = now_s - self._looked_s
         self._looked_s = now_s
         self._left += min(since_s * self._per_s, self._at_once)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-# A call may begin with fifteen bytes: parsing a piece takes some hundred microseconds at most.
+# Bytes. A call may begin with fifteen bytes: parsing a piece takes some hundred microseconds at
+# most.
 PIECE_BYTES: Final = 1024
 
 
 class ReceivedBytes:
-    """A buffer that gives its bytes in pieces, without moving those that are left."""
+    """A buffer that returns its bytes in pieces, without moving those that are left."""
 
     __slots__ = ("_data", "_parsed")
 
@@ -21,12 +22,12 @@ class ReceivedBytes:
         return self._parsed < len(self._data)
 
     def put(self, data: bytes) -> None:
-        """Add bytes behind those that wait."""
+        """Append bytes."""
         self._data = self._data[self._parsed :] + data if self else data
         self._parsed = 0
 
     def take(self) -> bytes:
-        """The next piece; empty if none is left."""
+        """Remove and return the next piece; empty if none is left."""
         piece = self._data[self._parsed : self._parsed + PIECE_BYTES]
         self._parsed += len(piece)
         if not self:

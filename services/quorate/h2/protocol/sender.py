@@ -1,4 +1,4 @@
-"""The sending half of a connection: frames, windows, and bodies that wait for room."""
+"""Send side of a connection: frames, flow-control windows, pending DATA."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.limits import Limits
 
 PING_BYTES: Final = bytes(8)
-# Bodies that are made into frames before somebody takes them: the rest waits in its stream.
+# Bytes of bodies that are framed before the next `take`; the rest waits in its stream.
 _TAKEN_AT_ONCE_BYTES: Final = 256 * 1024
 
 
 class Sender:
-    """What is to be sent, in order; `take` gives it away."""
+    """Frames to send, in order; `take` returns them."""
 
     def __init__(self, limits: Limits, *, is_client: bool) -> None:
         self._limits = limits
@@ -31,14 +31,14 @@ class Sender:
         self._out_window = frames.WINDOW_BYTES
         self._initial_window = frames.WINDOW_BYTES
         self._frame_bytes = frames.FRAME_BYTES
-        # Streams with bytes that wait, the next one first; those whose own window is closed.
+        # Streams with pending bytes, the next one first; those whose own window is closed.
         self._waiting: dict[int, Stream] = {}
         self._stuck: dict[int, Stream] = {}
         self._is_paused = False
         self._body_bytes = 0
 
     def start(self) -> None:
-        """The first that is sent."""
+        """Queue the connection preface and the settings."""
         limits = self._limits
         values = {
             frames.MAX_CONCURRENT_STREAMS: limits.streams_max,
@@ -56,43 +56,43 @@ class Sender:
             self._put_window(0, limits.window_bytes - frames.WINDOW_BYTES)
 
     def take(self) -> bytes:
-        """What is to be sent now."""
+        """Remove and return the bytes to send now."""
         data = b"".join(self._out)
         self._out.clear()
         self._body_bytes = 0
         return data
 
     def take_events(self) -> list[Event]:
-        """What has happened, since it was asked last."""
+        """Remove and return the events since the last call."""
         events, self._events = self._events, []
         return events
 
     @property
     def has_more(self) -> bool:
-        """Whether bodies wait that may go: `resume` makes them into frames."""
+        """Whether pending bodies may be sent: `resume` frames them."""
         return bool(self._waiting) and self._out_window > 0 and not self._is_paused
 
     @property
     def stream_count(self) -> int:
-        """How many streams are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     def queued(self, stream_id: int) -> int:
-        """How many bytes of a stream wait for room."""
+        """The number of bytes of a stream that wait for space."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.queued
 
     # --- streams ----------------------------------------------------------------------------------
 
     def open_stream(self, block: bytes) -> int:
-        """Begin a request with these headers; the stream's id."""
+        """Begin a request with these headers; return the stream's id."""
         stream_id = self._next_id
         self._next_id += 2
         self._put_headers(self._add(stream_id), block, 0)
         return stream_id
 
     def send_headers(self, stream_id: int, block: bytes, *, is_last: bool = False) -> None:
-        """Headers, or trailers, which wait for what is sent before them."""
+        """Send headers, or trailers, which wait for the data before them."""
         stream = self._streams.get(stream_id)
         if stream is None or not stream.can_send:
             return
@@ -105,7 +105,7 @@ class Sender:
             self._finished(stream)
 
     def send_data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> bool:
-        """Part of a body, as far as there is room; whether all of it has left."""
+        """Send part of a body, as far as the windows allow; return whether all of it was sent."""
         stream = self._streams.get(stream_id)
         if stream is None or not stream.can_send:
             return True
@@ -127,16 +127,16 @@ class Sender:
         self._is_paused = True
 
     def resume(self) -> None:
-        """Bodies may be sent."""
+        """Send bodies again."""
         self._is_paused = False
         self._pump()
 
     def ping(self) -> None:
-        """Ask the peer for a sign of life."""
+        """Send a PING."""
         self._put(frames.PING, 0, 0, PING_BYTES)
 
     def refuse(self, stream_id: int, code: H2ErrorCode) -> None:
-        """RST_STREAM."""
+        """Send RST_STREAM."""
         self._put(frames.RST_STREAM, 0, stream_id, frames.WORD.pack(code))
 
     # --- frames -----------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Sender:
             self._finished(stream)
 
     def _pump(self) -> None:
-        """Send what waits, a frame of each stream in turn."""
+        """Send pending data, a frame of each stream in turn."""
         waiting = self._waiting
         while waiting and not self._is_paused and self._body_bytes < _TAKEN_AT_ONCE_BYTES:
             stream_id, stream = next(iter(waiting.items()))
@@ -196,7 +196,7 @@ class Sender:
     # --- windows ----------------------------------------------------------------------------------
 
     def _widen(self, stream_id: int, size: int) -> bool:
-        """The peer has room for more; False where it cannot have."""
+        """Widen a send window; False if it would be invalid."""
         if stream_id == 0:
             self._out_window += size
             is_valid = size > 0 and self._out_window <= frames.WINDOW_BYTES_MAX
@@ -211,7 +211,7 @@ class Sender:
         return is_valid
 
     def _set_initial_window(self, size: int) -> bool:
-        """Change the windows of all streams; False where one would be too wide. Sends nothing."""
+        """Change the windows of all streams, send nothing; False if one would be too wide."""
         more = size - self._initial_window
         self._initial_window = size
         is_valid = size <= frames.WINDOW_BYTES_MAX
@@ -222,7 +222,7 @@ class Sender:
         self._stuck.clear()
         return is_valid
 
-    # --- what the receiving half sees to ----------------------------------------------------------
+    # --- hooks of the receive side ----------------------------------------------------------------
 
     def _add(self, stream_id: int) -> Stream:
         stream = self._streams[stream_id] = Stream(

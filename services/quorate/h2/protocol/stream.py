@@ -1,4 +1,4 @@
-"""One stream of a connection: what may be sent on it, what waits to be, and which ends are open."""
+"""State of one stream: send window, pending data, open or half-closed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 
 class Stream:
-    """Windows count down. The connection holds those that are open in one direction or both."""
+    """Windows count down. The connection holds streams that are open in one or both directions."""
 
     __slots__ = (
         "body_left",
@@ -33,32 +33,32 @@ class Stream:
         self.can_receive = True
         self.can_send = True
         self.had_headers = False
-        # Frames that moved something forward, in both directions.
+        # Frames that carried something, in both directions.
         self.moved = 0
-        # Of a content-length, where there is one.
+        # Bytes left of a content-length, None without one.
         self.body_left: int | None = None
-        # Received, and given to nobody yet; given to somebody, and not yet granted anew.
+        # Bytes received and not consumed yet; bytes consumed and not granted again yet.
         self.unread = 0
         self.read = 0
         self.queue: deque[bytes] | None = None
         self.queued = 0
-        # Of the first in the queue, how much has left.
+        # Bytes of the first message in the queue that were sent.
         self.taken = 0
         self.is_last_queued = False
         self.trailers: bytes | None = None
 
     def put_back(self, data: bytes) -> None:
-        """These bytes have to wait, behind those that wait already."""
+        """Queue bytes behind those that already wait."""
         if self.queue is None:
             self.queue = deque()
         self.queue.append(data)
         self.queued += len(data)
 
     def take(self, size: int) -> bytes:
-        """The next bytes of those that wait, at most so many."""
+        """Remove and return at most `size` bytes of those that wait."""
         assert self.queue, "nothing waits"
         first, begin = self.queue[0], self.taken
-        # The rest of a large message is not copied for each frame of it.
+        # Slicing avoids copying the rest of a large message for each frame.
         data = first[begin : begin + size]
         self.taken += len(data)
         if self.taken == len(first):

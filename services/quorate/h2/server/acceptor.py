@@ -1,4 +1,4 @@
-"""Takes the connections of one listening socket, a batch in each iteration of the event loop."""
+"""Accepts the connections of one listening socket, a batch in each iteration of the event loop."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from quorate.h2.server.protocol import ServerLink
 
 log = logging.getLogger(__name__)
-# Others have their turn after so many; the rest waits in the kernel.
+# Connections accepted before yielding; the rest waits in the kernel.
 BATCH_MAX: Final = 8
-# Descriptors or memory are short: others may give some back.
+# Seconds: descriptors or memory are exhausted, and other processes may release some.
 _SHORTAGE_S: Final = 0.2
 _WORDS: Final = b"too many connections"
-# What a client that speaks plaintext is told.
+# The rejection that a plaintext client gets.
 _REFUSAL: Final = frames.frame(frames.SETTINGS, 0, 0, b"") + frames.frame(
     frames.GOAWAY, 0, 0, bytes(4) + frames.WORD.pack(H2ErrorCode.NO_ERROR) + _WORDS
 )
@@ -52,7 +52,7 @@ class Acceptor:
         handshakes: PendingHandshakes,
         stats: ConnectionStats,
     ) -> None:
-        """The server counts the established connections; here they are only looked at."""
+        """The server counts the established connections; here the count is only read."""
         self._listening = listening
         self._context = context
         self._make_link = make_link
@@ -63,12 +63,12 @@ class Acceptor:
         self._is_reading = False
 
     def start(self) -> None:
-        """Take connections, from now on."""
+        """Start accepting connections."""
         self._pause, self._is_reading = None, True
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def stop(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         if self._pause is not None:
             self._pause.cancel()
         if self._is_reading:
@@ -76,7 +76,7 @@ class Acceptor:
             asyncio.get_running_loop().remove_reader(self._listening)
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._listening.close()
 
     def _accept(self) -> None:
@@ -125,7 +125,7 @@ class Acceptor:
             else:
                 await establish(accepted, link, self._context, flow)
         except (OSError, RuntimeError) as error:
-            # Also what uvloop says of a socket closed as it begins.
+            # Includes uvloop's error for a socket closed as it begins.
             self._note_failure(error, peer)
             accepted.close()
         except asyncio.CancelledError:

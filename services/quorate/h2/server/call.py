@@ -1,4 +1,4 @@
-"""One call on a server: what its handler reads, writes and is told, and how it ends."""
+"""One server call: the servicer context, messages, cancellation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.connection import Connection
 
 log = logging.getLogger(__name__)
-# An answer of which nothing has left for so long is dropped: its client grants no window for it.
+# Seconds without progress after which a response is dropped: its client grants no window for it.
 UNSENT_S: Final = 300.0
 
 
 class Link(Protocol):
-    """What a call needs of its connection."""
+    """The part of a connection that its calls use."""
 
     connection: Connection
     peer: str
@@ -42,14 +42,14 @@ class Link(Protocol):
 
     def flush_soon(self) -> None: ...
 
-    # Where the calls of this connection take turns with others.
+    # Schedules the calls of this connection fairly with others.
     flow: Flow
-    # The handler of a method, or None.
+    # Returns the handler of a method, or None.
     find: Callable[[CallDetails], Awaitable[Any]]
 
 
 class Requests(HandsOverSome):
-    """The messages of a call as its handler takes them; closed with the call."""
+    """The messages of a call for its handler; closed with the call."""
 
     __slots__ = ("_call", "_decode", "_is_closed", "_is_wanted")
 
@@ -87,7 +87,7 @@ class Requests(HandsOverSome):
 
 
 class ServerCall(grpc.aio.ServicerContext[Any, Any]):
-    """A call, and the context that its handler is given."""
+    """A call, and the context that its handler gets."""
 
     def __init__(self, link: Link, stream_id: int, request: Request, place: object = None) -> None:
         # For the interceptor that counts calls.
@@ -110,7 +110,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self._expiry: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
 
-    # --- what the connection says -----------------------------------------------------------------
+    # --- called by the connection -----------------------------------------------------------------
 
     def begin(self) -> None:
         """Serve the call in a task of its own."""
@@ -120,12 +120,12 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self.task = self._loop.create_task(self._link.flow.meter(self._run()))
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
-        """More bytes of the request."""
+        """Take more bytes of the request."""
         self._inbox.feed(data, is_last=is_last)
 
     def drained(self) -> None:
-        """What waited for room has left."""
-        # It may be told of what left at once, before something else had to wait.
+        """Resume a writer that waited for space."""
+        # The report may concern data that was sent before later data had to wait.
         if self._connection.queued(self._stream_id):
             return
         if self._drained is not None and not self._drained.done():
@@ -134,7 +134,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._hot.drained()
 
     def cut_off(self) -> None:
-        """The client has cancelled the call, or is gone."""
+        """End the call: the client has cancelled it or disconnected."""
         self._answer.is_over = self._is_cancelled = True
         self._cancel()
 
@@ -146,7 +146,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._cancel()
 
     def _cancel(self) -> None:
-        # A task that was cancelled before its first step never comes to do it.
+        # A task cancelled before its first step never stops the timer itself.
         self._stop_clock()
         if self.task is not None:
             self.task.cancel()
@@ -158,7 +158,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     def _expire(self) -> None:
         if self._answer.is_over:
-            # The answer is complete, and its client has made no room for it.
+            # The response is complete, but its client grants no window for it.
             self.cut_off()
         else:
             self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
@@ -169,16 +169,17 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         CURRENT_FLOW.set(self._link.flow)
         try:
             await self._serve_or_refuse()
-            # A call lasts until its answer has left: a client that reads slowly holds it.
+            # A call lasts until its response has been sent: a client that reads slowly holds it.
             await self._send_rest()
         except asyncio.CancelledError as error:
             error.__traceback__ = None
-            # Where nobody has cut the call off its client would wait for ever.
+            # Without a status the client would wait forever, unless it has cancelled the call
+            # itself.
             self._answer.finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
         finally:
             self._answer.is_over = True
             self._stop_clock()
-            # What nobody waits for any more would stay as long as its client likes.
+            # Data without a waiter would otherwise stay as long as its client likes.
             if self._connection.queued(self._stream_id):
                 self._connection.reset(self._stream_id, H2ErrorCode.CANCEL)
                 self._link.flush_soon()
@@ -192,12 +193,12 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             else:
                 await self._serve()
         except grpc.aio.AbortError as error:
-            # What has been raised holds the frames that it passed, and some of them hold it.
+            # A raised exception holds the frames that it passed, and some of them hold it.
             error.__traceback__ = None
             self._answer.finish(self._answer.code, self._answer.details)
         except Exception as error:
             method = shown(request.details.method)
-            # What fails once fails at each call: a caller must not fill the log.
+            # A failing handler fails at each call: a caller must not fill the log.
             about = {"repeats": ("a call has failed", method, type(error))}
             log.exception("a call of %s has failed", method, extra=about)
             # Generated servicers set a code before they raise, for what they do not implement.
@@ -248,11 +249,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     @property
     def has_message(self) -> bool:
-        """Whether the next message of the client is here whole."""
+        """Whether the next message of the client is complete."""
         return self._inbox.has_message
 
     async def next_message(self) -> bytes | None:
-        """The next message of the client; None after the last."""
+        """Return the next message of the client; None after the last."""
         try:
             return await self._inbox.next()
         except grpc_framing.OversizedError as error:
@@ -265,7 +266,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         decode: Callable[[bytes], Any] | None,
         is_wanted: Callable[[Any], bool] | None,
     ) -> None:
-        """Give the messages to a taker, until it has finished."""
+        """Pass the messages to a handler, until it has finished."""
         flow = self._link.flow
         stream = self._hot = HotStream(self, flow, self._inbox, taker, decode, is_wanted)
         try:
@@ -273,14 +274,14 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         finally:
             self._hot = None
 
-    # --- the answer -------------------------------------------------------------------------------
+    # --- the response -----------------------------------------------------------------------------
 
     def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
-        """Send a message, unless the call is over; False where it has to wait for room."""
+        """Send a message, unless the call has ended; False if it has to wait for space."""
         return self._answer.send(response)
 
     async def _send_rest(self) -> None:
-        """Wait until the answer has left, as long as some of it does."""
+        """Wait until the response has been sent, as long as there is progress."""
         unsent = self._connection.queued(self._stream_id)
         while unsent and not self._is_cancelled:
             with suppress(TimeoutError):
@@ -297,7 +298,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         finally:
             self._drained = None
 
-    # --- the context ------------------------------------------------------------------------------
+    # --- the servicer context ---------------------------------------------------------------------
 
     async def read(self) -> Any:  # noqa: ANN401 - a message of any service
         data = await self.next_message()

@@ -1,10 +1,10 @@
-"""Bounds for the connections of a listener, by address, established or not.
+"""Limits on the connections of a listener, by address, established or not.
 
 One address may hold half of the slots. Addresses are named by `client_of` in h2/peer_name.py: hosts
 in an IPv6 network of 64 bits share one. A few slots are reserved for preferred addresses, from
-which voters have called: others may take all other slots, and the voters still reach each other.
-Connections that are not established have slots of their own, so that clients which never finish
-their handshake, and have no certificate, keep out none that does.
+which voters have called: if others use all other slots, the voters can still reach each other.
+Connections that are not established have separate slots, so that clients without a certificate that
+never finish their handshake do not keep out those that do.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Container
 
-# A handshake that has had this long may be ended for a newer one where slots are short.
+# Seconds after which a handshake may be ended for a newer one if slots are exhausted.
 PATIENCE_S: Final = 1.0
 
 
 @dataclass(slots=True)
 class ConnectionStats:
-    """Counts of one process since it was started."""
+    """Counters of one process since its start."""
 
     refused_connections: int = 0
     failed_handshakes: int = 0
 
 
 class AddressSlots:
-    """Slots for connections, of which one address may hold half."""
+    """Slots for connections; one address may hold half of them."""
 
     def __init__(
         self, slots_max: int, *, reserved: int = 0, preferred: Container[str] = ()
     ) -> None:
-        """Addresses in `preferred` may hold the `reserved` ones beside the others."""
+        """Addresses in `preferred` may also hold the `reserved` slots."""
         self._slots_max = slots_max
         self._reserved = reserved
         self._preferred = preferred
@@ -48,22 +48,22 @@ class AddressSlots:
         return self._held.get(address, 0)
 
     def is_at_limit(self, address: str) -> bool:
-        """True if an address holds as many slots as one may."""
+        """Whether an address holds as many slots as one may."""
         extra = self._reserved if address in self._preferred else 0
         return self.held_by(address) >= self._of_one_max + extra
 
     def has_room(self, address: str) -> bool:
-        """True if an address may take one more."""
+        """Whether an address may take one more slot."""
         kept = 0 if address in self._preferred else self._reserved
         return self.count < self._slots_max - kept and not self.is_at_limit(address)
 
     def take(self, address: str) -> None:
-        """Take a slot."""
+        """Acquire a slot."""
         self._held[address] += 1
         self.count += 1
 
     def give_back(self, address: str) -> None:
-        """Give a slot back."""
+        """Release a slot."""
         self.count -= 1
         self._held[address] -= 1
         if not self._held[address]:
@@ -71,7 +71,7 @@ class AddressSlots:
 
 
 class PendingHandshakes:
-    """Connections that are not established yet. Times are handed in."""
+    """Connections that are not established yet. Times are arguments."""
 
     def __init__(self, slots: AddressSlots) -> None:
         self._slots = slots
@@ -80,11 +80,11 @@ class PendingHandshakes:
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        """The handshakes under way."""
+        """The handshakes in progress."""
         return list(self._pending)
 
     def make_room(self, address: str, now_s: float) -> bool:
-        """True if one more may begin; a slow one is ended for it if there is need."""
+        """Whether one more may begin; if necessary, end a slow one for it."""
         if self._slots.has_room(address):
             return True
         is_own_limit = self._slots.is_at_limit(address)
@@ -99,7 +99,7 @@ class PendingHandshakes:
         return False
 
     def begin(self, task: asyncio.Task[None], address: str, now_s: float) -> None:
-        """A handshake has begun, in this task."""
+        """Register the handshake that runs in this task."""
         self._slots.take(address)
         self._pending[task] = (address, now_s)
         task.add_done_callback(self._ended)

@@ -1,4 +1,4 @@
-"""One connection of a server: bytes from and to the socket, and the calls on it."""
+"""asyncio protocol of a server connection."""
 
 from __future__ import annotations
 
@@ -36,32 +36,35 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ALPN: Final = "h2"
-# The calls of a connection that is gone end in groups of so many.
+# The calls of a lost connection are ended in groups of this size.
 _CUT_AT_ONCE: Final = 8
 _GIVEN_UP: Final = {Due.NOT_READING: "reads nothing", Due.NOT_ANSWERING: "does not answer"}
-# Steps of calls that wait while more calls may begin.
+# The most waiting steps of calls before parsing, which may begin more calls, stops.
 _STEPS_MAX: Final = 32
 _WRITE_HIGH_BYTES: Final = 256 * 1024
-# What a peer that reads nothing makes us keep beside bodies, which wait for it.
+# Bytes kept for a peer that reads nothing, excluding bodies, which wait in their streams.
 _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class Place(Protocol):
-    """A call that is counted until it is given back."""
+    """A slot of a call, to be released once."""
 
     def give_back(self, _: Any = None) -> None: ...  # noqa: ANN401 - the task, as a callback
 
 
 class Gate(Protocol):
-    """Judges calls before anything is made for them."""
+    """Admits calls before anything is created for them."""
 
     def admit(self, method: str, peer: str) -> Place | bytes | None:
-        """A place for a call, or the header block that refuses it; None if it needs no place."""
+        """Acquire a slot, or return the header block that rejects the call.
+
+        None if the call needs no slot.
+        """
         ...
 
 
 class ServerLink(asyncio.BufferedProtocol):
-    """The protocol of asyncio for one connection."""
+    """The asyncio protocol of one connection."""
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class ServerLink(asyncio.BufferedProtocol):
         self._received = ReceivedBytes()
         self._read_buffer = read_buffer
         self._gate = gate
-        # Of no address yet.
+        # The address is not known yet.
         self.flow = queue.flow("")
         self._uncut: list[ServerCall] = []
         self._session: ssl.SSLObject | None = None
@@ -115,11 +118,11 @@ class ServerLink(asyncio.BufferedProtocol):
             return
         self.connection.start()
         self.flush_soon()
-        if self._received:  # asyncio hands over what came with the end of a handshake before this.
+        if self._received:  # asyncio delivers data of the handshake's end first.
             self.flow.submit(self._parse)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room for one read: a hundred sockets that are full bring so much in one iteration."""
+        """Return the shared buffer: a hundred full sockets deliver this much each per iteration."""
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -130,12 +133,12 @@ class ServerLink(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _parse(self, until_s: float) -> bool:
-        """Parse received bytes until then; whether some are left."""
+        """Parse received bytes until then; return whether some are left."""
         transport, clock = self._transport, self.flow.queue.clock
         if transport is None:
             return False
         received, now_s = self._received, time.monotonic()
-        # Tasks that wait for their first turn go before bytes that would begin more of them.
+        # Tasks that wait for their first turn precede bytes that would begin more of them.
         while received and len(self.flow.steps) < _STEPS_MAX:
             self._handle(self.connection.receive(received.take(), now_s))
             if clock() >= until_s:
@@ -155,12 +158,12 @@ class ServerLink(asyncio.BufferedProtocol):
         self.flow.run(self._cut_calls)
 
     def _cut_calls(self, _: float) -> bool:
-        """End some calls of a connection that is gone; whether some are left."""
+        """End some calls of a lost connection; return whether some are left."""
         cut = self._uncut[-_CUT_AT_ONCE:]
         del self._uncut[-_CUT_AT_ONCE:]
         for call in cut:
             call.cut_off()
-        # The tasks of the calls end in the next iteration, all of those that are cut in this one.
+        # The tasks of all calls that are ended in this iteration end in the next one.
         self.flow.expect_steps(len(cut))
         if not self._uncut:
             self.flow.close()
@@ -203,7 +206,7 @@ class ServerLink(asyncio.BufferedProtocol):
         stream_id, fields = event.stream_id, event.fields
         call = self._calls.get(stream_id)
         if call is None and b":method" not in fields.pseudo:
-            # Trailers of what is no call, or is none any more.
+            # Trailers of a stream without a call, or whose call has ended.
             self._refusals.receive(stream_id, 0, is_last=event.is_last)
             return
         if call is None:
@@ -212,7 +215,7 @@ class ServerLink(asyncio.BufferedProtocol):
                 self._refusals.begin(stream_id, request.http_status, is_last=event.is_last)
                 return
             if len(self._calls) >= self._calls_max:
-                # Streams that were reset are gone, while their handlers may not be yet.
+                # Streams that were reset are closed, while their handlers may still run.
                 self.connection.reset(stream_id, H2ErrorCode.REFUSED_STREAM)
                 return
             call = self._begin(stream_id, request)
@@ -222,7 +225,7 @@ class ServerLink(asyncio.BufferedProtocol):
             call.feed(b"", is_last=True)
 
     def _begin(self, stream_id: int, request: Request) -> ServerCall | None:
-        """Begin a call; None if it is refused, which costs neither a task nor a status."""
+        """Begin a call; None if it is rejected, which costs neither a task nor a status."""
         place: Place | None = None
         if self._gate is not None and request.fault is None:
             admitted = self._gate.admit(request.details.method, self.peer)
@@ -243,7 +246,7 @@ class ServerLink(asyncio.BufferedProtocol):
     def _call_ended(self, stream_id: int) -> None:
         call = self._calls.pop(stream_id, None)
         if call is not None:
-            # Its exception would hold the call, which holds the task.
+            # The task's exception would hold the call, which holds the task.
             call.task = None
         if not self._calls:
             self._liveness.on_last_call(time.monotonic())
@@ -273,7 +276,7 @@ class ServerLink(asyncio.BufferedProtocol):
     # --- out --------------------------------------------------------------------------------------
 
     def flush_soon(self) -> None:
-        """Write what is to be sent, all of one turn of the loop together."""
+        """Write all pending bytes of one event-loop iteration together."""
         if not self._is_flush_due:
             self._is_flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -296,10 +299,10 @@ class ServerLink(asyncio.BufferedProtocol):
         elif self._is_leaving and not self._calls and self._liveness.blocked_s is None:
             transport.close()
 
-    # --- what the server asks ---------------------------------------------------------------------
+    # --- called by the server ---------------------------------------------------------------------
 
     def look(self, now_s: float) -> None:
-        """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
+        """Close a connection that is idle, half-open or not HTTP/2; send a ping if one is due."""
         if self._refusals.look(now_s):
             self.flush_soon()
         if self._received:
@@ -320,14 +323,14 @@ class ServerLink(asyncio.BufferedProtocol):
         self.cut()
 
     def leave(self, words: str = "the server stops") -> None:
-        """Take no call any more, and close the connection behind the last."""
+        """Accept no more calls, and close the connection after the last one."""
         if not self._is_leaving:
             self._is_leaving = True
             self.connection.go_away(H2ErrorCode.NO_ERROR, words)
             self.flush_soon()
 
     def abandon(self) -> list[asyncio.Task[None]]:
-        """End all calls without a word, as the end of the connection does; their tasks."""
+        """End all calls without a status, as a lost connection does; return their tasks."""
         self.leave()
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         for call in list(self._calls.values()):
@@ -335,28 +338,28 @@ class ServerLink(asyncio.BufferedProtocol):
         return tasks
 
     def close(self) -> None:
-        """Close the connection, when what is written has left."""
+        """Close the connection when all pending bytes are sent."""
         self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def cut(self) -> None:
-        """Close the connection, whatever has not left."""
+        """Close the connection immediately, dropping pending bytes."""
         if self._transport is not None:
             self._transport.abort()
 
     def give_up(self) -> None:
-        """Leave a connection whose beginning was cut short: uvloop does not tell of its end."""
+        """Abort a connection that was interrupted as it began: uvloop does not report its end."""
         self.cut()
         self.connection_lost(None)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        """The calls under way."""
+        """The calls in progress."""
         return [call.task for call in self._calls.values() if call.task is not None]
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """What TLS says of the client, in gRPC's words."""
+        """The TLS identity of the client, in gRPC's terms."""
         if self._auth is None:
             self._auth = {} if self._session is None else _auth_of(self._session)
         return self._auth

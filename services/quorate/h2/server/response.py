@@ -1,4 +1,4 @@
-"""What a server says in one call: headers, messages, and a status at the end, once."""
+"""The response of a server call: headers, messages, trailers with the status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OK: Final = grpc.StatusCode.OK
 
 
 class ServerAnswer:
-    """The answer to one call; `code`, `details` and `trailing` are what its handler has set."""
+    """The response to one call; its handler sets `code`, `details` and `trailing`."""
 
     def __init__(
         self, connection: Connection, stream_id: int, flush_soon: Callable[[], None]
@@ -37,7 +37,7 @@ class ServerAnswer:
         self.trailing: tuple[tuple[str, str | bytes], ...] = ()
 
     def begin(self, metadata: Iterable[tuple[str, str | bytes]] = ()) -> None:
-        """Send the headers, unless they have been."""
+        """Send the headers, once."""
         if not self._has_begun:
             self._has_begun = True
             block = _BEGINNING_BLOCK + block_of(grpc_framing.metadata_pairs(metadata))
@@ -45,7 +45,7 @@ class ServerAnswer:
             self._flush_soon()
 
     def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
-        """Send a message, unless the call is over; False where it has to wait for room."""
+        """Send a message, unless the call has ended; False if it has to wait for space."""
         data: bytes = response if self.encode is None else self.encode(response)
         if self.is_over:
             return True
@@ -59,7 +59,7 @@ class ServerAnswer:
         details: str,
         hints: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
-        """Send the status, once; `hints` are headers for the library of the client."""
+        """Send the status, once; `hints` are headers for the client's library."""
         if self.is_over:
             return
         self.is_over = True
@@ -76,7 +76,7 @@ class ServerAnswer:
 
 
 def refusal_block(status: grpc.Status) -> bytes:
-    """The only headers of a call that ends with this status before it is served."""
+    """Encode the only headers of a call that ends with this status before it is served."""
     number: int = status.code.value[0]
     return _BEGINNING_BLOCK + _status_block(number, status.details, status.trailing_metadata or ())
 

@@ -1,4 +1,4 @@
-"""A server for gRPC's generated servicers on asyncio, with the interface of grpc.aio's."""
+"""grpc.aio-compatible server."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from quorate.h2.server.protocol import Gate
 
 _BACKLOG: Final = 1024
-# One read of a connection. What does not fit waits in the kernel, not in this process.
+# Bytes of one read of a connection. More data waits in the kernel, not in this process.
 _READ_BYTES: Final = 32 * 1024
-# One connection of so many is reserved for preferred addresses.
+# One connection per this many is reserved for preferred addresses.
 _RESERVED_SHARE: Final = 128
-# One handshake may be under way for so many connections, and some with any bound.
+# One handshake may be in progress per this many connections, and at least some.
 _HANDSHAKES_SHARE: Final = 4
 _HANDSHAKES_MIN: Final = 64
-# Both families, where the machine has both.
+# Both families, if the machine has both.
 _ANY: Final = ("", "::")
 _LOOK_EVERY_S: Final = 1.0
 
 
 class Server(grpc.aio.Server):
-    """Takes servicers and interceptors of grpc.aio as they are; handlers are coroutines."""
+    """Accepts servicers and interceptors of grpc.aio unchanged; handlers are coroutines."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Server(grpc.aio.Server):
         preferred: Container[str] = (),
         stats: ConnectionStats | None = None,
     ) -> None:
-        """Some connections are reserved for `preferred` addresses (h2/peer_name.py names them)."""
+        """Reserve some connections for `preferred` addresses (h2/peer_name.py names them)."""
         self._limits = limits or Limits()
         self._received_bytes_max = received_bytes_max
         self._gate = gate
@@ -74,7 +74,7 @@ class Server(grpc.aio.Server):
         self._ports: list[Acceptor] = []
         self._links: set[ServerLink] = set()
         self._memory = ListenerMemory()
-        # Of all connections: each takes out what was read before the next one reads.
+        # Shared by all connections: each copies its data out before the next one reads.
         self._read_buffer = memoryview(bytearray(_READ_BYTES))
         self._looking: asyncio.TimerHandle | None = None
         self._is_stopping = False
@@ -112,7 +112,7 @@ class Server(grpc.aio.Server):
         raise TypeError("credentials of grpcio cannot be read: use add_port with a context of ssl")
 
     def add_port(self, address: str, context: ssl.SSLContext | None) -> int:
-        """Take a port, `HOST:PORT`; plaintext without a context. Raises RuntimeError."""
+        """Bind a port, `HOST:PORT`; plaintext without a context. Raises RuntimeError."""
         host, _, port = address.rpartition(":")
         try:
             listening = _listen(host.removeprefix("[").removesuffix("]"), int(port))
@@ -213,7 +213,7 @@ async def _settled(tasks: list[asyncio.Task[None]], limit_s: float) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on this address. Raises OSError."""
+    """Create a socket that listens on this address. Raises OSError."""
     host = any_address() if host in _ANY else host
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]

@@ -1,9 +1,9 @@
-"""What goes wrong in the admin API, as gRPC statuses with a google.rpc.ErrorInfo.
+"""gRPC statuses of the admin API, with a google.rpc.ErrorInfo.
 
-One table decides the status: by the reason in one word, and by Kafka's error where a leader of
-another release gives none. The codes say what a caller can do: UNAVAILABLE is worth the same call
-again, FAILED_PRECONDITION is not before something else has changed, DEADLINE_EXCEEDED leaves open
-whether the change is done.
+One table gives the status: by the one-word reason, and by Kafka's error if a leader of another
+release sends no reason. The codes give the caller's options: for UNAVAILABLE repeat the call; for
+FAILED_PRECONDITION change something else first; after DEADLINE_EXCEEDED a change may or may not be
+done.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
 
 
 def status_of(error: AdminError) -> grpc.StatusCode:
-    """The status of a gRPC call that ends with this error."""
+    """Return the status of a gRPC call that ends with this error."""
     return STATUS_BY_REASON.get(error.reason, error_status.status_of(error.error))
 
 
@@ -81,7 +81,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
 
 
 def admin_error(error: grpc.aio.AioRpcError) -> AdminError | None:
-    """What a call of the admin API said; None where its server did not get to answer."""
+    """Return the error in a response of the admin API; None if its server did not respond."""
     refusal = error_status.refusal_of(error)
     if refusal is None:
         return None

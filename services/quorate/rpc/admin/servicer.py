@@ -1,6 +1,6 @@
-"""quorate.admin.v1.Admin on top of a handler.
+"""Servicer of quorate.admin.v1.Admin.
 
-Answers mean that it is done; everything else is a status of `rpc.admin_errors`.
+A response means that the change is done; everything else is a status of rpc/admin/errors.py.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WORDS_BYTES_MAX: Final = 512
 
 @value
 class CallRecord:
-    """One call that has ended: who asked for what, and what came of it in one word."""
+    """One completed call: the caller, the request, and the outcome in one word."""
 
     method: str
     principal: str
@@ -64,7 +64,7 @@ class CallRecord:
 
 
 class AdminService:
-    """quorate.admin.v1.Admin; `record` is told of every call when it has ended."""
+    """quorate.admin.v1.Admin; `record` is called with every completed call."""
 
     descriptor = ADMIN
     methods = ADMIN_METHODS
@@ -107,7 +107,7 @@ class AdminService:
         )
 
     async def _change(self, method: MethodDescriptor, message: Any, context: Context) -> Any:  # noqa: ANN401
-        """Whatever changes the quorum: the answer names who leads now, and whom it was about."""
+        """Change the quorum; the response names the current leader and the changed voter."""
 
         def parse() -> tuple[m.MembershipRequest, float | None]:
             return request_of(message), _time(context, message.timeout_ms)
@@ -132,7 +132,7 @@ class AdminService:
         *,
         what: str = "",
     ) -> R:
-        """One call from its request to its record. Raises grpc's own exception to end it."""
+        """Run one call from its request to its record. Raises gRPC's own exception to end it."""
         loop = asyncio.get_running_loop()
         start = loop.time()
         outcome, message = INTERNAL, "a defect of the program"
@@ -165,7 +165,7 @@ def _parsed(parse: Callable[[], T]) -> T:
 
 
 def _time(context: Context, timeout_ms: int) -> float | None:
-    """How long this caller waits, in seconds; the answer must be back before the call's deadline.
+    """Return the caller's time limit in seconds; the response must precede the call's deadline.
 
     Raises ValueError for a time below 0.
     """
@@ -177,7 +177,7 @@ def _time(context: Context, timeout_ms: int) -> float | None:
 
 
 def _in_words(request: Any) -> str:  # noqa: ANN401
-    """A request for the log, on one short line: its caller chooses how much it holds."""
+    """Format a request for the log on one short line: its caller chooses its size."""
     size: int = request.ByteSize()
     if size > WORDS_BYTES_MAX:
         return f"{size} bytes"

@@ -1,6 +1,6 @@
-"""What goes wrong in the metadata API, as a gRPC status, where the answer has no place for it.
+"""gRPC statuses for metadata requests that have no reply.
 
-Reasons are Kafka's names of errors, and OUTCOME_UNKNOWN, which is none of them.
+Reasons are Kafka's error names, and OUTCOME_UNKNOWN, which is not one of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def refusal_for(error: ControllerApiError, listener: str) -> CallRefusal:
-    """How a call ends on this listener; the metadata tell where the leader is found on it."""
+    """Convert the error of a call; the metadata contain the leader's address on this listener."""
     metadata = {"kafka_error": error.error.name, "kafka_error_code": str(int(error.error))}
     if error.leader is not None:
         metadata |= _leader(error.leader, listener)

@@ -1,4 +1,4 @@
-"""The metadata API on top of a handler that the consensus service offers."""
+"""Servicer of quorate.controller.v1.Controller."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ STREAMS_MAX: Final = 512
 
 
 class WriteStreams:
-    """What bounds the streams of writes of all listeners."""
+    """The limits shared by the write streams of all listeners."""
 
     def __init__(self) -> None:
-        # Their bytes are those of the budget.
+        # The budget limits their bytes.
         self.places = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
         self.budget = WriteBudget()
 
@@ -73,7 +73,7 @@ class ControllerService:
         listener: str = "",
         streams: WriteStreams | None = None,
     ) -> None:
-        """`streams` are those of all listeners, on which this one is called `listener`."""
+        """Take the `streams` shared by all listeners; this one is called `listener`."""
         self._handler = handler
         self._listener = listener
         self._streams = streams or WriteStreams()
@@ -94,7 +94,7 @@ class ControllerService:
     def _begin_on_stream(
         self, writes: Sequence[WriteRequest], caller: Caller
     ) -> Iterable[PendingAnswer[WriteReply]]:
-        """Hand over writes, some of which have spans of their own."""
+        """Begin writes, some of which have spans of their own."""
         spans, handler = self._spans, self._handler
         if spans is None:
             return handler.write_all(writes, caller)
@@ -103,7 +103,7 @@ class ControllerService:
     async def WriteStream(
         self, request_iterator: AsyncIterator[Any], context: Context
     ) -> AsyncIterator[pb.WriteResponse]:
-        """Writes of one client in order, but for heartbeats (rpc/controller/write_stream.py)."""
+        """Serve a client's writes in order, except heartbeats (rpc/controller/write_stream.py)."""
         try:
             self._streams.places.enter_call(context)
         except AdmissionError as error:
@@ -115,7 +115,7 @@ class ControllerService:
             self._streams.budget,
         )
         try:
-            # The guard's decoder tells the size of each (rpc/request_decoding.py).
+            # The decoder gives the size of each request (rpc/request_decoding.py).
             async with aclosing(replies_of(stream, request_iterator)) as replies:
                 async for response in replies:
                     yield response
@@ -151,12 +151,12 @@ class ControllerService:
                 response.leader.CopyFrom(self._leader(error.leader))
         return response
 
-    # --- a request by itself ----------------------------------------------------------------------
+    # --- single requests --------------------------------------------------------------------------
 
     async def _write_one(
         self, reply_type: Callable[[], Message], request: Message, context: Context
     ) -> Message:
-        """One change, by the method of its own name."""
+        """Serve one change, by the method of its own name."""
         response = reply_type()
         try:
             write = await read_message(request, request.ByteSize())
@@ -173,7 +173,7 @@ class ControllerService:
         request: Any,  # noqa: ANN401 - a message of any read
         context: Context,
     ) -> Message:
-        """One read, by the method of its own name; the call's deadline is how long it waits."""
+        """Serve one read, by the method of its own name; the call's deadline limits its wait."""
         response = reply_type()
         left_s, options = handling_s(context), request.options
         try:
@@ -195,7 +195,7 @@ class ControllerService:
         return response
 
     def _put_result(self, result: pb.WriteResult, reply: PendingAnswer[WriteReply]) -> None:
-        """What became of a write that is over."""
+        """Put the result of a completed write into the response."""
         try:
             convert.put_write_reply(result, reply.result())
         except ControllerApiError as error:
@@ -206,7 +206,7 @@ class ControllerService:
                 result.leader.CopyFrom(self._leader(error.leader))
 
     def _leader(self, info: LeaderInfo) -> pb.Leader:
-        """Where a client of this listener finds the leader."""
+        """Return the leader's address on this listener."""
         leader = pb.Leader(id=info.leader_id, epoch=info.epoch)
         for endpoint in named_first(info.endpoints, self._listener)[:1]:
             leader.host, leader.port = endpoint.host, endpoint.port

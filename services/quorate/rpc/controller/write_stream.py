@@ -1,9 +1,9 @@
-"""One stream of writes: decided in the order of arrival, acknowledged in that order (rule 20).
+"""Server side of one WriteStream: decided and acknowledged in order (rule 20).
 
-Heartbeats may be decided before what came first (server/metadata/decision_queue.py).
+Heartbeats may be decided before earlier requests (server/metadata/decision_queue.py).
 
-Writes that are done together are acknowledged together: only the first reply that is missing is
-watched, and when it comes those behind it that are there, too, leave in one message.
+Writes that complete together are acknowledged together: only the first pending reply is watched.
+When it completes, the completed replies that follow it are sent in the same message.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from quorate.rpc.controller.write_window import WriteBudget
 
 ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
-# A few milliseconds, where it holds as many items as it can.
+# Bytes of a request that is converted without yielding: a few milliseconds, with the maximum of
+# items.
 CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
-# A request, and how many bytes it has.
+# A request and its size in bytes.
 _Message: TypeAlias = "tuple[pb.WriteRequest, int]"
-# The write's sequence, its reply, and the bytes of its request.
+# The write's sequence, its reply, and the size of its request in bytes.
 _Waiting: TypeAlias = "tuple[int, PendingAnswer[WriteReply], int]"
 
 
 class WriteStream:
-    """What takes the requests of one stream, each with its size."""
+    """The handler of one stream's requests, each with its size."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class WriteStream:
         put_result: Callable[[pb.WriteResult, PendingAnswer[WriteReply]], None],
         budget: WriteBudget,
     ) -> None:
-        """`write` begins writes, `put_result` tells what became of one that is over."""
+        """`write` begins writes, `put_result` reports the result of a completed one."""
         self._write = write
         self._put_result = put_result
         self._window = WriteWindow(budget)
@@ -54,10 +55,10 @@ class WriteStream:
         self._watched: PendingAnswer[WriteReply] | None = None
         self._door: Door | None = None
         self._converting: asyncio.Task[None] | None = None
-        # Writes and bytes of the acknowledgement that waits for room.
+        # Writes and bytes of the acknowledgement that waits for space.
         self._unsent: tuple[int, int] | None = None
         self._has_all = False
-        # What is wrong with the first request that could not be read: none behind it is taken.
+        # The reason why a request could not be read; no request after it is processed.
         self.refused: str | None = None
 
     # --- in ---------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ class WriteStream:
             for request, _ in messages:
                 writes.append(convert.chosen(request, "request"))
         finally:
-            # Those before one that cannot be read.
+            # Requests before an unreadable one are processed.
             self._begin_writes(messages, writes)
         if is_large:
             self._converting = asyncio.get_running_loop().create_task(self._convert(last, size))
@@ -103,7 +104,7 @@ class WriteStream:
             self._watch()
 
     async def _convert(self, request: pb.WriteRequest, size: int) -> None:
-        """Nothing behind a large request is taken meanwhile."""
+        """Convert a large request in time slices; later requests wait for it."""
         try:
             self._begin_writes([(request, size)], [await converted(request, size)])
         except ValueError as error:
@@ -126,7 +127,7 @@ class WriteStream:
     # --- out --------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Hear of the first reply that is missing, while there is room for it."""
+        """Watch the first pending reply, unless an acknowledgement waits for space."""
         if self._waiting and self._unsent is None:
             self._watched = self._waiting[0][1]
             self._watched.add_done_callback(self._replied)
@@ -139,7 +140,7 @@ class WriteStream:
         try:
             self._acknowledge(door)
         except (Exception, asyncio.CancelledError) as error:
-            # The second is that of a reply: its client would wait for ever.
+            # A reply that is cancelled would leave its client waiting forever.
             door.finish(error)
 
     def _acknowledge(self, door: Door) -> None:
@@ -180,19 +181,19 @@ class WriteStream:
             self._door.finish(error)
 
     def close(self) -> None:
-        """The stream has ended, whatever is left of it."""
+        """Release everything: the stream has ended."""
         self._door = self._watched = None
         if self._converting is not None:
             self._converting.cancel()
         self._window.close()
-        # Nobody will ask for these replies; a refusal among them is no error of ours.
+        # No caller retrieves these replies; a rejection among them is not an error.
         for _, reply, _ in self._waiting:
             reply.cancel()
         self._waiting.clear()
 
 
 async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
-    """The write in a request of so many bytes. Raises ValueError that names the field."""
+    """Convert the write in a request of that size. Raises ValueError that names the field."""
     if size <= CONVERTED_AT_ONCE_BYTES:
         at_once: WriteRequest = convert.chosen(request, "request")
         return at_once
@@ -201,7 +202,7 @@ async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
 
 
 async def read_message(message: Message, size: int) -> Any:  # noqa: ANN401 - of any request
-    """The request that a message of so many bytes is. Raises ValueError that names the field."""
+    """Convert a message of that size. Raises ValueError that names the field."""
     if size <= CONVERTED_AT_ONCE_BYTES:
         return convert.from_message(message)
     return await serving_pace().finish(convert.from_message_in_slices(message))

@@ -1,8 +1,8 @@
-"""How many writes a stream has under way, and how many bytes of them all streams together.
+"""Flow-control window of write streams: requests and bytes in flight.
 
-Writes wait rather than fail: a stream whose window is full is not read any further until some of
-its writes are acknowledged and the acknowledgements are on their way. Each stream has a few of its
-own, so that streams whose answers nobody reads cannot stop the others.
+Writes wait rather than fail: the server stops reading from a stream whose window is full until some
+of its writes are acknowledged and the acknowledgements are sent. Each stream has a small window of
+its own, so that streams whose clients do not read cannot stop the others.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WRITES_MAX: Final = 1024
-# Of one stream, whatever the others hold.
+# Guaranteed per stream, however much the others use.
 OWN_WRITES: Final = 32
 OWN_BYTES: Final = 64 * 1024
-# Of all streams. A write under way costs about 4 KiB, what its request holds some times its size.
+# Of all streams. A write in flight costs about 4 KiB, plus some times the size of its request.
 SHARED_WRITES: Final = 32 * WRITES_MAX
 SHARED_BYTES: Final = 32 * 1024 * 1024
 
 
 class WriteBudget:
-    """What all streams of a listener hold beyond their own."""
+    """The writes and bytes that all streams of a listener hold in total."""
 
     def __init__(self) -> None:
         self.writes = 0
@@ -32,17 +32,17 @@ class WriteBudget:
 
     @property
     def room(self) -> int:
-        """How many writes more they may have."""
+        """The number of writes that may still be added."""
         return SHARED_WRITES - self.writes if self.bytes < SHARED_BYTES else 0
 
     def wake(self) -> None:
-        """Streams wait in the order in which they came; one that finds no room waits again."""
+        """Wake the waiting streams in order of arrival; one without capacity waits again."""
         for _ in range(len(self.windows)):
             self.windows.popleft().wake()
 
 
 class WriteWindow:
-    """The writes of one stream that have not been acknowledged to it."""
+    """The writes of one stream that are not acknowledged to it."""
 
     def __init__(self, budget: WriteBudget) -> None:
         self._budget = budget
@@ -52,25 +52,25 @@ class WriteWindow:
 
     @property
     def room(self) -> int:
-        """How many writes more there may be now, whatever the bytes of the last of them."""
+        """The number of writes that may be added now, whatever the size of the last of them."""
         own = OWN_WRITES - self.writes if self.bytes < OWN_BYTES else 0
         return max(own, min(WRITES_MAX - self.writes, self._budget.room), 0)
 
     def take(self, writes: int, size: int) -> None:
-        """So many more writes, of `size` bytes together."""
+        """Add that many writes, of `size` bytes in total."""
         self.writes += writes
         self.bytes += size
         self._budget.writes += writes
         self._budget.bytes += size
 
     def wait(self, look_again: Callable[[], None]) -> None:
-        """Have this called once, when others or this stream have given something back."""
+        """Call `look_again` once, when this or another stream has released capacity."""
         if self._look_again is None:
             self._budget.windows.append(self)
         self._look_again = look_again
 
     def give_back(self, writes: int, size: int) -> None:
-        """So many are acknowledged."""
+        """Release the capacity of acknowledged writes."""
         self.writes -= writes
         self.bytes -= size
         self._budget.writes -= writes
@@ -79,12 +79,12 @@ class WriteWindow:
             self._budget.wake()
 
     def wake(self) -> None:
-        """Something was given back."""
+        """Call the waiting callback: capacity was released."""
         look_again, self._look_again = self._look_again, None
         if look_again is not None:
             look_again()
 
     def close(self) -> None:
-        """The stream has ended."""
+        """Release everything: the stream has ended."""
         self._look_again = None
         self.give_back(self.writes, self.bytes)

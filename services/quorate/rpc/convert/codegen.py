@@ -1,9 +1,10 @@
-"""Values of the controller from and to protobuf, by one straight function for each message.
+"""Generates the conversion functions between dataclasses and protobuf messages.
 
-Message and field names equal those of the dataclasses, so a walk over a message's descriptor makes
-them all (records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have
-shapes of their own. Bad input raises ValueError that names the field: a number that stands for
-nothing, a string that no record can hold, more items than one request may have (rule 28).
+There is one straight-line function for each message and direction. Message and field names equal
+those of the dataclasses, so walking a message's descriptor generates all of them
+(records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have types of
+their own. Bad input raises ValueError that names the field: an unknown enum number, a string that
+does not fit into a record, more items than one request may have (rule 28).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type
@@ -24,47 +25,48 @@ from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-# Messages that are no dataclass: their fields are the items of a tuple, or its one field is it.
+# Messages without a dataclass: their value is the tuple of their fields, or their only field.
 _PLAIN: Final = frozenset({"NameValue", "Replicas"})
 
 
 def shape_of(name: str) -> Any:
-    """The dataclass of that name."""
+    """Return the dataclass of that name."""
     return SHAPES[name]
 
 
 def _enum_of(owner: str, name: str) -> type[IntEnum] | None:
-    """What the numbers in a field stand for; None where they are numbers."""
+    """Return the enum of a field's numbers; None for plain numbers."""
     if owner in _PLAIN:
         return None
     shape = shape_of(owner)
     kinds = {field.name: str(field.type) for field in fields(shape)}
-    # By the word that stands there: only names of its own module can be enums of a subject.
+    # Looked up by the name in the annotation: only names of its own module can be enums of a
+    # metadata kind.
     named = vars(sys.modules[shape.__module__]).get(kinds[name])
     return named if isinstance(named, type) and issubclass(named, IntEnum) else None
 
 
 def _fields_of(name: str) -> Any:
-    """Those that are the dataclass's, too: how a read is to be answered is no part of it."""
+    """Return the fields that the dataclass also has: read options are not part of a request."""
     every = getattr(pb, name).DESCRIPTOR.fields
     return [field for field in every if field.message_type is not pb.ReadOptions.DESCRIPTOR]
 
 
 def _names_within(name: str) -> Iterator[str]:
-    """The message of that name, and those that may be in it."""
+    """Yield the name of the message, and those of all messages that it may contain."""
     yield name
     for field in _fields_of(name):
         if field.message_type is not None:
             yield from _names_within(field.message_type.name)
 
 
-# Messages that may be in a request are bounded; the others only tell.
+# Messages that may be in a request are bounded; those of replies are not.
 _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadRequest")))
 
 
 @cache
 def field_names(name: str) -> tuple[str, ...]:
-    """The fields of a dataclass, in its order."""
+    """Return the field names of a dataclass, in its order."""
     return tuple(field.name for field in fields(shape_of(name)))
 
 
@@ -73,7 +75,10 @@ def field_names(name: str) -> tuple[str, ...]:
 
 @cache
 def reader(name: str, given: str | None = None) -> Callable[..., Any]:
-    """How messages of that name become values; the field `given`, if any, is a second argument."""
+    """Generate the function that reads messages of that name.
+
+    The field `given`, if any, is its second argument.
+    """
     source = Source(f"read {name}", "message", *([] if given is None else [given]))
     source.line(f"return {_read(source, name, 'message', given)}")
     made: Callable[..., Any] = source.compiled()
@@ -81,7 +86,7 @@ def reader(name: str, given: str | None = None) -> Callable[..., Any]:
 
 
 def _read(source: Source, owner: str, message: str, given: str | None = None) -> str:
-    """Adds the lines that read a message, and answers with the expression of its value."""
+    """Add the lines that read a message, and return the expression of its value."""
     values: dict[str, str] = {}
     for field in _fields_of(owner):
         is_given = field.name == given
@@ -93,7 +98,7 @@ def _read(source: Source, owner: str, message: str, given: str | None = None) ->
 
 
 def _read_field(source: Source, owner: str, field: Any, message: str) -> str:
-    """The same for one field."""
+    """Add the lines that read one field, and return the expression of its value."""
     value = f"{message}.{field.name}"
     if field.is_repeated:
         return _read_many(source, owner, field, value)
@@ -101,7 +106,7 @@ def _read_field(source: Source, owner: str, field: Any, message: str) -> str:
         return _read_plain(source, owner, field, value)
     is_absent = f"not {message}.HasField({field.name!r})"
     if field.message_type is None:
-        # Only what is empty may not be there at all.
+        # Only an empty value may be absent.
         local = source.local(field.name)
         source.line(f"{local} = {value}")
         with source.block(f"if not {local} and {is_absent}:"):
@@ -136,8 +141,8 @@ def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
         check = source.outer(check_count, "check_count")
         with source.block(f"if len({values}) > {limit}:"):
             source.line(f"{check}({where!r}, len({values}), {limit})")
-    # A slice is a list, made at once; a loop over the container itself is told of its end by an
-    # exception.
+    # A slice copies the container to a list in one step; a loop over the container itself ends with
+    # an exception.
     if field.message_type is None and not _is_bounded_text(owner, field):
         return f"tuple({values}[:])"
     items, item = source.local("items"), source.local("item")
@@ -152,7 +157,7 @@ def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
 
 
 def _read_plain(source: Source, owner: str, field: Any, value: str) -> str:
-    """A number, a string or bytes."""
+    """Add the lines that read a number, a string or bytes."""
     where, local = f"{owner}.{field.name}", source.local(field.name)
     enum = _enum_of(owner, field.name)
     if field.name == "error":
@@ -183,18 +188,18 @@ def _is_bounded_text(owner: str, field: Any) -> bool:
 
 
 def _required(name: str) -> frozenset[str]:
-    """The fields of a dataclass that have no default."""
+    """Return the fields of a dataclass that have no default."""
     shaped = fields(shape_of(name))
     return frozenset(field.name for field in shaped if field.default is MISSING)
 
 
 def items_max(owner: str, name: str) -> int | None:
-    """None for replies: they are as long as what they tell of."""
+    """Return the most items of a field; None for replies, which may be of any length."""
     return BOUNDS.get((owner, name), ITEMS_MAX) if owner in _ASKED else None
 
 
 def check_count(where: str, count: int, limit: int) -> None:
-    """Raises ValueError for more items than a request may have."""
+    """Raise ValueError for more items than a request may have."""
     if count > limit:
         raise ValueError(
             f"{where}: {count} items where a request may have {limit}: send several requests"
@@ -221,7 +226,7 @@ def _no_member(members: Mapping[int, IntEnum], where: str, value: int) -> NoRetu
 
 @cache
 def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
-    """How values of that name fill a fresh message, or that in the field `inside` of a message."""
+    """Generate the function that fills a fresh message, or its field `inside`, from a value."""
     source = Source(f"put {name}", "message", "value")
     if inside is None:
         _put(source, name, "message", "value")
@@ -232,7 +237,7 @@ def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
 
 
 def _put_part(source: Source, owner: str, part: str, value: str) -> None:
-    """Adds the lines that fill a message inside another one, which is there even if empty."""
+    """Add the lines that fill a nested message, which is present even if empty."""
     message = source.local("part")
     source.line(f"{message} = {part}")
     source.line(f"{message}.SetInParent()")
@@ -256,7 +261,10 @@ def _put(source: Source, owner: str, message: str, value: str) -> None:
 
 
 def _put_field(source: Source, field: Any, target: str, item: str) -> None:
-    """Fresh messages have every field at its zero; one whose zero is not absence is set to it."""
+    """Add the lines that set a field of a fresh message, whose fields are all zero.
+
+    A field whose zero value differs from its absence is set to it.
+    """
     inner = None if field.message_type is None else field.message_type.name
     is_there = f"if {item} is not None:" if field.has_presence else f"if {item}:"
     with source.block(is_there):

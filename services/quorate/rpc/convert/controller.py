@@ -1,6 +1,6 @@
-"""Requests and replies of the controller in their envelopes, from and to protobuf.
+"""Controller requests and replies from and to their protobuf envelopes.
 
-A message in an envelope has the name and the fields of its value (rpc/convert/codegen.py).
+A message in an envelope has the name and the fields of its dataclass (rpc/convert/codegen.py).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type
@@ -38,12 +38,12 @@ def put(message: Message, value: Any) -> None:
 
 
 def from_message(message: Message) -> Any:
-    """The dataclass of the same name; ValueError names a field that it cannot take."""
+    """Convert to the dataclass of the same name; ValueError names a field it rejects."""
     return reader(message.DESCRIPTOR.name)(message)
 
 
 def _fields_of_envelopes() -> dict[type, str]:
-    """Where each request and each reply has its place in whichever envelope holds it."""
+    """Map each request and reply type to its field in the envelope."""
     envelopes: Any = (
         pb.WriteRequest.DESCRIPTOR.oneofs_by_name["request"],
         pb.WriteResult.DESCRIPTOR.oneofs_by_name["reply"],
@@ -58,7 +58,7 @@ _FIELDS: Final = _fields_of_envelopes()
 
 
 class _Putters(dict[type, "Callable[[Any, Any], None]"]):
-    """How the values of a type are put into their envelope."""
+    """The generated functions that put values of a type into their envelope."""
 
     def __missing__(self, shape: type) -> Callable[[Any, Any], None]:
         made = self[shape] = putter(shape.__name__, _FIELDS[shape])
@@ -102,14 +102,14 @@ def put_read_reply(response: pb.ReadResponse, reply: ReadReply) -> None:
 
 
 def put_in_slices(response: pb.ReadResponse, reply: ReadReply) -> Iterator[None]:
-    """The same with pauses, in which others may run: a reply has thousands of items."""
+    """Put a reply, yielding in between so that others may run: it may have thousands of items."""
     message = getattr(response, _FIELDS[type(reply)])
     message.SetInParent()
     return put_reply_in_slices(message, reply)
 
 
 def put_reply_in_slices(message: Any, reply: ReadReply) -> Iterator[None]:
-    """Fill the fresh message of a reply, with pauses."""
+    """Fill the fresh message of a reply, yielding in between."""
     for name in field_names(type(reply).__name__):
         item = getattr(reply, name)
         if isinstance(item, tuple):
@@ -125,7 +125,7 @@ def put_reply_in_slices(message: Any, reply: ReadReply) -> Iterator[None]:
 
 
 class _Readers(dict[tuple[type, str], "Callable[[Any], Any]"]):
-    """How the message in this field of an envelope is read."""
+    """The generated functions that read the message in a field of an envelope."""
 
     def __missing__(self, place: tuple[Any, str]) -> Callable[[Any], Any]:
         envelope, name = place
@@ -137,7 +137,7 @@ _READERS: Final = _Readers()
 
 
 def chosen(message: Message, oneof: str) -> Any:
-    """The dataclass behind whichever field of a oneof is set; ValueError when none is."""
+    """Return the dataclass of the field that is set in a oneof; ValueError if none is."""
     name = message.WhichOneof(oneof)
     if name is None:
         raise ValueError(f"{oneof}: none is given")
@@ -145,7 +145,10 @@ def chosen(message: Message, oneof: str) -> Any:
 
 
 def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
-    """The same with pauses: a thousand items may have a hundred each, which takes 0.2 s."""
+    """Do what `chosen` does, yielding in between.
+
+    A thousand items of a hundred items each take 0.2 s.
+    """
     name = message.WhichOneof(oneof)
     if name is None:
         raise ValueError(f"{oneof}: none is given")
@@ -153,7 +156,7 @@ def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
 
 
 def chosen_read(message: pb.ReadRequest) -> ReadRequest:
-    """The read in its envelope. Raises ValueError, also for options that do not count there."""
+    """Return the read in its envelope. Raises ValueError, also for options without effect there."""
     request: ReadRequest = chosen(message, "request")
     if getattr(message, message.WhichOneof("request") or "").HasField("options"):
         raise ValueError("options: in a ReadRequest the fields beside the request are what counts")
@@ -161,8 +164,10 @@ def chosen_read(message: pb.ReadRequest) -> ReadRequest:
 
 
 def from_message_in_slices(part: Message) -> Slices[Any]:
-    """Item by item, and those of an item whose own may be many and have items: one topic's
-    partitions, of which each names its replicas, are as much as a thousand topics.
+    """Convert item by item, and nested items one by one if they have lists themselves.
+
+    The partitions of one topic, each with its replicas, may be as many as the items of a thousand
+    topics.
     """
     owner = part.DESCRIPTOR.name
     field = _field_of_lists(owner)
@@ -181,7 +186,7 @@ def from_message_in_slices(part: Message) -> Slices[Any]:
 
 @cache
 def _field_of_lists(owner: str) -> Any:
-    """The field of a request whose items have items of their own; None where there is none."""
+    """Return the field of a request whose items contain lists; None if there is none."""
     for field in getattr(pb, owner).DESCRIPTOR.fields:
         inner = field.message_type.fields if field.message_type is not None else ()
         if field.is_repeated and any(part.is_repeated for part in inner):

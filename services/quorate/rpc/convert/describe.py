@@ -1,4 +1,4 @@
-"""What a replica says of itself and of the quorum, from and to protobuf."""
+"""DescribeQuorum and ApiVersions from and to protobuf."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Changes of the voters, of their kraft.version and of the leader, from and to protobuf.
+"""Membership requests and responses from and to protobuf.
 
-The raft service and the admin API have a message of its own for each, with the name of the value
-(raft/messages.py) and of its fields; a few fields are made of several, or have to be checked. What
-a message does not have keeps the value's default. Bad input raises ValueError that names the field.
+They change the voters, their kraft.version or the leader. The raft service and the admin API each
+have a message for each of them, with the name of the dataclass (raft/messages.py) and of its
+fields; a few fields consist of several, or have to be checked. Fields that a message lacks keep the
+dataclass's default. Bad input raises ValueError that names the field.
 """
 
 # ruff: noqa: ANN401 - messages of two services
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
 
 FEATURES_MAX: Final = 1000
-# Of names that a caller has made up, enough to be recognised.
+# The most unknown names in an error, and the most characters of each.
 _NAMES_SHOWN_MAX: Final = 32
 _SHAPES: Final[dict[str, Any]] = {shape.__name__: shape for shape in get_args(m.MembershipRequest)}
 
 
 class UnsupportedFeatureError(ValueError):
-    """A feature that no service changes in this release."""
+    """A feature that cannot be changed in this release."""
 
 
 # --- parts of requests ----------------------------------------------------------------------------
@@ -56,7 +57,7 @@ class UnsupportedFeatureError(ValueError):
 
 @value
 class _NestedField:
-    """How a field of a request is told in a message that has the field `inside`."""
+    """The conversion of a field of a request, for messages with the field `inside`."""
 
     inside: str
     read: Callable[[Any], Any]
@@ -87,7 +88,7 @@ def _write_voter(message: Any, key: ReplicaKey) -> None:
 
 
 def _bound(name: str, which: int) -> _NestedField:
-    """One end of the range of kraft.versions that a voter supports."""
+    """Convert one end of the range of kraft.versions that a voter supports."""
 
     def read(message: Any) -> int:
         feature = message.k_raft_version_feature
@@ -102,7 +103,7 @@ def _bound(name: str, which: int) -> _NestedField:
 
 
 def _read_level(message: Any) -> int:
-    """Of kraft.version, the one feature that is no metadata."""
+    """Read the level of kraft.version, the only feature that is not metadata."""
     at_most(message.feature_updates, FEATURES_MAX, "feature_updates")
     levels = {update.feature: update.max_version_level for update in message.feature_updates}
     if not levels:
@@ -122,7 +123,7 @@ def _write_level(message: Any, level: int) -> None:
     message.feature_updates.add(feature=KRAFT_VERSION, max_version_level=level)
 
 
-# Every other field is there under its own name.
+# Every other field has the same name in the message.
 _PARTS: Final = {
     "cluster_id": _checked("cluster_id", cluster_of),
     "voter": _NestedField("voter_id", _read_voter, _write_voter),
@@ -142,7 +143,7 @@ _PARTS: Final = {
 
 
 def _parts(descriptor: Any) -> dict[str, _NestedField]:
-    """What a message has of the request of its name, by that one's fields."""
+    """Return the fields that a message has of its request, by the request's field names."""
     return _parts_of(descriptor.name, frozenset(descriptor.fields_by_name))
 
 
@@ -157,12 +158,12 @@ def _parts_of(name: str, known: frozenset[str]) -> dict[str, _NestedField]:
 
 
 def method_of(request: m.MembershipRequest) -> str:
-    """How both services call the method for this."""
+    """Return the name of the request's method, the same in both services."""
     return type(request).__name__.removesuffix("Request")
 
 
 def request_of(message: Message) -> m.MembershipRequest:
-    """The request of the message's name. Raises ValueError that names the field."""
+    """Return the request of the message's name. Raises ValueError that names the field."""
     descriptor = message.DESCRIPTOR
     values = {name: part.read(message) for name, part in _parts(descriptor).items()}
     request: m.MembershipRequest = _SHAPES[descriptor.name](**values)
@@ -170,7 +171,7 @@ def request_of(message: Message) -> m.MembershipRequest:
 
 
 def message_of(request: m.MembershipRequest, service: ServiceDescriptor) -> Any:
-    """The message by which this service is asked for it."""
+    """Create the service's message for a request."""
     descriptor = service.methods_by_name[method_of(request)].input_type
     message = GetMessageClass(descriptor)()
     for name, part in _parts(descriptor).items():
@@ -182,12 +183,12 @@ def message_of(request: m.MembershipRequest, service: ServiceDescriptor) -> Any:
 
 
 def reason_of(name: str) -> m.Reason | None:
-    """A reason of a later release is still a refusal: its message says why."""
+    """Return a reason; None for one of a later release, which is still a rejection."""
     return m.Reason(name) if name in {reason.value for reason in m.Reason} else None
 
 
 def answer_of(message: Any) -> m.MembershipResponse:
-    """What the raft service answered, to whichever of them."""
+    """Convert a response of the raft service to any of these requests."""
     return m.MembershipResponse(
         error_of(message.error_code),
         message.error_message,
@@ -198,7 +199,7 @@ def answer_of(message: Any) -> m.MembershipResponse:
 
 
 def answer_fields(answer: m.MembershipResponse) -> dict[str, Any]:
-    """The fields that the messages of all these answers share."""
+    """Return the fields that the messages of all these responses share."""
     return {
         "error_code": int(answer.error),
         "error_message": answer.message,
@@ -209,7 +210,7 @@ def answer_fields(answer: m.MembershipResponse) -> dict[str, Any]:
 
 
 def key_in(message: pb.ReplicaKey, field: str = "voter") -> ReplicaKey:
-    """A replica with its directory id, where it has one."""
+    """Convert a replica key, with its directory id if it has one."""
     directory = message.directory_id if message.HasField("directory_id") else None
     return key_of(message.id, directory, field)
 

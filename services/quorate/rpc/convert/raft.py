@@ -1,6 +1,7 @@
-"""Messages of the raft protocol, from and to protobuf; generated types stop here.
+"""Raft messages from and to protobuf, with validation.
 
-Bad input raises ValueError that names the field; the server answers INVALID_ARGUMENT.
+Generated types do not leave this package. Bad input raises ValueError that names the field; the
+server responds with INVALID_ARGUMENT.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Sized
 
 PORT_MAX: Final = 65_535
-# Bounds at the door (rule 28): listeners and ids go into records of the log and into every answer.
+# Limits at the API (rule 28): listeners and ids go into records of the log and into every response.
 NAME_BYTES_MAX: Final = 255
 LISTENERS_MAX: Final = 32
-# Characters that fit whatever they are: nearly all names, which are part of every Fetch.
+# This many characters always fit: nearly all names, which are part of every Fetch, are shorter.
 _SHORT: Final = NAME_BYTES_MAX // 4
 CANDIDATES_MAX: Final = 1000
-# A newer voter may have reasons that are not known here.
+# A newer voter may send reasons that are unknown here.
 _REFUSALS: Final = {
     pb.VoteRefusal.Value(f"VOTE_REFUSAL_{refusal.name}"): refusal for refusal in m.VoteRefusal
 }
@@ -45,13 +46,14 @@ _REFUSALS: Final = {
 
 # --- parts ----------------------------------------------------------------------------------------
 
-# Keys and listeners are in every Fetch and every answer, and the same nearly each time; they are
-# kept, and looked at again where they differ.
+# Keys and listeners are in every Fetch and every response, and nearly always the same: their
+# conversions are cached.
 
 
 def endpoints_of(values: Sequence[pb.Endpoint], field: str) -> tuple[Endpoint, ...]:
     at_most(values, LISTENERS_MAX, field)
-    # A slice is a list, made at once; a walk over the field itself ends with an exception.
+    # A slice copies the field to a list in one step; a loop over the field itself ends with an
+    # exception.
     return _endpoints(tuple([(each.name, each.host, each.port) for each in values[:]]), field)
 
 
@@ -95,7 +97,7 @@ def versions_of(low: int, high: int, field: str) -> tuple[int, int]:
     return low, high
 
 
-# Messages are copied into those that hold them.
+# Cached messages may be shared: they are copied into the messages that hold them.
 @lru_cache(maxsize=64)
 def pb_endpoints(values: tuple[Endpoint, ...]) -> list[pb.Endpoint]:
     return [pb.Endpoint(name=e.name, host=e.host, port=e.port) for e in values]
@@ -369,7 +371,7 @@ def pb_end_response(value: m.EndQuorumEpochResponse) -> pb.EndQuorumEpochRespons
 def fetch_response(
     value: pb.FetchResponse, parse_batches: Callable[[bytes], m.FetchedBatches]
 ) -> m.FetchResponse:
-    """The records are checked by `parse_batches`, which raises ValueError on damage (rule 17)."""
+    """Convert a response; `parse_batches` verifies the records, and raises ValueError (rule 17)."""
     # Every access to a bytes field copies it, so it is read once.
     data = value.records
     return m.FetchResponse(
@@ -386,7 +388,7 @@ def fetch_response(
 
 
 def pb_fetch_response(value: m.FetchResponse) -> pb.FetchResponse:
-    """The shell has put the bytes in place of the range that the core named."""
+    """Convert a response, in which the driver has replaced the log range by its bytes."""
     records = value.records
     assert not isinstance(records, m.LogRange), "the log's bytes are read before the answer leaves"
     return pb.FetchResponse(

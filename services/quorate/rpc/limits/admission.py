@@ -1,10 +1,10 @@
-"""How much of a listener callers may hold: calls under way, and the bytes of requests and answers.
+"""Admission control: limits on calls and bytes in flight, per client and in total.
 
-A call over a bound is refused at once with RESOURCE_EXHAUSTED and with what to do, so that memory
-stays bounded whatever is asked. A place is taken when a call's headers have come, and given back
-when the last byte of its answer has left: a client that stops halfway, or reads nothing, holds it.
-Votes and the Fetches of voters need no place; rpc/limits/inbound_limiter.py bounds those that are
-half-sent.
+A call over a limit is rejected immediately with RESOURCE_EXHAUSTED and the remedy, so that memory
+stays bounded under any load. A slot is acquired when a call's headers have arrived, and released
+when the last byte of its response has been sent: a client that stops halfway, or does not read,
+keeps it. Votes and the Fetches of voters need no slot; rpc/limits/inbound_limiter.py limits those
+that are partially received.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOO_MANY_BYTES: Final = "TOO_MANY_BYTES"
 
 
 class AdmissionError(Exception):
-    """A call that may not begin, or not go on; `refusal` says why, and what to do."""
+    """A call that may not begin or continue; `refusal` gives the reason and the remedy."""
 
     def __init__(self, refusal: CallRefusal) -> None:
         super().__init__(refusal.message)
@@ -37,18 +37,18 @@ class AdmissionError(Exception):
 
 
 class Pool:
-    """Bytes of requests that are not answered, and of answers that are not read."""
+    """Byte budget of unanswered requests and unread responses."""
 
     def __init__(self, bytes_max: int) -> None:
-        """One client may hold half of it."""
+        """Limit the budget to `bytes_max`; one client may hold half of it."""
         self.bytes_max = bytes_max
         self.bytes = 0
         self._held: Counter[str] = Counter()
 
     def take(self, client: str, size: int) -> None:
-        """Count bytes of a client. Raises AdmissionError where there is no room for them."""
+        """Charge bytes to a client. Raises AdmissionError if they exceed the budget."""
         held = self._held[client]
-        # A call that is alone may be as large as a message can be.
+        # A single call may be as large as a message can be.
         is_over = self.bytes > 0 and self.bytes + size > self.bytes_max
         if is_over or (held and held + size > self.bytes_max // 2):
             self.give_back(client, 0)
@@ -61,12 +61,12 @@ class Pool:
         self.owe(client, size)
 
     def owe(self, client: str, size: int) -> None:
-        """Count them whether there is room or not."""
+        """Charge bytes unconditionally."""
         self.bytes += size
         self._held[client] += size
 
     def give_back(self, client: str, size: int) -> None:
-        """They have left."""
+        """Release bytes that were sent."""
         self.bytes -= size
         self._held[client] -= size
         if not self._held[client]:
@@ -74,16 +74,16 @@ class Pool:
 
 
 class Admission:
-    """The places for one kind of call on a listener, and the pool for its bytes."""
+    """The slots for one kind of call on a listener, and the budget for its bytes."""
 
     def __init__(self, what: str, *, calls_max: int, pool: Pool) -> None:
-        """One client may hold half of the calls."""
+        """Limit the calls to `calls_max`; one client may hold half of them."""
         self._what = what
         self._calls_max = calls_max
         self.pool = pool
         self._calls: Counter[str] = Counter()
         self.calls = 0
-        # Made once, since a client may be refused a hundred thousand times a second.
+        # Created once, because a client may be rejected a hundred thousand times a second.
         self.refusal = CallRefusal(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             TOO_MANY_CALLS,
@@ -94,7 +94,7 @@ class Admission:
         )
 
     def try_enter(self, peer: str) -> Place | None:
-        """A place for one call, until it is given back; None if there is none."""
+        """Acquire a slot for one call; None if all are in use."""
         client = client_of(peer)
         held = self._calls.get(client, 0)
         if self.calls >= self._calls_max or held >= self._calls_max // 2:
@@ -104,18 +104,18 @@ class Admission:
         return Place(self, client)
 
     def enter(self, peer: str) -> Place:
-        """A place for one call, until it is given back. Raises AdmissionError."""
+        """Acquire a slot for one call. Raises AdmissionError."""
         place = self.try_enter(peer)
         if place is None:
             raise AdmissionError(self.refusal)
         return place
 
     def enter_call(self, context: Context) -> Place:
-        """A place for this call until its answer has left. Raises AdmissionError.
+        """Acquire a slot for this call until its response is sent. Raises AdmissionError.
 
-        The caller's is the task in which gRPC runs the call: it ends with the last byte. A
-        callback of the context would hold the context, which holds it: such a circle is freed by
-        the garbage collector only, and never where it was set aside meanwhile.
+        It is bound to the task in which gRPC runs the call, which ends with the last byte. A
+        callback of the context would hold the context, which holds the callback: only the garbage
+        collector frees such a cycle, and never if it was frozen in the meantime.
         """
         task = asyncio.current_task()
         assert task is not None, "calls are served in tasks"
@@ -125,7 +125,7 @@ class Admission:
 
     @contextmanager
     def place(self, peer: str, size: int = 0) -> Iterator[Place]:
-        """A place for one call of `size` bytes. Raises AdmissionError."""
+        """Acquire a slot for one call of `size` bytes. Raises AdmissionError."""
         place = self.enter(peer)
         try:
             place.hold(size)
@@ -134,7 +134,7 @@ class Admission:
             place.give_back()
 
     def leave(self, client: str, size: int) -> None:
-        """Count neither a call nor its bytes any longer."""
+        """Release the slot of a call and its bytes."""
         self.calls -= 1
         self.pool.give_back(client, size)
         self._calls[client] -= 1
@@ -143,7 +143,7 @@ class Admission:
 
 
 class Place:
-    """One call that is counted, and what it holds."""
+    """One admitted call, and the bytes that it holds."""
 
     __slots__ = ("_admission", "_client", "_size")
 
@@ -153,24 +153,24 @@ class Place:
         self._size = 0
 
     def hold(self, size: int) -> None:
-        """So many bytes more. Raises AdmissionError where there is no room for them."""
+        """Charge `size` more bytes. Raises AdmissionError if they exceed the budget."""
         if self._admission is not None:
             self._admission.pool.take(self._client, size)
             self._size += size
 
     def owe(self, size: int) -> None:
-        """Bytes of an answer that has to leave, since what it tells is done: never refused."""
+        """Charge bytes of a response that must be sent, as the change is done: never rejected."""
         if self._admission is not None:
             self._admission.pool.owe(self._client, size)
             self._size += size
 
     def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the task, as a callback
-        """The call has ended; once is enough."""
+        """Release the slot when the call has ended; further calls do nothing."""
         admission, self._admission = self._admission, None
         if admission is not None:
             admission.leave(self._client, self._size)
 
 
 def refused(reason: str, message: str) -> AdmissionError:
-    """What somebody is told who is over a bound."""
+    """Create the error of a client that exceeds a limit."""
     return AdmissionError(CallRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))

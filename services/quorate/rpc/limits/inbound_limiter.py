@@ -1,10 +1,10 @@
-"""Requests that are on their way: so many at once, and those that dawdle make room for others.
+"""Limits how many requests are being received at once; evicts the slowest (slowloris).
 
-While a message is being received gRPC makes room for all of it, up to the largest that a listener
-takes; before that a call holds a window of 64 KiB. So few are received at once, the others wait
-their turn. One that is here whole when its call begins, as our own transport can tell, has nothing
-to wait for. A request of somebody who means it is there within a moment; one that is half-sent is
-ended when others wait and it has had its time, the oldest first.
+While a message is being received gRPC allocates memory for all of it, up to the largest that a
+listener accepts; before that a call holds a window of 64 KiB. So only a few requests are received
+at the same time, and others wait. A request that is complete when its call begins, as our own
+transport can tell, does not wait. A well-behaved client's request arrives within a moment. A
+partially received request is ended when others wait and it has exceeded its time, the oldest first.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ TOO_SLOW: Final = "TOO_SLOW"
 
 
 class NothingSentError(Exception):
-    """A call that ended before it had a request."""
+    """A call ended before it had a request."""
 
 
 async def _first(requests: AsyncIterator[T]) -> T:
-    """The first request. Raises NothingSentError, also where a guard has ended them before it."""
+    """Return the first request.
+
+    Raises NothingSentError, also if an interceptor has ended the requests before it.
+    """
     try:
         return await anext(requests)
     except StopAsyncIteration:
@@ -56,11 +59,15 @@ class Arrivals:
     """The requests of one kind that are being received."""
 
     def __init__(self, *, at_once: int, patience_s: float) -> None:
-        """With a patience of zero nobody waits: the oldest goes as soon as one too many comes."""
+        """Receive at most `at_once` requests at a time.
+
+        With `patience_s` 0 no request waits: the oldest is evicted as soon as there is one too
+        many.
+        """
         self._at_once = at_once
         self._patience_s = patience_s
         self._receiving: dict[_Arrival, None] = {}
-        # By client, whose turn it is next first.
+        # By client; the next client is the first.
         self._waiting: OrderedDict[str, deque[asyncio.Future[_Arrival]]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -68,7 +75,7 @@ class Arrivals:
         return len(self._receiving)
 
     async def receive(self, requests: AsyncIterator[T], peer: str) -> T:
-        """The first request. Raises AdmissionError, NothingSentError."""
+        """Return the first request. Raises AdmissionError, NothingSentError."""
         if isinstance(requests, HandsOverSome) and requests.has_message:
             return await _first(requests)
         arrival = await self._turn(client_of(peer))
@@ -111,7 +118,7 @@ class Arrivals:
         return arrival
 
     def _leave(self, arrival: _Arrival) -> None:
-        """The next follows: of each client in turn, so that many calls of one delay no other."""
+        """Start the next request: clients take turns, so that many calls of one delay no other."""
         self._receiving.pop(arrival, None)
         while self._waiting and len(self._receiving) < self._at_once:
             client, turns = next(iter(self._waiting.items()))
@@ -129,7 +136,7 @@ class Arrivals:
             self._timer = asyncio.get_running_loop().call_at(due, self._end_late)
 
     def _end_late(self) -> None:
-        """Others wait: end every request that has had its time."""
+        """End every request that has exceeded its time while others wait."""
         self._timer = None
         since = asyncio.get_running_loop().time() - self._patience_s
         while self._waiting and next(iter(self._receiving)).began <= since:
@@ -137,7 +144,7 @@ class Arrivals:
         self._watch()
 
     def _end_oldest(self) -> None:
-        # Its place is free at once; the task that waits for it runs later.
+        # Its slot is free immediately; the task that waits for it runs later.
         arrival = next(iter(self._receiving))
         arrival.end()
         self._leave(arrival)

@@ -1,4 +1,4 @@
-"""Facts about connections that the listeners of a process share: voters, and refusals."""
+"""State about connections that the listeners of a process share: voter addresses, statistics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ADDRESSES_MAX: Final = 32
 
 
 class VoterAddresses:
-    """The addresses from which voters have called, the newest of them.
+    """The most recent addresses from which voters have called.
 
-    A listener cannot tell who connects before the first request, so it reserves some connections
+    A listener cannot identify a caller before the first request, so it reserves some connections
     for addresses that it knows.
     """
 
@@ -25,7 +25,7 @@ class VoterAddresses:
         self._known: dict[str, None] = {}
 
     def note(self, peer: str) -> None:
-        """A voter has called from there; `peer` is gRPC's name."""
+        """Note that a voter has called from `peer`, in gRPC's format."""
         client = client_of(peer)
         self._known.pop(client, None)
         self._known[client] = None
@@ -33,13 +33,13 @@ class VoterAddresses:
             del self._known[next(iter(self._known))]
 
     def __contains__(self, client: object) -> bool:
-        """True if a voter has called from this address, named as `client_of` names it."""
+        """Whether a voter has called from this address, named as `client_of` names it."""
         return client in self._known
 
 
 @value
 class Connections:
-    """Shared by all listeners of a process."""
+    """Connection state shared by all listeners of a process."""
 
     preferred: VoterAddresses = field(default_factory=VoterAddresses)
     stats: ConnectionStats = field(default_factory=ConnectionStats)

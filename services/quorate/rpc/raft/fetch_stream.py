@@ -1,6 +1,6 @@
-"""One Fetch stream: requests are submitted as they come, so that a second one releases the first.
+"""Server side of one Fetch stream: requests answered once and in order (rule 20).
 
-Every request is answered once and in order (rule 20).
+Requests are submitted as they arrive, so that a second one completes the first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
-# The one that is answered and the one that releases it; each answer may be large.
+# The request that is parked and the one that completes it; each response may be large.
 REQUESTS_PER_STREAM_MAX: Final = 2
 _Waiting: TypeAlias = "tuple[ReplyToken, PendingAnswer[m.Response]]"
 
 
 @value
 class Refused:
-    """Why a stream ends before its replica has closed it."""
+    """The status of a stream that ends before its replica has closed it."""
 
     code: grpc.StatusCode
     details: str
@@ -46,14 +46,14 @@ GIVEN_UP: Final = Refused(
 
 
 class FetchStream:
-    """What takes the requests of one stream."""
+    """The handler of one stream's requests."""
 
     def __init__(
         self,
         submit: Callable[[m.FetchRequest, FetchStream], _Waiting],
         gone: Callable[[ReplyToken], None],
     ) -> None:
-        """`gone` is told of each request that needs no answer any more."""
+        """Call `gone` for each request that needs no response any more."""
         self._submit = submit
         self._gone = gone
         self._waiting: deque[_Waiting] = deque()
@@ -74,12 +74,12 @@ class FetchStream:
 
     def received(self, messages: list[pb.FetchRequest]) -> None:
         for message in messages:
-            # The first may have ended the stream.
+            # The first message may have ended the stream.
             if not self._has_all:
                 self.submit(convert.fetch_request(message))
 
     def submit(self, request: m.FetchRequest) -> None:
-        """Hand over one request, which may have come before the stream has begun."""
+        """Submit one request, which may arrive before the stream has begun."""
         self._waiting.append(self._submit(request, self))
         if self._door is not None and len(self._waiting) == 1:
             self._watch()
@@ -88,7 +88,7 @@ class FetchStream:
         self._end(Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
 
     def supersede(self) -> None:
-        """Another stream has its replica now: what is submitted is answered, and no more."""
+        """End the stream for a newer one: submitted requests are answered, further ones are not."""
         self._end(SUPERSEDED)
 
     def _end(self, refused: Refused) -> None:
@@ -103,12 +103,12 @@ class FetchStream:
     # --- out --------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Hear of the first answer that is missing, while there is room for it."""
+        """Watch the first pending response, unless the last one waits for space."""
         if self._waiting and not self._is_blocked:
             self._waiting[0][1].add_done_callback(self._answered)
 
     def _answered(self, answer: PendingAnswer[m.Response]) -> None:
-        """One commit answers the parked fetches of a thousand observers: each waits its turn."""
+        """Schedule the response in turn: one commit completes a thousand parked fetches."""
         if self._door is not None:
             self._door.schedule(partial(self._reply, answer))
 
@@ -145,7 +145,7 @@ class FetchStream:
             self._door.finish()
 
     def close(self) -> None:
-        """The stream has ended: nobody waits for what is not answered."""
+        """Report all pending requests as gone: the stream has ended."""
         self._door = None
         for token, _ in self._waiting:
             self._gone(token)

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class PeerChannel:
     """The channel of one peer.
 
-    A channel of grpcio gets addresses instead of a name, because the resolver of grpcio knows no
-    last good address when a channel is new. It is replaced when the name has other addresses.
+    A channel of grpcio gets addresses instead of a name, because grpcio's resolver does not know
+    the last good address when a channel is new. The channel is replaced when the name has other
+    addresses.
     """
 
     def __init__(
@@ -44,18 +45,21 @@ class PeerChannel:
             self._open(())
 
     async def stub(self) -> raft_pb2_grpc.RaftAsyncStub:
-        """The stub for calls. Raises NameLookupError, and UsageError when the channel is closed."""
+        """Return the stub for calls.
+
+        Raises NameLookupError, and UsageError if the channel is closed.
+        """
         if self._stub is None:
             addresses = await self._resolve()
             if self._is_closed:
                 raise grpc.aio.UsageError("Channel is closed.")
-            # Another call may have opened it meanwhile.
+            # Another call may have opened it while this one resolved the name.
             return self._stub or self._open(addresses)
         return self._stub
 
     @property
     def may_have_moved(self) -> bool:
-        """True if a failure may be because the name has other addresses by now."""
+        """Whether a failure may be because the name has other addresses by now."""
         return bool(self._addresses) and not self._is_resolving and not self._is_closed
 
     async def look_for_change(self) -> None:
@@ -63,7 +67,7 @@ class PeerChannel:
         self._is_resolving = True
         try:
             with suppress(NameLookupError):
-                # A name with several addresses may state them in another order each time.
+                # A name with several addresses may return them in another order each time.
                 self.has_moved = set(await self._resolve()) != set(self._addresses)
         finally:
             self._is_resolving = False
@@ -85,13 +89,13 @@ class PeerChannel:
         return self._stub
 
     async def close(self) -> None:
-        """End all calls at once."""
+        """End all calls immediately."""
         self._is_closed = True
         if self._channel is not None:
             await self._channel.close()
 
     async def drain(self, grace_s: float) -> None:
-        """Let the calls end, for that time at most, then close."""
+        """Wait at most `grace_s` for the calls to end, then close."""
         self._is_closed = True
         if self._channel is not None:
             await drain(self._channel, grace_s)
@@ -110,33 +114,33 @@ class PeerLink:
         self.waiting: deque[CallId] = deque()
         self.patience_s = self.heard_s = 0.0
         self.overdue: asyncio.TimerHandle | None = None
-        # Where it lets requests out without a task for each.
+        # The stream writer, if requests can be sent without a task for each.
         self.door: Door | None = None
         self.write_lock = asyncio.Lock()
         self.writer: asyncio.Task[None] | None = None
         self.writes = 0
         self.calls = self.answers = 0
-        # Since when nothing has been heard, where a call waits.
+        # Start of the silence on the connection while a call waits.
         self.silent_since_s = 0.0
         self.is_stale = False
 
     def begin_call(self) -> None:
-        """A call other than a Fetch on the stream waits from now on."""
+        """Note that a call other than a Fetch on the stream waits."""
         if not self.calls:
             self.silent_since_s = asyncio.get_running_loop().time()
         self.calls += 1
 
     def hear(self) -> None:
-        """An answer came, of whatever kind."""
+        """Note a response of any kind."""
         self.answers += 1
         self.silent_since_s = asyncio.get_running_loop().time()
 
     def is_to_end(self, patience_s: float, generation: int) -> bool:
-        """True if new calls belong on a fresh connection, while what waits on this one goes on.
+        """Whether new calls need a fresh connection, while pending calls stay on this one.
 
-        So it is with new certificates, and where a call waits and nothing has been heard for longer
-        than `patience_s`: the connection may lead to a machine that is gone, or that is another
-        node's by now.
+        That is so with new certificates, and if a call waits and the connection has been silent for
+        longer than `patience_s`: it may lead to a machine that is gone, or that belongs to another
+        node by now.
         """
         if self.calls:
             silent_s = asyncio.get_running_loop().time() - self.silent_since_s
@@ -145,7 +149,7 @@ class PeerLink:
         return not self.waiting and self.generation != generation
 
     async def drain(self, grace_s: float) -> None:
-        """Let what is under way end, then close."""
+        """Wait for the calls in flight, then close."""
         if self.stream is not None:
             with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 await self.stream.done_writing()
@@ -153,7 +157,7 @@ class PeerLink:
 
 
 async def is_refused(peer: Peer, *, limit_s: float) -> bool:
-    """True if the peer's host refuses a plain TCP connect: no process listens there (rule 10)."""
+    """Whether the peer's host refuses a TCP connect: no process listens there (rule 10)."""
     try:
         _, writer = await RESOLVER.connect(
             peer.host,

@@ -1,4 +1,4 @@
-"""The last outcome of the calls to each address: for the log, and for a search without a result."""
+"""The last outcome of the calls to each address, for the log and the no-leader warning."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from quorate.raft.api import Peer
     from quorate.rpc.security.tls import TlsFiles
 
-# The client's own words.
+# Logged under the name of the transport.
 log = logging.getLogger("quorate.rpc.raft.transport")
 ADDRESSES_MAX: Final = 256
-# Our words, with some of the peer's.
+# Characters of our text, which quotes the peer.
 WORDS_MAX: Final = 500
 
 
 class PeerOutcomes:
-    """Outcomes by host and port, and warnings about what no retry repairs."""
+    """Outcomes by host and port, and warnings about errors that a retry does not fix."""
 
     def __init__(self, tls: TlsFiles | None) -> None:
         self._tls = tls
@@ -33,11 +33,11 @@ class PeerOutcomes:
         self._warned: OrderedDict[tuple[str, int], str] = OrderedDict()
 
     def last(self, host: str, port: int) -> str | None:
-        """The outcome of the newest call to an address; None before there is one."""
+        """The outcome of the newest call to an address; None before the first."""
         return self._last.get((host, port))
 
     def answered(self, peer: Peer, words: str | None) -> None:
-        """A peer gave an answer that can be read; without words, a follower got what it wanted."""
+        """Note a readable response; without `words` it is what a follower wants."""
         if words is not None:
             _keep(self._last, peer, words)
         elif self._last:
@@ -46,7 +46,7 @@ class PeerOutcomes:
             self._warned.pop((peer.host, peer.port), None)
 
     def failed(self, peer: Peer, error: grpc.aio.AioRpcError) -> None:
-        """A call failed. A rejected identity and certificates that do not fit are warned about."""
+        """Note a failed call; warn about rejected identities and unsuitable certificates."""
         words = words_of(error, self._tls)
         _keep(self._last, peer, words)
         if error.code() is grpc.StatusCode.PERMISSION_DENIED:
@@ -55,21 +55,21 @@ class PeerOutcomes:
             self._warn(peer, handshake)
 
     def unresolved(self, peer: Peer, error: NameLookupError) -> None:
-        """The name of its host has no address."""
+        """Note that the name of the peer's host has no address."""
         _keep(self._last, peer, str(error))
 
     def silent(self, peer: Peer) -> None:
-        """No answer came on a Fetch stream."""
+        """Note that no response came on a Fetch stream."""
         _keep(self._last, peer, "no answer in time")
 
     def unreadable(self, peer: Peer, error: ValueError) -> None:
-        """An answer cannot be read."""
+        """Note that a response cannot be parsed."""
         words = f"its answer is refused: {error}"
         _keep(self._last, peer, words)
         self._warn(peer, words)
 
     def is_another(self, peer: Peer, words: str) -> None:
-        """Another replica listens at that address."""
+        """Note that another replica listens at that address."""
         _keep(self._last, peer, f"is {words}")
         address = f"{peer.host}:{peer.port}"
         about = {"repeats": ("another replica", address)}
@@ -78,11 +78,11 @@ class PeerOutcomes:
         )
 
     def _warn(self, peer: Peer, words: str) -> None:
-        """Once, until something else is wrong or an answer came (rule 32)."""
+        """Warn once, until the problem changes or a response arrives (rule 32)."""
         words = shown(words, WORDS_MAX)
         if self._warned.get((peer.host, peer.port)) != words:
             _keep(self._warned, peer, words)
-            # A peer that has other words each time must not fill the log.
+            # A peer whose text differs each time must not fill the log.
             about = {"repeats": ("node cannot be called", peer.node_id)}
             log.warning("node %s cannot be called: %s", peer.node_id, words, extra=about)
 

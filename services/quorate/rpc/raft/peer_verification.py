@@ -1,7 +1,7 @@
-"""Finds out whether the replica behind a connection is the one that is meant.
+"""Verifies that the replica behind a connection is the expected one.
 
-An answer that another replica could have given leads to one ApiVersions request on the same
-connection, which every controller answers with its identity. A connection to another replica is
+A response that a different replica could have given leads to one ApiVersions request on the same
+connection, which every controller answers with its identity. A connection to the wrong replica is
 closed, so that the next request resolves the name again.
 """
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchResponse, PeerRequest, PeerResponse
     from quorate.rpc.raft.peer_outcomes import PeerOutcomes
 
-# A replica that proved to be the right one is trusted for this long: its errors are its own.
+# Seconds for which a verified replica is trusted: its errors are its own.
 TRUST_S: Final = 5.0
 # The wait between two connections to an address where another replica listens.
 RETRY_FIRST_MS: Final = 250
 RETRY_LONGEST_MS: Final = 3_000
 ADDRESSES_MAX: Final = 256
-# A server that ends calls so may be another service, or belong to another deployment. The denial of
-# an identity has its own warning.
+# A server that ends calls with these codes may be another service, or belong to another deployment.
+# A denied identity has its own warning.
 _FOREIGN: Final = {
     grpc.StatusCode.UNIMPLEMENTED: "no controller: it does not know the method",
     grpc.StatusCode.UNAUTHENTICATED: "",
@@ -58,7 +58,7 @@ L = TypeVar("L", bound=Connected)
 
 @dataclass(slots=True)
 class _Address:
-    """One address: the checks that failed in a row, and when the next one may begin."""
+    """The checks of one address: failures in a row, and when the next check may begin."""
 
     failures: int = 0
     not_before_s: float = 0.0
@@ -85,10 +85,10 @@ class PeerCheck(Generic[L]):
         self._random = random
         self._addresses: OrderedDict[Peer, _Address] = OrderedDict()
 
-    # --- what a client reports --------------------------------------------------------------------
+    # --- reports of the client --------------------------------------------------------------------
 
     async def accepts(self, link: L, request: PeerRequest, answer: PeerResponse) -> bool:
-        """True if an answer counts. It does not where it would hide that its request is lost."""
+        """Whether a response counts; it does not if it would hide that its request is lost."""
         self._outcomes.answered(link.peer, outcome(request, answer))
         wanted = addressed(link.peer, request)
         if isinstance(answer, ApiVersionsResponse):
@@ -100,7 +100,7 @@ class PeerCheck(Generic[L]):
         return True
 
     def fetched(self, link: L, answer: FetchResponse) -> None:
-        """An answer came on the Fetch stream."""
+        """Take a response on the Fetch stream."""
         if answer.error is ErrorCode.NONE:
             self._outcomes.answered(link.peer, None)
             return
@@ -108,7 +108,7 @@ class PeerCheck(Generic[L]):
         self._suspect(link, ReplicaKey(link.peer.node_id), answer.error)
 
     def failed(self, link: L, error: grpc.aio.AioRpcError, wanted: ReplicaKey) -> None:
-        """A call has no answer."""
+        """Take the failure of a call."""
         self._outcomes.failed(link.peer, error)
         if error.code() in _FOREIGN:
             if self._may_begin(link.peer):
@@ -127,7 +127,7 @@ class PeerCheck(Generic[L]):
             self._start(self._check(link, wanted, evidence))
 
     def _may_begin(self, peer: Peer) -> bool:
-        """True if a check may begin now; then the next one waits for its end."""
+        """Whether a check may begin now; then the next one waits for its end."""
         now_s = asyncio.get_running_loop().time()
         known = self._addresses.setdefault(peer, _Address())
         self._addresses.move_to_end(peer)
@@ -142,7 +142,7 @@ class PeerCheck(Generic[L]):
         await self._is_right(link, wanted, evidence)
 
     async def _is_right(self, link: L, wanted: ReplicaKey, evidence: str | None = None) -> bool:
-        """Ask for the identity; with evidence, no answer counts as another replica."""
+        """Ask for the identity; with evidence, a missing response means another replica."""
         found = await self._ask(link)
         if found is not None:
             return self._judge(link, wanted, found)

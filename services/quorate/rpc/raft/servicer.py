@@ -1,7 +1,7 @@
-"""The raft service: requests go to a handler, answers come back by futures.
+"""Servicer of quorate.raft.v1.Raft; requests go to a handler, responses come back by futures.
 
-Stream rules (rule 20): every request is answered once and in order; a second request on a
-stream makes the core answer the first at once; a second stream of the same replica ends the first.
+Stream rules (rule 20): every request is answered once and in order; a second request on a stream
+makes the core answer the first immediately; a second stream of the same replica ends the first.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-# Streams and single calls of observers; one client may have half of them.
+# Streams and single calls of observers; one client may use half of them.
 FETCHES_MAX: Final = 1200
-# A voter has one stream; those before it may take a while to go.
+# A voter has one stream; its previous ones may take a while to end.
 FETCHES_OF_VOTERS_MAX: Final = 256
 
 
 class Fetchers:
-    """Which replicas fetch, through whichever listener, and how many may at once."""
+    """The replicas that fetch, on any listener, and the limits on them."""
 
     def __init__(
         self,
         is_voter: Callable[[ReplicaKey], bool] = lambda _: False,
         addresses: VoterAddresses | None = None,
     ) -> None:
-        """Voters fetch whatever others do; `addresses` learn where they call from."""
+        """Voters have limits of their own; `addresses` collects the addresses they call from."""
         self._is_voter = is_voter
         self._addresses = addresses or VoterAddresses()
-        # Bytes are bounded by what a Fetch answers at most.
+        # The size limit of a Fetch response bounds the bytes.
         self._places = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
         self._of_voters = Admission(
             "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, pool=Pool(0)
@@ -68,14 +68,14 @@ class Fetchers:
         self._streams: dict[ReplicaKey, FetchStream] = {}
 
     def admission(self, replica: ReplicaKey | None) -> Admission:
-        """What counts the fetches of this replica."""
+        """Return the admission of this replica's fetches."""
         is_voter = replica is not None and self._is_voter(replica)
         return self._of_voters if is_voter else self._places
 
     def prefer(self, replica: ReplicaKey | None, peer: str) -> None:
-        """Serve the connection of this call before all clients', if a voter calls.
+        """Serve the connection of a voter's call before those of all clients.
 
-        Some connections are kept for its address.
+        Some connections are reserved for its address.
         """
         if replica is None or not self._is_voter(replica):
             return
@@ -85,14 +85,14 @@ class Fetchers:
             flow.is_preferred = True
 
     def fetches(self, replica: ReplicaKey, stream: FetchStream) -> None:
-        """A replica has one stream: it ends the one that was before it."""
+        """Register the stream of a replica; its previous stream is ended."""
         before = self._streams.get(replica)
         self._streams[replica] = stream
         if before is not None and before is not stream:
             before.supersede()
 
     def ended(self, stream: FetchStream) -> None:
-        """Nothing comes on it any more."""
+        """Remove a stream that has ended."""
         self._streams = {key: one for key, one in self._streams.items() if one is not stream}
 
 
@@ -115,10 +115,10 @@ class RaftService:
         listener: str = "",
         fetchers: Fetchers | None = None,
     ) -> None:
-        """`who` is the answer to ApiVersions.
+        """`who` is the response to ApiVersions.
 
-        `fetchers` are those of all listeners, of which callers of this one want to be told the one
-        called `listener` first; "" where there is no other.
+        `fetchers` is shared by all listeners. Callers of this one prefer endpoints of the listener
+        called `listener`; "" if it is the only one.
         """
         self._handler = handler
         self._listener = listener
@@ -198,9 +198,9 @@ class RaftService:
 
 
 async def _tell_given_up(answer: PendingAnswer[m.Response], context: Context) -> None:
-    """End the call with a status where it was the answer that was cancelled, not the call.
+    """End the call with a status if the response was cancelled, not the call.
 
-    gRPC sends none for a handler that ends cancelled, and its caller would wait for ever.
+    gRPC sends no status for a handler that ends cancelled, and its caller would wait forever.
     """
     task = asyncio.current_task()
     if answer.cancelled() and (task is None or not task.cancelling()):

@@ -1,9 +1,9 @@
-"""The driver's way to its peers: one Fetch stream each, unary calls for the rest.
+"""Sends the core's requests to peers: one Fetch stream per peer, unary calls for the rest.
 
-Nothing is retried here: a call that fails is reported as failed, and the core decides. A peer that
-may be at one of several addresses has a channel for each, and keeps those that somebody waits for.
-New certificates mean a new channel, too: the next call that is not behind another one opens it, and
-the old one ends when its calls have.
+Nothing is retried here: a failed call is reported as failed, and the core decides. A peer that may
+be at one of several addresses has a channel for each, and keeps those with pending calls. New
+certificates also need a new channel: the next call that is not behind another one opens it, and the
+old channel ends when its calls have.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ log = logging.getLogger(__name__)
 
 
 class RaftClient:
-    """Performs SendRequest and ProbeLeader; answers arrive by the two callbacks.
+    """Performs SendRequest and ProbeLeader; responses arrive by the two callbacks.
 
     The span that is current when a request is sent is the parent of its call's (rpc/call_spans.py).
-    What follows from the answer has other causes, so the callbacks run in the context of this
-    client.
+    The effects of a response have other causes, so the callbacks run in the context of this client.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class RaftClient:
         tls: TlsFiles | None = None,
         transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
-        """Plaintext without `tls`."""
+        """Use plaintext without `tls`."""
         self.outcomes = PeerOutcomes(tls)
         self._check = PeerCheck(
             own,
@@ -88,26 +87,27 @@ class RaftClient:
         self._fetch_spans = fetch_spans()
 
     def send(self, effect: SendRequest) -> None:
-        """Start the call; its answer comes later, once, unless this client is closed."""
+        """Start the call; its response comes later, once, unless this client is closed."""
         link = self._link(effect.to)
         if isinstance(effect.request, m.FetchRequest):
             if effect.request.max_wait_ms and link.stream is None:
-                # A question who leads leaves the rest alone. A follower fetches in one place.
+                # Leader discovery leaves other links alone. A follower fetches from one address
+                # only.
                 self._let_go(link, with_fetches=True)
             if link.door is not None and not link.writes:
                 self._fetches(link, effect.call, effect.request)
                 link.door.reply(convert.pb_fetch_request(effect.request))
                 return
-            # Behind those that were sent before it.
+            # Queued behind earlier requests.
             link.writes += 1
             self._start(self._fetch(link, effect.call, effect.request))
         else:
-            # Counted at once: until it has begun, the next call might let go of its link.
+            # Counted before the task starts: otherwise the next call could close its link.
             link.begin_call()
             self._start(self._unary(link, effect.call, effect.request), copy_context())
 
     def probe(self, effect: ProbeLeader) -> None:
-        """Try a plain TCP connect: refused means that no process listens there (rule 10)."""
+        """Try a TCP connect: a refusal means that no process listens there (rule 10)."""
         self._start(self._probe(effect))
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class RaftClient:
             del self._links[peer]
             self._start(link.channel.close())
             link = None
-        # After half of its time a call is late.
+        # A call is late after half of its time.
         elif link is not None and link.is_to_end(self._connect_ms / 1000, self._generation()):
             del self._links[peer]
             self._start(link.drain(self._timeout_s))
@@ -142,7 +142,7 @@ class RaftClient:
         return link
 
     def _let_go(self, kept: PeerLink, *, with_fetches: bool = False) -> None:
-        """A voter is tried at several addresses: those that nobody waits for are left."""
+        """Close the other links of a voter that is tried at several addresses, if no call waits."""
         others = [link for at, link in self._links.items() if at.node_id == kept.peer.node_id]
         for link in others:
             if link is not kept and not link.calls and (with_fetches or not link.waiting):
@@ -164,8 +164,8 @@ class RaftClient:
                 answer = CallFailure.DISCONNECTED
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
-            # A connection to a machine that is gone, or whose name means another one by now, looks
-            # alive until the kernel gives it up.
+            # A connection to a machine that is gone, or whose name means another machine by now,
+            # looks alive until the kernel gives it up.
             link.is_stale = answer is CallFailure.TIMED_OUT and answers == link.answers
             self._failed(link, error, addressed(link.peer, request))
         except NameLookupError as error:
@@ -177,7 +177,7 @@ class RaftClient:
             # The channel was closed before the call began.
             answer = CallFailure.DISCONNECTED
         except asyncio.CancelledError:
-            # So does a call end whose channel is closed under it.
+            # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
             answer = CallFailure.DISCONNECTED
@@ -198,7 +198,7 @@ class RaftClient:
     # --- the Fetch stream -------------------------------------------------------------------------
 
     async def _fetch(self, link: PeerLink, call: CallId, request: m.FetchRequest) -> None:
-        """Write on the stream of this peer; its reader hands the answers out in order."""
+        """Write on the stream of this peer; its reader delivers the responses in order."""
         try:
             await self._write(link, call, request)
         finally:
@@ -224,20 +224,20 @@ class RaftClient:
             try:
                 await stream.write(convert.pb_fetch_request(request))
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                # The reader sees the same end of the stream and reports every waiting call.
+                # The reader sees the same end of the stream and reports every pending call.
                 log.debug("Fetch stream to node %s is closed", link.peer.node_id)
             finally:
                 link.writer = None
 
     def _fetches(self, link: PeerLink, call: CallId, request: m.FetchRequest) -> None:
-        """This is the next one that the stream answers."""
+        """Note the request as the last one that the stream has to answer."""
         link.waiting.append(call)
         if self._fetch_spans is not None:
             self._fetch_spans.begin(call, link.peer, request)
         self._watch(link, request)
 
     def _watch(self, link: PeerLink, request: m.FetchRequest) -> None:
-        """See to it that a stream ends on which no answer comes."""
+        """Start the timer that ends a stream without responses."""
         loop = asyncio.get_running_loop()
         link.patience_s = request.max_wait_ms / 1000 + self._timeout_s
         if len(link.waiting) == 1:
@@ -246,7 +246,7 @@ class RaftClient:
             link.overdue = loop.call_later(link.patience_s, self._look, link)
 
     def _look(self, link: PeerLink) -> None:
-        """A stream that is silent for too long ends, and the next Fetch has a fresh one."""
+        """End a stream that is silent for too long; the next Fetch opens a fresh one."""
         link.overdue = None
         if link.stream is None or not link.waiting:
             return
@@ -279,11 +279,11 @@ class RaftClient:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, words)
             self._failed(link, error, ReplicaKey(link.peer.node_id))
         finally:
-            # A newer stream may have begun meanwhile only after this one was given up here.
+            # A newer stream can only exist after this one was given up here.
             if link.stream is stream:
                 link.stream = link.door = None
                 if link.writer is not None:
-                    # gRPC lets a write wait for ever on a stream that ended before it began.
+                    # In grpcio a write waits forever on a stream that ended before it began.
                     link.writer.cancel()
                 calls = list(link.waiting)
                 link.waiting.clear()
@@ -293,7 +293,7 @@ class RaftClient:
     def _fetched(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
         if self._fetch_spans is not None:
             self._fetch_spans.end(call, answer)
-        # An answer comes in the context of its connection.
+        # A response arrives in the context of its connection.
         self._own.run(self._on_response, call, answer)
 
     def _parsed(self, link: PeerLink, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
@@ -316,13 +316,13 @@ class RaftClient:
             self._start(link.channel.look_for_change())
 
     async def _identity(self, link: PeerLink) -> m.ApiVersionsResponse | None:
-        """The replica behind a connection; None where it does not say."""
+        """Return the identity of the replica behind a connection; None if it does not respond."""
         try:
             found = await self._call(link, m.ApiVersionsRequest())
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, NameLookupError, ValueError):
             return None
         except asyncio.CancelledError:
-            # So does a call end whose channel is closed under it.
+            # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
             return None
@@ -342,7 +342,7 @@ class RaftClient:
 
 
 def _is_cancelled() -> bool:
-    """Whether it is the task itself that somebody wants to end."""
+    """Whether the task itself is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

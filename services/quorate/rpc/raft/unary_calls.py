@@ -1,6 +1,7 @@
-"""What replicas and operators ask of a controller in one call, and how both ends speak of it.
+"""Table of the unary Raft calls, used by client and servicer.
 
-One row a request. A Fetch is not among them: it has a stream, and its answer the bytes of the log.
+It has one row per request. A Fetch is not among them: it has a stream, and its response contains
+the bytes of the log.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from quorate.rpc.method_table import RAFT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Between a value and the message for it; each row has those of one request.
+# Converts between a dataclass and its message; each row has those of one request.
 _Convert: TypeAlias = "Callable[[Any], Any]"
 
 
 @value
 class RaftCall:
-    """The method for a request, and its request and answer from and to protobuf."""
+    """The method of a request, and the conversions of request and response."""
 
     method: str
     read: _Convert
@@ -80,7 +81,7 @@ RAFT_CALLS: Final[Mapping[type, RaftCall]] = {
         lambda _: m.ApiVersionsRequest(),
         lambda _: pb.ApiVersionsRequest(),
         describe.api_versions_response,
-        # A server adds the release of its software.
+        # The server adds its software release.
         partial(describe.pb_api_versions_response, software_version=""),
     ),
     m.DescribeQuorumRequest: RaftCall(

@@ -1,13 +1,14 @@
-"""Who calls, and whether they may: a server interceptor in front of all services of a port.
+"""Interceptor that authenticates the caller and authorizes each call.
 
-A unary call is judged by its method, where that does not say enough by its request. A stream is
-judged when it begins; what a request on it needs beyond that is judged once for each kind. No
-message of any size is decoded for somebody who may not call the method at all. What a method needs
-is in its row (rpc/method_table.py).
+A unary call is authorized by its method, and by its request if the method alone is not sufficient.
+A stream is authorized when it begins; a request on it that needs more is authorized once per kind.
+No large message is decoded for a caller that may not call the method at all. The permissions of a
+method are in its row (rpc/method_table.py).
 
-A caller is who its certificate names. An identity that the settings list as a forwarder may call
-for somebody else, named in a header, and is then judged as that one. From anybody else the header
-is refused: ignoring it would do with the caller's own rights what somebody else had asked for.
+A caller is the principal of its certificate. A principal that the settings list as a forwarder may
+call on behalf of another principal, named in a header, with the permissions of that principal. From
+any other caller the header is rejected: ignoring it would perform the request of another principal
+with the caller's own permissions.
 """
 
 from __future__ import annotations
@@ -61,24 +62,24 @@ Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 
-# A refusal names the caller, the method and the rights that it needs.
+# Characters: a rejection names the caller, the method and the permissions that it needs.
 _REFUSAL_SHOWN_MAX: Final = 500
 _NOBODY: Final = Caller(ANONYMOUS)
-# The caller, for the services behind the interceptor; without one all are anonymous. Peers that
-# show no names call for themselves, and are not told apart.
+# The caller, for the services behind the interceptor; without one all callers are anonymous. Peers
+# without principals call for themselves, and are not distinguished.
 CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
 
 
 def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
-    """The metadata by which a forwarder calls for `principal`."""
+    """Return the metadata with which a forwarder calls for `principal`."""
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
 
 
 @value
 class Callers:
-    """The callers on a listener: without `access` they may do anything, without names all are one.
+    """The callers on a listener: all permissions without `access`, one principal without names.
 
-    `is_voter` tells whose node ids only a caller with QuorumAction may fetch with.
+    `is_voter` returns the node ids with which only a caller with QuorumAction may fetch.
     """
 
     access: Access | None = None
@@ -90,24 +91,24 @@ ANYBODY: Final = Callers()
 
 
 class CallerInterceptor(grpc.aio.ServerInterceptor):
-    """Decodes requests, sets CALLER for each call, and refuses what a caller may not do.
+    """Decodes requests, sets CALLER for each call, and rejects unauthorized calls.
 
-    A method that has no row needs Alter on the cluster.
+    A method without a row needs Alter on the cluster.
     """
 
     def __init__(
         self, callers: Callers, methods: Mapping[str, MethodRow], places: CallPlaces | None = None
     ) -> None:
-        """`methods` are rows of rpc/method_table.py by path; others may share `places`."""
+        """`methods` are rows of rpc/method_table.py by path; `places` may be shared."""
         self._callers = replace(
             callers, have_names=callers.have_names or callers.access is not None
         )
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
         self._places = places or CallPlaces()
-        # What clients are sent that have no place, ready to be sent.
+        # The encoded rejections of clients without a slot.
         self._refusals: dict[Admission, bytes] = {}
-        # By the monotonic clock, in seconds.
+        # Seconds of the monotonic clock.
         self.last_call_at = 0.0
 
     async def intercept_service(
@@ -115,7 +116,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The handler of this method with a guard before it, made once."""
+        """Return the handler of this method behind its guard, created once."""
         self.last_call_at = time.monotonic()
         method = handler_call_details.method
         guarded = self._guarded.get(method)
@@ -129,9 +130,9 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return guarded
 
     def admit(self, method: str, peer: str) -> Place | bytes | None:
-        """A place for a call whose headers have come, or the header block that refuses it.
+        """Acquire a slot for a call whose headers have arrived, or return a rejecting header block.
 
-        None for calls whose service counts them itself.
+        None for calls that their service counts itself.
         """
         row = self._methods.get(method, UNKNOWN)
         if row.has_own_places or row.is_of_peers:
@@ -151,7 +152,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
 
 class _Guard:
-    """What stands before the handler of one method."""
+    """The checks in front of the handler of one method."""
 
     def __init__(
         self,
@@ -167,23 +168,23 @@ class _Guard:
         self._is_voter = callers.is_voter
         self._admission = places.of(row)
         self._arrivals = places.arrivals_of(row)
-        # A caller that has none of these may not call the method at all.
+        # A caller with none of these permissions may not call the method at all.
         self._any_of: Needs = tuple(need for needs in row.needs.values() for need in needs)
 
     def before(self, handler: Handler) -> Handler:
-        """The same handler, behind this guard."""
+        """Return the handler behind this guard."""
         decode = decoder(self._method, self._row, cast("Decode", handler.request_deserializer))
         serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = cast("Stream", handler.stream_stream)
-            # Callers that nothing judges need no guard: each message would pass through it.
+            # Without authorization a guard is superfluous: each message would pass through it.
             guarded = self._stream(stream) if self._has_names else stream
             if not self._row.has_own_places:
                 guarded = self._counted(guarded)
             return grpc.stream_stream_rpc_method_handler(guarded, decode, serializer)
         assert not handler.request_streaming
-        # On the wire one request is a stream of one. It is taken as such here, since the call has
-        # to have a place before gRPC receives the request.
+        # On the wire one request is a stream of one. It is handled as such here, since the call
+        # needs a slot before gRPC receives the request.
         if handler.response_streaming:
             answering = self._answering(cast("Answering", handler.unary_stream), decode)
             return grpc.stream_stream_rpc_method_handler(answering, None, serializer)
@@ -192,7 +193,7 @@ class _Guard:
         )
 
     def _counted(self, inner: Stream) -> Stream:
-        """A stream that has a place while it lasts."""
+        """Wrap a stream so that it holds a slot while it lasts."""
 
         async def counted(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             await self._enter(context)
@@ -206,7 +207,7 @@ class _Guard:
         return counted
 
     def _answering(self, inner: Answering, decode: Decode) -> Stream:
-        """A call of one request and many answers, with a place; nobody is judged for these."""
+        """Wrap a call of one request and many responses with a slot; it is not authorized."""
 
         async def answering(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             await self._enter(context)
@@ -219,8 +220,8 @@ class _Guard:
         return answering
 
     async def _enter(self, context: Context) -> Place:
-        """A place until the call has ended and its answer has left."""
-        # Our own transport took it before it made the call's task.
+        """Acquire a slot until the call has ended and its response has been sent."""
+        # Our own transport acquired it before it created the call's task.
         taken: Place | None = getattr(context, "place", None)
         if taken is not None:
             return taken
@@ -237,7 +238,7 @@ class _Guard:
         except NothingSentError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call has no request")
             raise
-        # Left open it would hold the call, which holds it, when that is long over.
+        # Left open, the iterator and the call would keep each other alive long after the end.
         await cast("AsyncGenerator[bytes]", aiter(requests)).aclose()
         return data
 
@@ -264,7 +265,7 @@ class _Guard:
         of_peers = row.is_of_peers
 
         async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
-            # Requests that peers send in halves take no places: the oldest of those makes room.
+            # Partially received requests of peers hold no slots: the oldest of them is evicted.
             place = None if of_peers else await self._enter(context)
             if has_names:
                 caller = await self._caller(context)
@@ -294,15 +295,15 @@ class _Guard:
             try:
                 return await answered(requests, context)
             except grpc.aio.AbortError as error:
-                # gRPC keeps it with the call, and it would keep the request, and all else that the
-                # call held, until the garbage collector comes to them.
+                # gRPC keeps the error with the call. It would keep the request, and all else that
+                # the call held, until a garbage collection.
                 error.__context__ = None
                 raise error.with_traceback(None) from None
 
         return guarded
 
     async def _judge(self, caller: Caller, needs: Needs, context: Context) -> None:
-        """End the call of somebody who has none of what it takes."""
+        """End the call of a caller that has none of the permissions."""
         access = self._access
         if access is None or access.allows(caller, needs):
             return
@@ -321,7 +322,7 @@ class _Guard:
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
                     yield response
-            # The requests before the one that is refused have been answered by now.
+            # The requests before the rejected one have been answered by now.
             if refused:
                 await self._refuse_caller(caller, refused, context)
 
@@ -330,7 +331,10 @@ class _Guard:
     def _judging(
         self, caller: Caller, access: Access, refused: list[Need]
     ) -> Callable[[Any], bool]:
-        """Judges requests up to the first that is refused; what it needs is put into `refused`."""
+        """Create the check of a stream's requests, which ends at the first rejected one.
+
+        The permissions that the rejected request needs are put into `refused`.
+        """
         row, known = self._row, set[str]()
         kind_of, is_sized, is_voter = row.kind_of, row.is_sized, self._is_voter
 
@@ -349,12 +353,12 @@ class _Guard:
         return is_allowed
 
     async def _caller(self, context: Context) -> Caller:
-        """The one that the call is made for. Ends it when the header may not be there."""
+        """Return the caller of a call; end the call if the forwarding header is not allowed."""
         certificates = tuple(context.auth_context().get("x509_pem_cert", ()))
         try:
             connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
         except ValueError as error:
-            # Anonymous it is not: it has a name, which some list may have with other rights.
+            # It is not anonymous: it has a name, which may have other permissions.
             code = grpc.StatusCode.PERMISSION_DENIED
             await _refuse(context, CallRefusal(code, SUBJECT_UNREADABLE, str(error), {}))
         client = client_of(context.peer())
@@ -388,7 +392,10 @@ class _Guard:
 
 
 def _in_words(needs: Iterable[Need]) -> str:
-    """`ClusterAction or Alter on Cluster:kafka-cluster`, each resource once."""
+    """Format permissions as `ClusterAction or Alter on Cluster:kafka-cluster`.
+
+    Each resource is named once.
+    """
     by_resource: dict[str, dict[str, None]] = {}
     for need in needs:
         by_resource.setdefault(str(need.resource), {}).update(dict.fromkeys(need.operations))
@@ -403,7 +410,7 @@ async def _refuse(context: Context, refusal: CallRefusal) -> Never:
 
 
 def _log_refusal(refusal: CallRefusal, peer: str) -> None:
-    # The words have a caller's name in them, or numbers that differ from call to call.
+    # The message contains a caller's name, or numbers that differ from call to call.
     named = refusal.metadata.get
     key = (refusal.reason, named("method"), shown(named("principal", "")))
     about: dict[str, object] = {"repeats": key}
@@ -414,8 +421,8 @@ def _log_refusal(refusal: CallRefusal, peer: str) -> None:
 
 
 def _principal_of(certificate: bytes) -> str:
-    """The names in a certificate. Raises ValueError (CertificateError)."""
-    # Loaded where there are certificates: it takes ten mebibytes, and a while.
+    """Return the principal of a certificate. Raises ValueError (CertificateError)."""
+    # Loaded only if there are certificates: it takes 10 MiB of memory and some time.
     from quorate.rpc.security.certificates import principal_of
 
     return principal_of(certificate)

@@ -1,4 +1,4 @@
-"""What a certificate says: whose it is, how long it holds, and whether a key belongs to it.
+"""Parses certificates: principal, validity, matching private key.
 
 Nothing here reads a file or a clock.
 """
@@ -19,17 +19,17 @@ from quorate.records.value_types import named_value
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-# Days ahead of the end at which it is pointed out; 0 is the end itself.
+# Days before the expiry at which a warning is due; 0 is the expiry itself.
 EXPIRY_DAYS: Final = (0, 1, 7, 14)
 _SHOWN_MAX: Final = 200
 
 
 class CertificateError(ValueError):
-    """PEM that cannot be used; the message says why and what to do, and names no file."""
+    """PEM that cannot be used; the message gives reason and remedy, and names no file."""
 
 
 class PrivateKeyError(CertificateError):
-    """The same, of a private key."""
+    """A private key that cannot be used."""
 
 
 @named_value
@@ -44,7 +44,7 @@ class KeyPair:
 
 
 def read_pair(chain: bytes, key: bytes, password: str = "") -> KeyPair:
-    """Read PEM; what else stands in it is left out. Raises CertificateError, PrivateKeyError."""
+    """Parse PEM, ignoring other content. Raises CertificateError, PrivateKeyError."""
     certificates = read_certificates(chain)
     private = _read_key(key, password)
     try:
@@ -52,7 +52,7 @@ def read_pair(chain: bytes, key: bytes, password: str = "") -> KeyPair:
     except CertificateError:
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
-        # Some parts of a certificate are looked at only when they are asked for.
+        # Some parts of a certificate are parsed only when they are accessed.
         raise CertificateError(f"the certificate is of no use: {error}") from error
 
 
@@ -77,7 +77,7 @@ def _pair(certificates: list[x509.Certificate], private: PrivateKeyTypes) -> Key
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Every certificate of a PEM file, at least one. Raises CertificateError."""
+    """Parse all certificates of a PEM file, at least one. Raises CertificateError."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
@@ -102,7 +102,7 @@ def _read_key(pem: bytes, password: str) -> PrivateKeyTypes:
 
 
 def check_dates(pair: KeyPair, now: dt.datetime) -> None:
-    """Raises CertificateError for a certificate whose time is over, or has not come."""
+    """Raise CertificateError for a certificate that has expired or is not valid yet."""
     if now >= pair.not_after:
         raise CertificateError(
             f"the certificate of {pair.principal} expired on {format_time(pair.not_after)}: "
@@ -116,7 +116,7 @@ def check_dates(pair: KeyPair, now: dt.datetime) -> None:
 
 
 def format_time(moment: dt.datetime) -> str:
-    """A moment in UTC, to the second, as `2026-11-21T09:00:00Z`."""
+    """Format a time in UTC, to the second, as `2026-11-21T09:00:00Z`."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -124,19 +124,19 @@ def format_time(moment: dt.datetime) -> str:
 
 
 def expiry_threshold(not_after: dt.datetime, now: dt.datetime) -> int | None:
-    """The least of EXPIRY_DAYS that covers the time left; None when none does."""
+    """Return the least of EXPIRY_DAYS that covers the time left; None if none does."""
     left = not_after - now
     return next((days for days in EXPIRY_DAYS if left <= dt.timedelta(days=days)), None)
 
 
 class ExpiryWatch:
-    """Remembers which threshold of which certificate was pointed out, so that each is once."""
+    """Remembers the last reported threshold, so that each is reported once."""
 
     def __init__(self) -> None:
         self._told: tuple[dt.datetime, int] | None = None
 
     def look(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
-        """The threshold that has been reached since the last look, or None."""
+        """Return the threshold that has been reached since the last call, or None."""
         threshold = expiry_threshold(not_after, now)
         if threshold is None or (not_after, threshold) == self._told:
             return None
@@ -148,7 +148,7 @@ class ExpiryWatch:
 
 
 def principal_of(pem: bytes) -> str:
-    """Kafka's principal of a certificate: `User:` and its subject, as RFC 2253 writes it.
+    """Return Kafka's principal of a certificate: `User:` and its subject as of RFC 2253.
 
     Raises CertificateError for a subject that cannot be read.
     """
@@ -160,7 +160,10 @@ def principal_of(pem: bytes) -> str:
 
 @lru_cache(maxsize=1024)
 def _principal_or_problem(pem: bytes) -> str | CertificateError:
-    """Both are kept: a client may call as often as it likes with a certificate of no use."""
+    """Return the principal or the error; both are cached.
+
+    A client may call any number of times with an unusable certificate.
+    """
     try:
         return _principal(x509.load_pem_x509_certificate(pem))
     except CertificateError as error:
@@ -173,7 +176,7 @@ def _principal(certificate: x509.Certificate) -> str:
     try:
         return f"User:{certificate.subject.rfc4514_string()}"
     except (ValueError, TypeError) as error:
-        # Old authorities write text of their own country as T61String, and bits where text belongs.
+        # Old CAs write text of their own country as T61String, and bits instead of text.
         raise CertificateError(
             "the subject of the certificate cannot be read as text "
             f"({str(error)[:_SHOWN_MAX]}): issue it with a subject of UTF8String"

@@ -1,7 +1,7 @@
-"""The certificates of a party as contexts of the ssl module, for our own transport.
+"""ssl contexts for our own HTTP/2 transport.
 
-A server's context looks at the files before each handshake, like gRPC's credentials: what the
-newest certificates say holds for every new connection, and those that are there go on.
+A server's context checks the files before each handshake, like gRPC's credentials: every new
+connection uses the newest certificates, and existing connections continue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 def server_context(tls: TlsFiles) -> ssl.SSLContext:
-    """The context of a listener."""
+    """Create the context of a listener."""
     given = tls.current()
     context = newest = _server_context(given, asks_clients=tls.asks_clients)
 
@@ -36,14 +36,14 @@ def server_context(tls: TlsFiles) -> ssl.SSLContext:
             given = material
         session.context = newest
 
-    # Called for every handshake, whether the client names a server or not.
+    # Called for every handshake, also if the client names no server.
     context.sni_callback = choose
     return context
 
 
 def _server_context(material: Material, *, asks_clients: bool) -> ssl.SSLContext:
     context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
-    # A session that is resumed would show no certificate again.
+    # A resumed session would present no certificate.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
     _prepare(context, material)
@@ -55,10 +55,10 @@ def _server_context(material: Material, *, asks_clients: bool) -> ssl.SSLContext
 
 
 def client_context(tls: TlsFiles) -> ssl.SSLContext:
-    """The context of a channel, which keeps its certificates as long as it lives."""
+    """Create the context of a channel, which keeps its certificates for its lifetime."""
     material = tls.current()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # A name that only the subject has counts for nothing (RFC 9525, section 2).
+    # A host name that is only in the subject does not count (RFC 9525, section 2).
     context.hostname_checks_common_name = False
     _prepare(context, material)
     if material.authorities_pem is None:
@@ -80,7 +80,7 @@ def _prepare(context: ssl.SSLContext, material: Material) -> None:
 
 @contextmanager
 def _file_of(data: bytes) -> Iterator[str]:
-    """A file that nobody else sees: ssl reads keys from files only."""
+    """Provide a private file with these bytes: ssl reads keys from files only."""
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("pair"), "wb") as file:
             file.write(data)

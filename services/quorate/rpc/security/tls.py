@@ -1,8 +1,8 @@
-"""TLS from files that may change while the process runs, on both ends of a connection.
+"""TLS credentials from files that are reloaded while the process runs.
 
-The contents are compared about once a second, when somebody asks: a server before each handshake,
-a client before a call. So a mount whose symbolic links are swapped (a Secret of Kubernetes) is seen
-like a file that was written. Files that cannot be used are logged, and those read before stay.
+The contents are compared about once a second, on use: a server checks before each handshake, a
+client before a call. So a mount whose symbolic links are swapped (a Secret of Kubernetes) is
+detected like a file that was written. Unusable files are logged, and those read before stay in use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POLL_S: Final = 1.0
 
 @value
 class Material:
-    """What the files held when they were last usable. `generation` rises with each change."""
+    """The contents of the files when they were last usable. `generation` rises with each change."""
 
     generation: int
     pair: KeyPair | None
@@ -51,7 +51,7 @@ def _now() -> dt.datetime:
 
 
 class TlsFiles:
-    """One party's certificates. Threads of gRPC ask as well as the loop, so a lock keeps order."""
+    """The certificates of one party; thread-safe, because gRPC's threads use them, too."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class TlsFiles:
         self._expiry = ExpiryWatch()
 
     def current(self) -> Material:
-        """The newest usable contents; the files are looked at if the last look is a second ago."""
+        """Return the newest usable contents; the files are checked at most once a second."""
         if self._monotonic_s() - self._looked_s >= POLL_S:
             with self._lock:
                 self._look()
@@ -82,7 +82,7 @@ class TlsFiles:
         self._looked_s = self._monotonic_s()
         try:
             contents = _read(self.settings)
-            # Between two reads that differ somebody writes: the next look finds the end of it.
+            # If two reads differ a write is in progress: the next check sees its end.
             if contents == self._contents or contents != _read(self.settings):
                 return
             generation = self._material.generation + 1
@@ -98,11 +98,11 @@ class TlsFiles:
 
     @property
     def asks_clients(self) -> bool:
-        """Whether a listener wants a certificate of each client, so that callers have names."""
+        """Whether a listener requires client certificates, so that callers have principals."""
         return self.settings.client_auth is ClientAuth.REQUIRED
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """Credentials of a listener: each new connection is offered the current certificate."""
+        """Create the credentials of a listener: new connections use the current certificate."""
         given = self.current()
 
         def newer() -> grpc.ServerCertificateConfiguration | None:
@@ -120,7 +120,7 @@ class TlsFiles:
         )
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Credentials of a channel, which keeps them as long as it lives."""
+        """Create the credentials of a channel, which keeps them for its lifetime."""
         material = self.current()
         pair = material.pair
         return grpc.ssl_channel_credentials(
@@ -131,12 +131,12 @@ class TlsFiles:
 
     @property
     def expires_s(self) -> float | None:
-        """When the own certificate ends, as a Unix time; None where there is none."""
+        """The expiry of the own certificate in seconds since 1970; None without one."""
         pair = self.current().pair
         return None if pair is None else pair.not_after.timestamp()
 
     def expiry_warning(self) -> str | None:
-        """Once for each threshold: the own certificate ends within 14 days, 7, 1, or has ended."""
+        """Return a warning once for each threshold: expiry within 14, 7 or 1 days, or expired."""
         pair = self.current().pair
         if pair is None:
             return None
@@ -156,7 +156,7 @@ _Contents = tuple[bytes, bytes, bytes]
 
 
 def _read(settings: TlsSettings) -> _Contents:
-    """The bytes of chain, key and authorities; those of no file are empty."""
+    """Return the bytes of chain, key and authorities; empty for files that are not set."""
     return (
         _read_file(settings.certificate_chain_file, settings.named_chain),
         _read_file(settings.key_file, settings.named_key),
@@ -168,7 +168,7 @@ def _read_file(path: str, named: str) -> bytes:
     if not path:
         return b""
     try:
-        # What looks for a line that begins with `-----BEGIN` would miss the first one.
+        # A parser that looks for a line with `-----BEGIN` would miss the first one after a BOM.
         return read_regular(path).removeprefix(codecs.BOM_UTF8)
     except (OSError, UnfitFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

@@ -1,8 +1,8 @@
-"""Calls to the disk in threads of their own, and for how long those under way have been (rule 24).
+"""Runs disk calls in threads and tracks how long each has been in flight (rule 24).
 
-A disk that hangs holds the thread that called it, and nothing that can be done in this process ends
-that call. So the event loop calls no disk whose answer it would have to wait for without an end,
-and the threads are daemons: a process whose disk hangs can still end.
+A stalled disk blocks the thread that called it, and nothing in this process can end that call. So
+the event loop makes no disk call that could block it without limit. The threads are daemons: a
+process whose disk is stalled can still exit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 @value
 class UnderWay:
-    """A call that has not returned yet, the time behind others in its thread included."""
+    """A call that has not returned yet; its age includes the time queued behind other calls."""
 
     what: str
     age_s: float
 
 
 class DiskCalls:
-    """All calls under way of one process. Any thread may ask."""
+    """All disk calls in flight of one process. Callable from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,17 +41,17 @@ class DiskCalls:
         self._begun: dict[int, tuple[str, float]] = {}
 
     def begin(self, what: str) -> int:
-        """A call begins; `end` takes the number."""
+        """Note the start of a call; return its number for `end`."""
         number = next(self._numbers)
         self._begun[number] = (what, self._clock())
         return number
 
     def end(self, number: int) -> None:
-        """It has returned, or failed."""
+        """Note that a call has returned or failed."""
         self._begun.pop(number, None)
 
     def oldest(self) -> UnderWay | None:
-        """The call that has been under way for longest; None where there is none."""
+        """The call that has been in flight for longest; None if there are none."""
         begun = self._begun.copy()
         if not begun:
             return None
@@ -59,28 +59,29 @@ class DiskCalls:
         return UnderWay(what, max(0.0, self._clock() - since))
 
     def late(self, limit_ms: int) -> UnderWay | None:
-        """The oldest call, when it has been under way for longer than that."""
+        """The oldest call if it has been in flight for `limit_ms` or longer, otherwise None."""
         oldest = self.oldest()
         return oldest if oldest is not None and oldest.age_s * 1000 >= limit_ms else None
 
 
 class DiskQueue(Protocol):
-    """Calls that are made one after the other, in the order in which they were asked for."""
+    """Calls that are made one at a time, in the order of `run`."""
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Do `work` beside the loop, which stands still for `wait_s` at most, when that is given:
+        """Run `work` in parallel with the loop.
 
-        a call that is over by then costs one change of threads, not two turns of the loop.
+        With `wait_s` the loop is blocked for that long at most: a call that returns by then costs
+        one thread switch, not two event-loop iterations.
         """
         ...
 
     def close(self) -> None:
-        """Nothing is asked for any more; what was is still done."""
+        """Accept no more calls; queued ones are still made."""
         ...
 
 
 class _Job(Generic[T]):
-    """One piece of work; what came of it is told on the loop, once."""
+    """One queued call; its outcome is set on the loop, once."""
 
     def __init__(
         self, number: int, work: Callable[[], T], loop: asyncio.AbstractEventLoop, *, waits: bool
@@ -90,7 +91,7 @@ class _Job(Generic[T]):
         self._loop = loop
         self._work = work
         self._outcome: tuple[T | None, BaseException | None] = (None, None)
-        # Held until the work is over, by the caller that waits for it in place.
+        # Held until the work has ended, for a caller that waits in place.
         self._over = threading.Lock()
         self._over.acquire()
         self._state = threading.Lock()
@@ -98,7 +99,7 @@ class _Job(Generic[T]):
         self._waits = waits
 
     def run(self, calls: DiskCalls) -> None:
-        """In the thread."""
+        """Do the work; called in the thread."""
         try:
             self._outcome = (self._work(), None)
         except BaseException as error:
@@ -110,12 +111,12 @@ class _Job(Generic[T]):
         if waits:
             self._over.release()
         else:
-            # A loop that has ended waits for nothing.
+            # A loop that has ended waits for no outcome.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._tell)
 
     def wait(self, limit_s: float) -> None:
-        """On the loop: stand still for so long at most."""
+        """Block the loop until the work has ended, at most for `limit_s`."""
         if not self._over.acquire(timeout=limit_s):
             with self._state:
                 self._waits = False
@@ -134,18 +135,18 @@ class _Job(Generic[T]):
 
 
 class DiskThread:
-    """One thread; its calls are made in the order in which they were asked for."""
+    """One thread; its calls are made in the order of `run`."""
 
     def __init__(self, name: str, calls: DiskCalls) -> None:
-        """Raises RuntimeError where the system has no more threads."""
+        """Start the thread. Raises RuntimeError if the system has no more threads."""
         self._calls = calls
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         threading.Thread(target=_work_off, args=(self._jobs, calls), name=name, daemon=True).start()
-        # An owner that could not be put together leaves no thread behind.
+        # An owner whose construction fails leaves no thread behind.
         weakref.finalize(self, self._jobs.put, None)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Do `work` in the thread."""
+        """Run `work` in the thread, as `DiskQueue.run` describes."""
         loop = asyncio.get_running_loop()
         job = _Job(self._calls.begin(what), work, loop, waits=wait_s > 0)
         self._jobs.put(job)
@@ -154,7 +155,7 @@ class DiskThread:
         return job.future
 
     def close(self) -> None:
-        """The thread ends after what it was given."""
+        """End the thread after the queued calls."""
         self._jobs.put(None)
 
 

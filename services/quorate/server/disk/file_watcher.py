@@ -1,11 +1,11 @@
-"""Notices files of the log that another program removes or replaces, and saves their content.
+"""Detects files of the log that another program removes or replaces, and saves their content.
 
-The disk then counts as failed (rule 17): the replica neither votes nor acknowledges any more. What
-it still has goes back to where the next start looks for it: the segments by their descriptors, the
-vote, and a snapshot of the image in memory.
+The disk then counts as failed (rule 17): the replica no longer votes or acknowledges. What the
+process still holds is put back for the next start: the segments by their descriptors, the vote, and
+a snapshot of the image in memory.
 
-The looks run in the thread that saves quorum-state, cuts and cleans, so that none comes between two
-steps of those. A new segment is in its directory before it is among the segments.
+The checks run in the thread that saves quorum-state, truncates and cleans, so that none runs
+between two steps of those. A new segment is in its directory before it is among the segments.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _LOOK: Final = "the look at the files"
 _NAMED_MAX: Final = 4
-# After these nothing is written but where a missing name is the cause.
+# After these endings files are put back only if a missing name is the cause.
 _NOT_TO_BE_TRUSTED: Final = (Ending.DISK_FAILED, Ending.CRASHED)
 
 
 class FileWatch:
-    """The files of one life of a node. Everything is on the event loop."""
+    """The files of one node. Everything runs on the event loop."""
 
     def __init__(self, driver: RaftDriver, machine: StateMachine) -> None:
         self._driver = driver
@@ -41,10 +41,10 @@ class FileWatch:
         self._looking: asyncio.Future[tuple[LostFile, ...]] | None = None
         self._saving: asyncio.Task[None] | None = None
 
-    # --- noticing ---------------------------------------------------------------------------------
+    # --- detection --------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Compare the files with their names, unless the disk has not answered the last time."""
+        """Compare the files with their names, unless the previous check has not returned."""
         if self._looking is None and not self._driver.has_ended:
             self._looking = self._look()
             self._looking.add_done_callback(self._has_looked)
@@ -63,8 +63,8 @@ class FileWatch:
     # --- saving -----------------------------------------------------------------------------------
 
     def ended(self) -> None:
-        """The core is stepped no more: save what is lost if that may be why."""
-        # Any call that needs a name may come before the look.
+        """Save lost files if a lost name may be why the core has ended."""
+        # Any call that needs a name may fail before the check does.
         if isinstance(self._driver.store.log.failure, FileNotFoundError):
             self._begin_saving()
 
@@ -73,9 +73,9 @@ class FileWatch:
             self._saving = asyncio.get_running_loop().create_task(self._save())
 
     async def close(self) -> None:
-        """Look once more, for a process that stops soon after the loss; wait for the saving.
+        """Check once more, for a process that stops soon after the loss; wait for the saving.
 
-        The descriptors are closed next, and what only they hold is lost then.
+        The descriptors are closed next, and data that only they hold is lost then.
         """
         if self._driver.ending not in (None, *_NOT_TO_BE_TRUSTED):
             self._begin_saving()

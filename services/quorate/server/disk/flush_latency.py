@@ -1,4 +1,4 @@
-"""How long flushes of the log take, over the most recent ones."""
+"""Recent flush latencies, their quantiles, and the slow-disk warning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAST_S: Final = 0.0005
 _KEPT: Final = 256
 _ENOUGH: Final = 16
 _JUDGED_EVERY: Final = 16
-# From a disk with a cache that outlives power to one that is shared with too many.
+# Seconds: from a disk with a power-safe cache to one that too many processes share.
 FLUSH_BOUNDS_S: Final = (
     *(0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01),
     *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
@@ -23,7 +23,7 @@ FLUSH_BOUNDS_S: Final = (
 
 
 class FlushTimes:
-    """Durations in seconds; a thread adds them, the event loop asks."""
+    """Latencies in seconds; a thread adds them, the event loop reads them."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class FlushTimes:
         self.is_fast = False
 
     def measure(self, flush: Callable[[], None]) -> None:
-        """Run a flush and note how long it took."""
+        """Run a flush and add its latency."""
         start = self._clock()
         flush()
         self.add(self._clock() - start)
@@ -46,14 +46,14 @@ class FlushTimes:
             self.is_fast = self.quantile_s(0.5) < FAST_S
 
     def quantile_s(self, quantile: float) -> float:
-        """The duration that this share of the recent flushes did not exceed; 0 for none."""
+        """The latency that this share of the recent flushes did not exceed; 0 if there are none."""
         durations = sorted(self._recent.copy())
         if not durations:
             return 0.0
         return durations[min(len(durations) - 1, int(quantile * len(durations)))]
 
     def warning(self, fetch_timeout_ms: int) -> str | None:
-        """What to tell the operator when p99 is over a quarter of the fetch timeout."""
+        """Return a warning if p99 is over a quarter of the fetch timeout, otherwise None."""
         p99_ms = self.quantile_s(0.99) * 1000
         if len(self._recent) < _ENOUGH or p99_ms <= fetch_timeout_ms / 4:
             return None

@@ -1,4 +1,4 @@
-"""Whether the disk has room for what a leader appends: one that has none hands over, once."""
+"""Monitors free disk space and resigns leadership once when it runs low."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from quorate.server.state_machine import StateMachine
 
 log = logging.getLogger(__name__)
-# A warning is repeated each minute: a node looks every five seconds.
+# A warning is repeated each minute: a node checks every five seconds.
 _LOOKS_A_WARNING: Final = 12
 
 
 class Room:
-    """Looks at the free space of one life of a node, and tells its core and its state machine."""
+    """Monitors the free space of one node, and reports it to its core and its state machine."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Room:
         machine: StateMachine,
         has_ended: Callable[[], bool],
     ) -> None:
-        """`has_ended` says whether the core is stepped no more, and has nothing to be told."""
+        """`has_ended` returns whether the core has ended and takes no more reports."""
         self.space = space
         self._driver = driver
         self._machine = machine
@@ -41,7 +41,7 @@ class Room:
         self._looking: asyncio.Future[str | None] | None = None
 
     def look(self) -> None:
-        """Look how full the disk is, unless it has not answered the last time."""
+        """Measure the free space, unless the previous measurement has not returned."""
         if self._looking is None:
             self._looking = self._driver.access.look("the look at free space", self.space.look)
             self._looking.add_done_callback(self._has_looked)
@@ -58,8 +58,8 @@ class Room:
         if warning is not None and self._looks % _LOOKS_A_WARNING == 0:
             log.warning(warning)
         self._looks += 1
-        # Once only: where no disk has room, or nobody else may lead, resigning again and again
-        # would write a LeaderChange each time.
+        # Once only: if all disks are full, or no other voter may lead, repeated resignations would
+        # each write a LeaderChange.
         has_run_out = self.space.is_exhausted and self._is_enough
         self._is_enough = not self.space.is_exhausted
         self._machine.set_space(is_enough=self._is_enough)

@@ -1,4 +1,4 @@
-"""The log of one process: who reads it, who flushes it, and who has it alone to change it."""
+"""Serializes log reads, flushes and exclusive changes such as truncation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class LogAccess:
-    """The calls to one disk: those that change the log wait for those that read or flush it."""
+    """The calls to one disk: exclusive changes of the log wait for reads and flushes."""
 
     def __init__(self, owner: Owner, log: MetadataLog, host: Host) -> None:
         self._owner = owner
@@ -33,15 +33,15 @@ class LogAccess:
         self.is_taken = False
 
     def look(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Read something from the disk, beside everything else."""
+        """Read something from the disk, concurrently with everything else."""
         return self._reader.run(what, work)
 
     def read(
         self, what: str, work: Callable[[], T], answer: asyncio.Future[T] | None = None
     ) -> asyncio.Future[T]:
-        """Read what lies in the log's directory; whatever changes the log waits for it.
+        """Read from the log's directory; exclusive changes of the log wait for it.
 
-        The answer is cancelled where the disk does not give it: then this node ends.
+        The future is cancelled if the read fails: then this node ends.
         """
         answer = self._loop.create_future() if answer is None else answer
         read = self._reader.run(what, work)
@@ -63,7 +63,7 @@ class LogAccess:
             self._owner.fail(error)
 
     async def alone(self, what: str, work: Callable[[], T]) -> T:
-        """Change the log while nobody flushes or reads it."""
+        """Change the log while no flush or read is in flight."""
         self.is_taken = True
         try:
             await self._over()
@@ -79,16 +79,16 @@ class LogAccess:
     # --- the end ----------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """Nobody gets what is being read."""
+        """Cancel the futures of all reads."""
         for answer in self._reads.values():
             answer.cancel()
 
     async def quiesce(self) -> None:
-        """Wait until the disk has done all that it was asked for."""
+        """Wait until the disk has completed all outstanding calls."""
         await self._over()
         await self.disk.run("the last call", lambda: None)
 
     def close(self) -> None:
-        """Nothing is asked of it any more."""
+        """Accept no more calls."""
         for thread in (self.flushing, self.disk, self._reader):
             thread.close()

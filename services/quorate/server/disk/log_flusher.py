@@ -1,4 +1,7 @@
-"""The flush of the log, one at a time and beside everything else, and the flushed end after it."""
+"""Flushes the log, one flush at a time, in parallel with everything else.
+
+It also writes the flushed end after each flush.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ if TYPE_CHECKING:
     from quorate.server.host import Host
     from quorate.storage.log.metadata_log import FlushTicket, MetadataLog
 
-# A fast disk is done within a part of this. A slower one is not waited for on the loop.
+# Seconds; a fast disk takes a fraction of this. The loop does not wait for a slower one.
 BRIEFLY_S: Final = 0.002
-# So long the next batch waits for the flush of the last one.
+# Seconds that the next batch waits for the flush of the last one.
 PATIENCE_S: Final = 0.005
-# The one call in the queue of others that nobody waits for.
+# The only call in the shared queue that no caller waits for.
 SYNCING_END: Final = "the flush of flushed-end"
 
 
@@ -30,7 +33,7 @@ class LogFlushing:
     def __init__(
         self, owner: Owner, log: MetadataLog, host: Host, calls: DiskCalls, disk: DiskQueue
     ) -> None:
-        """`disk` is the queue for what may wait behind other calls."""
+        """`disk` is the queue for calls that may wait behind other calls."""
         self.times = FlushTimes(host.work_s)
         self._owner = owner
         self._log = log
@@ -48,13 +51,13 @@ class LogFlushing:
 
     @property
     def patience_s(self) -> float:
-        """For how long the next batch should wait for the flush under way, if at all."""
+        """Seconds that the next batch should wait for the flush in flight; 0 for no wait."""
         if not self.is_under_way:
             return 0.0
         return max(0.0, self._began_s + PATIENCE_S - self._loop.time())
 
     def begin(self, *, leads: bool) -> bool:
-        """Begin to flush what was written, unless a flush is under way; True when it is over."""
+        """Begin to flush what was written, unless a flush is in flight; True if completed."""
         if self.is_under_way or not self._log.is_dirty:
             return False
         self._began_s = self._loop.time()
@@ -68,19 +71,19 @@ class LogFlushing:
                 return True
             self._await(flight, ticket)
             return False
-        # To hand it to the thread takes longer than to answer the fetches that wait for it: those
-        # go first, in the tasks that this turn of the loop has woken.
+        # Handing the flush to the thread takes longer than answering the fetches that wait. Those
+        # are answered first, in the tasks that this event-loop iteration has woken.
         self._is_due = True
         self._loop.call_soon(self._fly)
         return False
 
     async def over(self) -> None:
-        """Wait until the flush under way is over."""
+        """Wait until the flush in flight has completed."""
         if self._flight is not None:
             await asyncio.wait([self._flight])
 
     def close(self) -> None:
-        """No other flush begins."""
+        """Begin no more flushes."""
         self._thread.close()
         if self._syncing is not None:
             self._syncing.cancel()
@@ -93,7 +96,7 @@ class LogFlushing:
         self._is_due = False
         owner = self._owner
         if owner.has_ended or owner.has_log_alone:
-            # What changes the log alone flushes it too, and the pump comes back to what is left.
+            # An exclusive change flushes the log too, and the pump returns to what is left.
             return
         try:
             ticket = self._log.begin_flush()
@@ -123,7 +126,7 @@ class LogFlushing:
             self._syncing = self._loop.call_later(SYNC_AFTER_MS / 1000, self._sync_flushed_end)
 
     def _sync_flushed_end(self) -> None:
-        """Bound what a power cut takes from the flushed end, beside everything else."""
+        """Sync flushed-end concurrently, to bound how far a power failure sets it back."""
         self._syncing = None
         if not self._owner.has_ended:
             sync = self._disk.run(SYNCING_END, self._log.sync_flushed_end)

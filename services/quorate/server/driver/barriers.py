@@ -1,7 +1,7 @@
-"""Effects that everything behind them waits for, one at a time, and a disk that takes too long.
+"""Effects that must complete before any later effect, and a disk that exceeds its deadline.
 
-A barrier that lasts too long leaves the core standing: then nothing new is taken, and what waits is
-given up, until the disk is back (rule 24).
+A barrier that exceeds the deadline blocks the core. Until the disk is back the driver takes no new
+requests and gives up those that wait (rule 24).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.server.driver.observers import Observers
     from quorate.storage.log_store import LogStore
 
-# The one call of its thread that flushes nothing.
+# The only call of its thread that flushes nothing.
 WRITING_CHUNK: Final = "writing a fetched snapshot"
 
 
@@ -35,7 +35,7 @@ class Barriers:
         observers: Observers,
         context: Context,
     ) -> None:
-        """What is done behind a barrier runs in that context."""
+        """Run what is done behind a barrier in `context`."""
         self._owner = owner
         self._store = store
         self._access = access
@@ -48,15 +48,15 @@ class Barriers:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether everything has to wait."""
+        """Whether a barrier is in progress, so that everything else has to wait."""
         return self._task is not None
 
     async def over(self) -> None:
-        """Wait until the one under way is over."""
+        """Wait until the barrier in progress, if any, has completed."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    # --- what they are ----------------------------------------------------------------------------
+    # --- the barriers -----------------------------------------------------------------------------
 
     def save(self, effect: api.SaveElection) -> None:
         """Make the election state durable."""
@@ -70,7 +70,7 @@ class Barriers:
         return saving
 
     def truncate(self, effect: api.TruncateLog) -> None:
-        """Cut the log."""
+        """Truncate the log."""
         self._begin(self._change("cutting the log", partial(self._store.truncate, effect)))
 
     def clean(self, work: Callable[[], api.Event | None]) -> None:
@@ -83,7 +83,7 @@ class Barriers:
             self._owner.hears_first(event)
 
     def install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
-        """Let a fetched snapshot take the place of the log."""
+        """Replace the log by a fetched snapshot."""
         self._begin(self._install(effect, application))
 
     async def _install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
@@ -94,25 +94,25 @@ class Barriers:
         application.resume(event)
 
     def write_chunk(self, effect: api.WriteSnapshotChunk) -> None:
-        """Write a slice of a snapshot that is being fetched."""
+        """Write a chunk of a snapshot that is being fetched."""
         write = partial(self._store.write_chunk, effect)
         self._begin(self._access.disk.run(WRITING_CHUNK, write))
 
     def forget_remembered_end(self) -> None:
-        """Healing is over."""
+        """Remove the healing target: healing is complete."""
         forget = self._store.forget_remembered_end
         self._begin(self._access.disk.run("forgetting the remembered end", forget))
 
     def vote_again(self) -> None:
-        """Abstention is over."""
+        """End the abstention durably."""
         self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
 
     def save_rival(self, effect: api.SaveRival) -> None:
-        """Another quorum of this cluster was found."""
+        """Make it durable that another quorum of this cluster was found."""
         save = partial(self._store.save_rival, effect)
         self._begin(self._access.disk.run("saving the rival", save))
 
-    # --- their course -----------------------------------------------------------------------------
+    # --- start and completion ---------------------------------------------------------------------
 
     def _begin(self, work: Awaitable[None]) -> None:
         async def wait() -> None:
@@ -123,7 +123,7 @@ class Barriers:
         self._task.add_done_callback(self._end, context=self._context)
 
     def _stand(self) -> None:
-        """The disk has not answered in time: nobody who waits for the core gets an answer."""
+        """Report that the disk exceeded its deadline; waiting callers of the core are refused."""
         if not self._owner.has_ended:
             self.is_standing = True
             self._owner.stands()

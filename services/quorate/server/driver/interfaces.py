@@ -1,4 +1,4 @@
-"""What the driver has on its sides: the way to the peers, the state machine, and the disk."""
+"""Interfaces between the driver and its peers, state machine and disk."""
 
 from __future__ import annotations
 
@@ -11,54 +11,57 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """The driver, for those that call the disk on its behalf. All calls come from the loop."""
+    """The driver, as seen by the parts that call the disk on its behalf.
+
+    All calls come from the event loop.
+    """
 
     @property
     def has_ended(self) -> bool:
-        """Whether the core is never stepped again."""
+        """Whether the core will never be stepped again."""
         ...
 
     @property
     def has_log_alone(self) -> bool:
-        """Whether something changes the log, so that nobody else may flush it."""
+        """Whether an exclusive change of the log is in progress; nothing else may flush it."""
         ...
 
     @property
     def deadline_ms(self) -> int:
-        """How long a call to the disk may take (rule 24)."""
+        """The time limit of a disk call in milliseconds (rule 24)."""
         ...
 
     def pump(self) -> None:
-        """Something is over: go on with what waited for it."""
+        """Continue: an operation has completed, and work may have waited for it."""
         ...
 
     def hears_first(self, event: api.Event) -> None:
-        """The core has to hear of it before anything else."""
+        """Pass the event to the core before any other event."""
         ...
 
     def flushed(self, event: api.LogFlushed) -> None:
-        """A flush is over."""
+        """Take the event of a completed flush."""
         ...
 
     def stands(self) -> None:
-        """The disk takes too long: nobody can be answered."""
+        """A disk call exceeded its deadline; reject requests until it returns."""
         ...
 
     def goes_on(self) -> None:
-        """The operation that changed the log is over, or the disk is back."""
+        """Resume: the operation that changed the log has completed, or the disk is back."""
         ...
 
     def damaged(self, message: str) -> None:
-        """The log was found damaged while it was read."""
+        """Take the report that a read found the log damaged."""
         ...
 
     def fail(self, error: Exception) -> None:
-        """The disk failed, or this program did."""
+        """Take an error of the disk or a defect of this program."""
         ...
 
 
 class PeerSide(Protocol):
-    """The way to the peers; answers come back by `deliver`."""
+    """The transport to the peers; responses come back by `deliver`."""
 
     def send(self, effect: api.SendRequest) -> None: ...
 
@@ -66,38 +69,41 @@ class PeerSide(Protocol):
 
 
 class MachineSide(Protocol):
-    """The state machine's side. All calls come from the loop; none may block."""
+    """The state machine, as seen by the driver.
+
+    All calls come from the event loop; none may block.
+    """
 
     def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...
 
     def progressed(self, progress: api.PublishProgress) -> None: ...
 
     def answered(self, token: ReplyToken, response: m.ProposalResponse | m.ReadResponse) -> None:
-        """What became of its own RecordsProposed or ReadRequested."""
+        """Take the response to a RecordsProposed or ReadRequested of the state machine."""
         ...
 
     def flushed(self) -> None:
-        """A flush is over; what gathered meanwhile may be proposed."""
+        """A flush has completed; decisions accumulated during it may be proposed."""
         ...
 
     def drain(self) -> None:
-        """Propose what has gathered now: control records may come next."""
+        """Propose all accumulated decisions now: control records may come next."""
         ...
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
-        """Have a snapshot read beside everything else, and tell the core what was found."""
+        """Verify a snapshot concurrently with other work, and report the result to the core."""
         ...
 
     async def pause(self) -> None:
-        """Leave the storage alone until `resume`: a fetched snapshot takes its place."""
+        """Leave the storage alone until `resume`: a fetched snapshot replaces the log."""
         ...
 
     def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None: ...
 
     def disk_hangs(self) -> None:
-        """The core stands still: step down, nobody can be answered."""
+        """Step down: the disk is stalled, so the core cannot be stepped and no request answered."""
         ...
 
     def advance(self) -> None:
-        """The log was cut or cleaned, or the disk is back: go on."""
+        """Continue: the log was truncated or cleaned, or the disk is back."""
         ...

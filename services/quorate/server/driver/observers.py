@@ -1,7 +1,7 @@
-"""The one place from which a driver's work is seen: events in, effects out, with notes and ids.
+"""Observer hooks on the driver: events in, effects out, with trace events and tokens.
 
-Logs, spans and metrics are made by observers. None of them changes what the driver does: what one
-raises is logged, and everything goes on.
+Logs, spans and metrics are made by observers. Observers do not change what the driver does: an
+exception of an observer is logged, and the driver continues.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
     from quorate.raft import messages as m
     from quorate.records.ids import Epoch, ReplyToken
 
-# Notes are the driver's own words, although they are written down here.
+# Trace events are logged under the driver's name, although this module writes them.
 log = logging.getLogger("quorate.server.driver.raft_driver")
-# Notes are sentences of ours, some with names and reasons that a peer chose.
+# Trace events are our own sentences; some contain names and reasons that a peer chose.
 NOTE_SHOWN_MAX: Final = 1000
 
 
 class Observer:
-    """One that looks on; all calls come from the loop, in the order in which things happen.
+    """An observer of the driver; all calls come from the loop, in the order of the events.
 
-    A step is told as a whole, before the first of its effects is performed. There are thousands a
-    second, so an observer finds out quickly that it does not care for one.
+    A step is reported in full, before the first of its effects is performed. There are thousands of
+    steps a second, so an observer must quickly skip those that do not concern it.
     """
 
     def submitted(self, token: ReplyToken, request: m.Request) -> None:
-        """A request of a peer or a client came, in the context of its call; its step follows."""
+        """A request of a peer or a client arrived, in the context of its call; its step follows."""
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
-        """What the core answered to an event, which is None at its start."""
+        """The core's update for an event; the event is None when the core starts."""
 
     def saving(self, effect: api.SaveElection) -> None:
-        """The election state is on its way to the disk; nothing else happens before it is there."""
+        """A save of the election state has started; no other effect is performed until it ends."""
 
     def saved(self) -> None:
-        """It is there."""
+        """The election state is durable."""
 
     def ended(self) -> None:
-        """The core is never stepped again."""
+        """The core will never be stepped again."""
 
 
 class Observers:
-    """Several observers as one that never raises; each is told in its turn."""
+    """Several observers as one that never raises; each is called in order."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = list(observers)
 
     def add(self, observer: Observer) -> None:
-        """One more, told after all others."""
+        """Add an observer, called after all others."""
         self._observers.append(observer)
 
     def submitted(self, token: ReplyToken, request: m.Request) -> None:
@@ -79,7 +79,7 @@ class Observers:
         self._tell(lambda observer: observer.saving(effect))
 
     def saved(self, saving: asyncio.Future[None]) -> None:
-        """The save that was under way is over; where it failed, the core ends."""
+        """Report that the save in progress succeeded; after a failed save the core ends."""
         if not saving.cancelled() and saving.exception() is None:
             self._tell(lambda observer: observer.saved())
 
@@ -95,20 +95,20 @@ class Observers:
 
 
 def complain(observer: Observer, error: Exception) -> None:
-    """Once a minute: what fails at one step fails at most others."""
+    """Log the error once a minute: an observer that fails at one step fails at most others."""
     key = ("observer", type(observer), type(error))
     log.error("an observer failed", exc_info=error, extra={"repeats": key})
 
 
 class NoteLog(Observer):
-    """Logs every note as it reads, with the epoch that the replica is in after the step."""
+    """Logs the text of every trace event, with the epoch that the replica is in after the step."""
 
     def __init__(
         self,
         epoch: Callable[[], Epoch],
         context: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """The lines of one step are written in `context`, so that they can name its trace."""
+        """Write the lines of one step in `context`, so that they can name its trace."""
         self._epoch = epoch
         self._context = context
 

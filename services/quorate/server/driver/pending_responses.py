@@ -1,4 +1,4 @@
-"""What callers of the core wait for, and the bytes of the log that some of their answers need."""
+"""Responses the core owes to callers, completed with data read from the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOR_FETCH: Final = "a read for a Fetch"
 
 
 class Answers:
-    """The answers that one core owes, by the tokens of their requests."""
+    """The pending responses of one core, by the tokens of their requests."""
 
     def __init__(self, store: LogStore, access: LogAccess) -> None:
         self._store = store
@@ -27,16 +27,16 @@ class Answers:
         self._owed: dict[ReplyToken, asyncio.Future[m.Response]] = {}
 
     def owe(self, token: ReplyToken) -> asyncio.Future[m.Response]:
-        """The answer to a request that the core is about to be told."""
+        """Return the future response to a request that is about to be passed to the core."""
         answer = self._owed[token] = self._loop.create_future()
         return answer
 
     def drop(self, token: ReplyToken) -> bool:
-        """Nobody waits for that answer any more; whether somebody did."""
+        """Forget a response because its caller is gone; True if it was pending."""
         return self._owed.pop(token, None) is not None
 
     def give(self, token: ReplyToken, response: m.Response) -> None:
-        """The core has answered; what lies in the log or in a snapshot is read now, in order."""
+        """Complete a response; data of the log or of a snapshot is read now, in order."""
         answer = self._owed.pop(token, None)
         if answer is None or answer.done():
             return
@@ -60,7 +60,7 @@ class Answers:
         return replace(response, chunk=self._store.read_chunk(part))
 
     def cancel(self) -> None:
-        """Nobody gets an answer."""
+        """Cancel all pending responses."""
         for answer in self._owed.values():
             answer.cancel()
         self._owed.clear()

@@ -1,10 +1,10 @@
-"""Drives the consensus core: events in, effects performed strictly in order, one timer.
+"""RaftDriver: steps the core with events and performs its effects in order.
 
-Everything runs on one event loop, and what may wait for the disk in threads. Appends alone are
-written in place: to hand each to a thread would cost every commit two changes of threads, and a
-write into the page cache waits only where the kernel has no room for it; `LoopWatch` tells of that.
-Effects behind a barrier wait until it is over (`barriers`). The flush runs beside everything else,
-so that replies to parked fetches are on their way before it ends.
+Everything runs on one event loop; what may wait for the disk runs in threads. Appends are the
+exception and are written on the loop: handing each to a thread would cost every commit two thread
+switches. A write into the page cache waits only when the kernel has no room for it; `LoopWatch`
+reports that. Effects behind a barrier wait until it has completed (`barriers`). The flush runs
+concurrently with everything else, so that replies to parked fetches are sent before it ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
-# What is left to do for a leader that read damage: resign, and let the answers go out.
+# Time for a leader that read damaged data to resign and for its last responses to be sent.
 RESIGNATION_S: Final = 0.2
 
 _CHANGES: Final = get_args(m.MembershipRequest)
@@ -48,7 +48,7 @@ _OF_THE_APPLICATION: Final = (m.ProposalResponse, m.ReadResponse)
 
 
 class Ending(Enum):
-    """Why the core is never stepped again."""
+    """Reasons after which the core is never stepped again."""
 
     STOPPED = "handed over"
     LATE = "stopped before somebody else led"
@@ -60,7 +60,7 @@ class Ending(Enum):
 
 
 class RaftDriver:
-    """Owner of one core and one store for the life of a process, or until the disk fails."""
+    """Owner of one core and one store for the lifetime of the process, or until the disk fails."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RaftDriver:
         observers: Observers | None = None,
         host: Host | None = None,
     ) -> None:
-        """`host` is the machine that it takes its time and its threads from: this one if None."""
+        """Take time and threads from `host`: from this machine if None."""
         self.core = core
         self.store = store
         self.progress: api.PublishProgress | None = None
@@ -85,7 +85,7 @@ class RaftDriver:
         self._inbox: deque[Work] = deque()
         self._effects: deque[api.Effect] = deque()
         self._is_pumping = self._is_damaged = self.is_stopping = False
-        # The caller that wakes the loop has a context of its own, of which later work is no part.
+        # Later work must not run in the context of the caller that happens to wake the loop.
         context = copy_context()
         self.access = LogAccess(self, store.log, self.host)
         self._answers = Answers(store, self.access)
@@ -93,14 +93,14 @@ class RaftDriver:
         self._alarm = Alarm(self.host, self._fire, context)
 
     def start(self, transport: PeerSide, application: MachineSide) -> None:
-        """Take up the role that the disk tells."""
+        """Assume the role that the recovered state gives."""
         self._transport, self._application = transport, application
         self._take(None, self.core.start(self.host.monotonic_ms()))
         self.pump()
 
     @property
     def high_watermark(self) -> Offset | None:
-        """Where the committed log ends, as far as the core has told."""
+        """The high watermark that the core last reported; None before that."""
         return None if self.progress is None else self.progress.high_watermark
 
     @property
@@ -109,7 +109,7 @@ class RaftDriver:
 
     @property
     def is_standing(self) -> bool:
-        """Whether the disk has not answered in time, so that the core cannot be stepped."""
+        """Whether a disk call has exceeded its deadline, so that the core cannot be stepped."""
         return self._barriers.is_standing
 
     @property
@@ -123,11 +123,11 @@ class RaftDriver:
     # --- events -----------------------------------------------------------------------------------
 
     def next_token(self) -> ReplyToken:
-        """A token for a proposal or a read; never used twice in a process."""
+        """A token for a proposal or a read, unique within the process."""
         return ReplyToken(next(self._tokens))
 
     def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
-        """Hand a request of a peer or a client to the core; the future is its answer."""
+        """Pass a request of a peer or a client to the core; the future is its response."""
         token = self.next_token()
         if self.ending is not None or self.is_standing:
             refused: asyncio.Future[m.Response] = self._loop.create_future()
@@ -139,18 +139,18 @@ class RaftDriver:
         return token, answer
 
     def gone(self, token: ReplyToken) -> None:
-        """Nobody waits for that answer any more."""
+        """Drop a pending response: its caller is gone."""
         if self._answers.drop(token):
             self.deliver(api.CallerGone(token))
 
     def deliver(self, work: Work) -> None:
-        """An event, or something to do in an event's place which may give one."""
+        """Queue an event, or a function that runs in its turn and may return an event."""
         if self.ending is None:
             self._inbox.append(work)
             self.pump()
 
     def pump(self) -> None:
-        """Effects, then events, until nothing is left or a barrier is under way."""
+        """Perform effects, then take events, until none is left or a barrier is in progress."""
         if self._is_pumping:
             return
         self._is_pumping = True
@@ -173,7 +173,7 @@ class RaftDriver:
         self._inbox.appendleft(event)
 
     def shut_down(self, timeout_ms: Millis) -> None:
-        """Take nothing new, finish what is decided, hand over, end (rule 25)."""
+        """Take no new requests, finish what is decided, transfer leadership, end (rule 25)."""
         self.is_stopping = True
         self.deliver(api.ShutdownRequested(timeout_ms))
 
@@ -182,7 +182,7 @@ class RaftDriver:
         return self.progress is not None and self.progress.is_leader
 
     def flushed(self, event: api.LogFlushed) -> None:
-        """A flush is over; the pump comes to its event."""
+        """Queue the event of a completed flush for the pump."""
         self._inbox.append(event)
         self._application.flushed()
 
@@ -196,7 +196,7 @@ class RaftDriver:
         self._take(event, self.core.step(event, self.host.monotonic_ms()))
 
     def _comes_after_decisions(self, event: api.Event) -> bool:
-        """True if the event may append a voter set, or is the last before records are refused."""
+        """Whether the event may append a voter set, or is the last before records are refused."""
         match event:
             case api.ShutdownRequested():
                 return True
@@ -209,7 +209,7 @@ class RaftDriver:
         return False
 
     def _is_first(self, event: api.Event) -> bool:
-        """Whether nothing that was decided before is still to be proposed; else it goes first.
+        """Whether all earlier decisions have been proposed; otherwise queue them before the event.
 
         Decisions know the offsets of their records, and control records take offsets too.
         """
@@ -273,7 +273,7 @@ class RaftDriver:
         else:
             self._answers.give(token, response)
 
-    # --- a disk that takes too long ---------------------------------------------------------------
+    # --- disk stalls ------------------------------------------------------------------------------
 
     def stands(self) -> None:
         self._answers.cancel()
@@ -287,7 +287,7 @@ class RaftDriver:
     # --- the end ----------------------------------------------------------------------------------
 
     def damaged(self, message: str) -> None:
-        """The log was found damaged while it was read (rule 17): resign, then start over."""
+        """A read found the log damaged (rule 17): resign, then restart."""
         if not self._is_damaged:
             self._is_damaged = True
             log.error(message)
@@ -295,7 +295,7 @@ class RaftDriver:
             self.deliver(api.ResignRequested("the log is damaged"))
 
     def fail(self, error: Exception) -> None:
-        """Never step the core again: the disk failed, or this program did."""
+        """Never step the core again: the disk failed, or a defect of this program was hit."""
         if is_shortage(error):
             self._end(Ending.SHORT, f"{Ending.SHORT.value}, the disk is healthy: {error}")
         elif isinstance(error, OSError):
@@ -308,7 +308,7 @@ class RaftDriver:
             self._end(Ending.CRASHED, f"{type(error).__name__}: {error}")
 
     def fall_silent(self) -> None:
-        """Never step the core again: no peer and no client can call it."""
+        """Never step the core again: peers and clients can no longer call it."""
         self._end(Ending.UNHEARD, Ending.UNHEARD.value)
 
     def _end(self, ending: Ending, message: str) -> None:
@@ -324,9 +324,9 @@ class RaftDriver:
         self._on_end(ending, message)
 
     async def close(self, limit_s: float | None = None) -> bool:
-        """Wait for the disk, then close the files; False where it did not answer within the limit.
+        """Wait for the disk, then close the files; False if the limit ran out first.
 
-        Files of a disk that hangs stay open: a thread that waits for one still uses it.
+        Files on a stalled disk stay open: a thread that waits for one still uses it.
         """
         self._end(Ending.STOPPED, "closed")
         try:
@@ -340,6 +340,6 @@ class RaftDriver:
         return True
 
     async def quiesce(self) -> None:
-        """Wait until the disk has done all that it was asked for."""
+        """Wait until the disk has completed all outstanding calls."""
         await self._barriers.over()
         await self.access.quiesce()

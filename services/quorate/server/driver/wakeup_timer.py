@@ -1,4 +1,4 @@
-"""The one timer of a core: it rings at the wake-up that the core asked for last, or before."""
+"""The single timer that wakes the core at its next deadline, or earlier."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """Set at each step; to ring early costs a step without news, to set a timer anew costs more."""
+    """Set at each step; an early wake-up costs an empty step, setting a new timer costs more."""
 
     def __init__(self, host: Host, ring: Callable[[], None], context: Context) -> None:
-        """`ring` is called in that context, whoever set the alarm."""
+        """Call `ring` in `context`, independently of the caller that set the timer."""
         self._host = host
         self._ring = ring
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms = Millis(0)
-        # The moment of the host's clock that the core asked for last.
+        # Time on the host's clock, in milliseconds, that the core last asked for.
         self.wanted_ms: Millis | None = None
 
     def set(self) -> None:
-        """Ring when that is wanted, at the latest."""
+        """Set the timer to fire at the wanted time at the latest."""
         wanted_ms = self.wanted_ms
         if wanted_ms is None:
             return
@@ -42,7 +42,7 @@ class Alarm:
         self._timer = self._loop.call_later(delay_s, self._rings, context=self._context)
 
     def cancel(self) -> None:
-        """Never ring again, unless it is set."""
+        """Cancel the timer, until it is set again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

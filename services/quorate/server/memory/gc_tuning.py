@@ -1,13 +1,13 @@
-"""Keeps the garbage collector's passes short: what has stayed is not looked at again.
+"""Keeps garbage-collection pauses short by freezing long-lived objects.
 
-A pass over an image of a hundred thousand topics stops the loop for half a second, and finds
-nothing: images hold no cycles, and counting references frees them. A pass that took long has just
-looked at everything, so all that it left is alive and can be set aside (`gc.freeze`).
+A collection over an image of a hundred thousand topics blocks the loop for half a second, and finds
+nothing: images hold no cycles, and reference counting frees them. A collection that took long has
+just examined everything, so all that it left is alive and can be frozen (`gc.freeze`).
 
-The modules of a process take 40 ms to look at, once, in the middle of its work, so they are set
-aside at the start. How long a pass takes is known only after it. So the passes over everything come
-often enough that what was made since the last one is little: with the interpreter's own thresholds
-that is 77,000 objects, and where nothing of them is in the processor's cache, 50 ms.
+Examining the modules of a process takes 40 ms, once, in the middle of its work, so they are frozen
+at startup. The duration of a collection is known only after it. So full collections run often
+enough that few objects were made since the last one: with the interpreter's default thresholds
+there are 77,000 of them, which take 50 ms if none is in the processor's cache.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG_S: Final = 0.002
-# A pass that left as many is short only as long as they are in the processor's cache: then an
-# object takes 0.1 us, and 0.8 us otherwise.
+# Objects. A collection that left this many is short only while they are in the processor's cache:
+# then an object takes 0.1 us, otherwise 0.8 us.
 MANY: Final = 5_000
-# Each is some eight objects: a topic, its table, the nodes on the way to it.
+# Replaced parts, of some eight objects each: a topic, its table, the nodes on the path to it.
 REPLACED_BETWEEN: Final = 500
 _OLDEST: Final = 2
-# For `gc.set_threshold`: a pass over everything for each 6,000 objects that were made and stayed,
-# unless that is less than a quarter of what there was.
+# For `gc.set_threshold`: a full collection for each 6,000 new surviving objects, unless that is
+# less than a quarter of the existing ones.
 THRESHOLDS: Final = (700, 2, 1)
 
 
 def set_aside() -> None:
-    """Objects that exist now are not looked at again.
+    """Freeze all objects that exist now, so that no later collection examines them.
 
-    The pass behind it is over nothing, and so resets the number of objects by a quarter of which
-    others have to grow before the next one comes: otherwise that one would be long.
+    The collection after it finds nothing to examine. It resets the number of long-lived objects, by
+    a quarter of which new ones have to grow before the next full collection: otherwise that
+    collection would be long.
     """
     gc.freeze()
     gc.collect()
 
 
 class PassWatch:
-    """Sets aside what a pass over everything has left, where it was long or left much."""
+    """Freezes the survivors of a full collection that was long or left many objects."""
 
     def __init__(
         self,
@@ -58,29 +59,29 @@ class PassWatch:
         self.longest_s = 0.0
 
     def start(self) -> None:
-        """Watch until `stop`. What was imported until now stays anyway."""
+        """Watch until `stop`. Everything imported until now is frozen."""
         set_aside()
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(self._on_pass)
 
     def stop(self) -> None:
-        """Watch no more; what was set aside stays so."""
+        """Stop watching; frozen objects stay frozen."""
         if self._on_pass in gc.callbacks:
             gc.callbacks.remove(self._on_pass)
             gc.set_threshold(*self._thresholds)
 
     def begin_anew(self) -> None:
-        """The directory that was served is given up with its circles, many of which were set aside.
+        """Free the objects of a closed node, many of which are in frozen cycles.
 
-        It takes as long as a pass over all there is, so that nothing may be served meanwhile.
+        It takes as long as a collection over all objects, so the process must not be serving.
         """
         gc.unfreeze()
         gc.collect()
         set_aside()
 
     def _on_pass(self, phase: str, info: dict[str, int]) -> None:
-        """Called by the interpreter, in whichever thread it began the pass."""
+        """Take the interpreter's report of a collection, in the thread that runs it."""
         if phase == "start":
             self._began = self._clock()
             return
@@ -90,26 +91,26 @@ class PassWatch:
             return
         if took_s >= LONG_S or len(gc.get_objects(_OLDEST)) >= MANY:
             gc.freeze()
-            # Within a pass none can be begun. Objects that end until then are not set aside:
-            # circles would stay for ever.
+            # A collection cannot start another one. Objects that die before the next one must not
+            # be frozen: their cycles would stay forever.
             self._loop.call_soon_threadsafe(gc.collect)
 
 
 class PassesByReplaced:
-    """Begins the passes that the interpreter does not.
+    """Starts the collections that the interpreter does not.
 
-    It counts objects that are made less those that are freed, whichever they are. Where what is set
-    aside is replaced, as by a broker that is led around, it counts nothing, and all that is new
-    waits for one pass.
+    The interpreter counts objects made less objects freed, of any age. If frozen objects are
+    replaced, as when partitions of a broker change leaders, its count does not grow, and all new
+    objects would wait for one collection.
     """
 
     def __init__(self, collect: Callable[[], object]) -> None:
-        """`collect` is a pass."""
+        """`collect` runs a collection."""
         self._collect = collect
         self._replaced = 0
 
     def note(self, replaced: int) -> None:
-        """So many parts of images have been replaced since the process began."""
+        """Note how many parts of images have been replaced since the process started."""
         if abs(replaced - self._replaced) >= REPLACED_BETWEEN:
             self._replaced = replaced
             self._collect()

@@ -1,7 +1,7 @@
-"""Images that were kept for long are given up in short turns, beside what is served.
+"""Frees large superseded images in time slices instead of all at once.
 
-How much an image alone holds is known without looking: images count what was replaced. Where it
-is little, it goes at once.
+Images count what was replaced, so the size of what only one image holds is known without examining
+it. A small one is freed immediately.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataImage
 
-# Freed at once, in a few milliseconds.
+# Replaced parts that may be freed immediately, in a few milliseconds.
 REPLACED_MAX: Final = 4_000
-# Each is memory that others have no use for any more; further ones go at once, however long it
-# takes.
+# Each image occupies memory that is of no more use; further ones are freed immediately, however
+# long that takes.
 IMAGES_MAX: Final = 16
 
 
 class LettingGo:
-    """Of one controller. Everything is on the event loop."""
+    """The superseded images of one controller. Everything runs on the event loop."""
 
     def __init__(
         self,
         current: Callable[[], MetadataImage],
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`current` is the image that is served, `clock` the time that the thread has used."""
+        """`current` gives the image that is served, `clock` the CPU time of the thread."""
         self._clock = clock
         self._current = current
         self._images: deque[MetadataImage] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def take(self, image: MetadataImage, *, is_other: bool = False) -> None:
-        """Free it once the caller has returned; `is_other` if it shares nothing with those now."""
+        """Free an image once the caller has returned.
+
+        `is_other` means that it shares nothing with the current image.
+        """
         replaced = abs(self._current().replaced - image.replaced)
         if (replaced <= REPLACED_MAX and not is_other) or len(self._images) >= IMAGES_MAX:
             return
@@ -51,7 +54,7 @@ class LettingGo:
 
     async def _go_on(self) -> None:
         pace = Pace(SERVING_SHARE, clock=self._clock)
-        # The code that gave it up still runs, and may hold it to the end of its turn.
+        # The caller still runs, and may hold the image to the end of its event-loop iteration.
         await asyncio.sleep(0)
         while self._images:
             for _ in let_go_in_slices(self._images.popleft()):
@@ -59,7 +62,7 @@ class LettingGo:
         self._task = None
 
     async def close(self) -> None:
-        """Nobody waits for it any more: the rest goes with the process."""
+        """Stop freeing: the remaining images end with the process."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -1,4 +1,4 @@
-"""What becomes of an image when another one has taken its place."""
+"""Hands superseded images to the reclaimer and triggers garbage collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReplacedImages:
-    """The images that one controller has moved on from."""
+    """The images that one controller has superseded."""
 
     def __init__(self, controller: Controller, host: Host) -> None:
         self._controller = controller
@@ -23,14 +23,14 @@ class ReplacedImages:
         self.let_go = self._letting_go.take
 
     def moved_on_from(self, image: MetadataImage) -> None:
-        """Objects that only that one holds are freed, and those in their place are looked at."""
+        """Free what only `image` holds, and collect garbage after enough replaced parts."""
         self.let_go(image)
         self._passes.note(self._controller.image.replaced)
 
     def gave_up(self, image: MetadataImage) -> None:
-        """Nothing of that one is in what comes next."""
+        """Free an image that shares nothing with the next one."""
         self.let_go(image, is_other=True)
 
     async def close(self) -> None:
-        """Nobody waits for it any more."""
+        """Stop freeing images."""
         await self._letting_go.close()

@@ -1,4 +1,4 @@
-"""A controller becomes active, commits, and steps down, as the core says who leads and how far."""
+"""Activates the controller on election, advances its commits, deactivates it on step-down."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Activation:
-    """The leadership of one controller, and what is committed in it."""
+    """The leadership of one controller, and the commits in it."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class Activation:
         self._writing = writing
         self._reading = reading
         self._images = images
-        # Where each batch ends that this leader appended, and when that was.
+        # The end offset and the append time in milliseconds of each batch of this leader.
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._brokers: Brokers | None = None
 
     def is_due(self, progress: api.PublishProgress) -> bool:
         """Whether everything in the log of this leader is committed and replayed.
 
-        A batch that this controller proposed before its disk hung may still be on its way into the
-        log: it would take the offsets of what is decided from here on. While there is another
-        quorum, what is acknowledged could be lost (rule 34).
+        A batch that this controller proposed before a disk stall may still be in flight to the log:
+        it would take the offsets of later decisions. While there is another quorum, acknowledged
+        writes could be lost (rule 34).
         """
         start, end = progress.epoch_start, self._driver.store.log.end.offset
         if not progress.is_leader or start is None or self._writing.proposer.is_awaited:
@@ -57,7 +57,7 @@ class Activation:
         return start < self._controller.end_offset == end
 
     def begin(self, epoch: Epoch) -> None:
-        """Become active; what has to be written first is decided at once."""
+        """Activate the controller; records that must come first are decided immediately."""
         controller, writing = self._controller, self._writing
         end, now_ms = controller.end_offset, self._driver.host.monotonic_ms()
         decision = controller.activate(epoch, end, now_ms)
@@ -66,13 +66,17 @@ class Activation:
         log.info("the controller is active", extra={"epoch": epoch, "offset": end})
         self._tell_brokers_support()
         if not controller.is_active:
-            # The core was told, and has resigned meanwhile: it had been out of touch for too long.
+            # Reporting brokers' support made the core resign: it had been out of contact for too
+            # long.
             return
         writing.accept(decision)
         writing.expiry.begin(now_ms)
 
     def _tell_brokers_support(self) -> None:
-        """The core may not finalise a kraft.version that a registered broker cannot read."""
+        """Report the brokers' kraft.version support to the core.
+
+        The core may not finalise a kraft.version that a registered broker cannot read.
+        """
         brokers = self._controller.image.brokers
         if brokers is not self._brokers:
             self._brokers = brokers
@@ -81,15 +85,15 @@ class Activation:
     # --- appends and commits ----------------------------------------------------------------------
 
     def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
-        """Control records take offsets too."""
+        """Count the offsets that control records take."""
         if self._controller.is_active and isinstance(effect.payload, api.ControlBatch):
             self._controller.advance(effect.end.offset)
             self._timestamps.append((effect.end.offset, timestamp_ms))
 
     def proposed(self, token: ReplyToken, response: ProposalResponse) -> int | None:
-        """What the core made of a batch; how many bytes of it are in the log.
+        """Take the core's response for a batch; return how many bytes of it are in the log.
 
-        None for a batch of a leadership that is over.
+        None for a batch of an earlier leadership.
         """
         batch = self._writing.proposer.answered(token)
         if batch is None:
@@ -107,7 +111,7 @@ class Activation:
         return len(batch.data)
 
     def commit(self, high_watermark: Offset) -> None:
-        """Show what is committed by now, and answer those who wait for it."""
+        """Publish what is committed by now, and complete the replies that wait for it."""
         controller, writing, image = self._controller, self._writing, self._controller.image
         timestamp_ms = image.position.timestamp_ms
         while self._timestamps and self._timestamps[0][0] <= high_watermark:
@@ -121,10 +125,10 @@ class Activation:
         writing.deciding.committed(high_watermark)
         writing.proposer.consider()
 
-    # --- its end ----------------------------------------------------------------------------------
+    # --- step-down --------------------------------------------------------------------------------
 
     def leads_no_more(self, progress: api.PublishProgress) -> None:
-        """Step down if this is another epoch than the one in which it is active, or not its own."""
+        """Step down if this controller is active in another epoch, or no longer leads its epoch."""
         controller, writing = self._controller, self._writing
         led = progress.epoch if progress.is_leader else None
         if not controller.is_active or controller.epoch == led:
@@ -135,12 +139,12 @@ class Activation:
         self.step_down(writing.proposer.base_offset)
 
     def give_up(self) -> None:
-        """Step down, if it is active: the core cannot be asked, or there is none any more."""
+        """Step down if active: the core cannot be stepped, or has ended."""
         if self._controller.is_active:
             self.step_down(self._writing.proposer.base_offset)
 
     def step_down(self, unsent_from: Offset | None) -> None:
-        """Changes that were not proposed, from that offset on, have not happened; the rest may."""
+        """Deactivate: decisions from `unsent_from` on have not happened; earlier ones may have."""
         log.info("the controller is no longer active", extra={"epoch": self._controller.epoch})
         self._writing.stop(unsent_from)
         self._timestamps.clear()

@@ -1,8 +1,8 @@
-"""The metadata controller on top of the driver: its parts, and what each is told when.
+"""Connects the metadata controller to the driver: standby replay, activation, reads and writes.
 
-Standby: the committed log is read back in bounded slices. Leader: once all of it is replayed the
-controller becomes active; its decisions are gathered into batches and their replies held back
-until the high watermark has passed them.
+Standby: the committed log is replayed in bounded slices. Leader: once all of the log is replayed
+the controller becomes active. Its decisions are accumulated into batches, and their replies are
+deferred until the high watermark has passed them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class MetadataApplication:
-    """The controller's side of one process. Everything happens on the event loop."""
+    """The metadata state machine of one process. Everything happens on the event loop."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class MetadataApplication:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        """Whether the image represents this replica's log, not a partially read snapshot."""
         return self._standby.is_loaded
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
-        """The core has started: load the newest snapshot, or replay from the log's beginning."""
+        """Load the newest snapshot, or replay from the log's beginning; the core has started."""
         self._standby.begin(snapshot_id)
 
     def metrics(self) -> Mapping[str, Value]:
-        """Numbers for a scrape."""
+        """Values for a scrape."""
         image, driver, host = self.controller.image, self._driver, self._driver.host
         return {
             **image_numbers(image, self._standby.tally),
@@ -115,23 +115,23 @@ class MetadataApplication:
         }
 
     def set_space(self, *, is_enough: bool) -> None:
-        """Whether the disk has room for what a leader appends."""
+        """Note whether the disk has free space for a leader's appends."""
         self._fitness.set_space(is_enough=is_enough)
 
-    # --- what the driver tells --------------------------------------------------------------------
+    # --- called by the driver ---------------------------------------------------------------------
 
     def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
-        """Control records take offsets too."""
+        """Count the offsets that control records take."""
         self._activation.appended(effect, timestamp_ms)
 
     def progressed(self, progress: api.PublishProgress) -> None:
-        """Step down, commit, replay or become active, as the progress says."""
+        """Step down, commit, replay or become active, as the progress requires."""
         self._progress = progress
         self._activation.leads_no_more(progress)
         self.advance()
 
     def advance(self) -> None:
-        """Commit, or replay on."""
+        """Commit if active, otherwise continue the replay."""
         progress = self._progress
         if progress is None or progress.high_watermark is None:
             return
@@ -148,39 +148,39 @@ class MetadataApplication:
         self._consider_snapshot()
 
     def flushed(self) -> None:
-        """A flush is over: where that was a commit, what gathered meanwhile is the next batch."""
+        """Propose what accumulated during the flush, if the flush committed the last batch."""
         self._writing.proposer.consider()
         self._consider_snapshot()
 
     def drain(self) -> None:
-        """Propose what has gathered."""
+        """Propose all accumulated decisions now."""
         self._writing.proposer.drain()
 
     def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
-        """The core's answer to a proposal or to a current read."""
+        """Take the core's response to a proposal or to a linearizable read."""
         if isinstance(response, ReadResponse):
             self._reading.answered(token, response)
         elif (size_bytes := self._activation.proposed(token, response)) is not None:
             self._snapshotter.note(size_bytes)
         else:
-            # It may be all that this controller has waited for to be active again.
+            # This response may be the last thing that delayed the next activation.
             self.advance()
 
     def disk_hangs(self) -> None:
-        """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""
+        """Refuse requests: the core cannot report the leader or commits (rule 24)."""
         self._activation.give_up()
         self._reading.refuse_all()
 
-    # --- what clients ask -------------------------------------------------------------------------
+    # --- requests of clients ----------------------------------------------------------------------
 
     def write_all(
         self, requests: Sequence[WriteRequest], caller: Caller
     ) -> list[asyncio.Future[WriteReply]]:
-        """Decide on requests in their order; each future is a reply, or ControllerApiError."""
+        """Decide on requests in their order; each future gives a reply or ControllerApiError."""
         return self._writing.write(requests, caller)
 
     def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
-        """Decide on a request; the future is its reply, or ControllerApiError."""
+        """Decide on a request; the future gives its reply or ControllerApiError."""
         (reply,) = self._writing.write((request,), caller)
         return reply
 
@@ -207,7 +207,7 @@ class MetadataApplication:
     # --- snapshots --------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Once a second: snapshots that are due by time, or to be read again.
+        """Run once a second: start snapshots that are due by time, or verify them again.
 
         A leader that waited for another quorum to end becomes active.
         """
@@ -221,25 +221,25 @@ class MetadataApplication:
             self._snapshotter.consider(self.controller.image)
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
-        """Somebody wants to fetch a snapshot: is it sound? A successor may be due at once."""
+        """Verify a snapshot that a peer wants to fetch; a corrupt one may need a successor."""
         self._snapshotter.check(effect, self._consider_snapshot)
 
     async def save(self) -> SnapshotInfo | None:
-        """Write a snapshot of the image once the core is stepped no more; None where it is none."""
+        """Write a snapshot of the image after the core has ended; None without a complete image."""
         if not self.is_loaded or self.controller.is_in_transaction:
             return None
         return await self._snapshotter.save(self.controller.image)
 
     async def pause(self) -> None:
-        """A fetched snapshot is about to replace the log."""
+        """Stop work on the storage: a fetched snapshot is about to replace the log."""
         await self._standby.pause()
 
     def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
-        """Go on from the installed snapshot, or with what there was."""
+        """Continue from the installed snapshot, or with the existing log."""
         self._standby.resume(installed)
 
     async def close(self) -> None:
-        """End what runs in the background."""
+        """End the background work."""
         await self._snapshotter.end_checks()
         await self.pause()
         await self._images.close()

@@ -1,4 +1,4 @@
-"""Group commit: decisions gather while a batch is on its way, and become the next one."""
+"""Accumulates decided records until the next batch is cut (Kafka's BatchAccumulator)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECORD_OVERHEAD_BYTES: Final = 24
 
 @value
 class CutBatch:
-    """One encoded batch and the offsets that its decisions were made for."""
+    """One encoded batch and the offsets that its decisions assumed."""
 
     data: bytes
     base_offset: Offset
@@ -38,14 +38,14 @@ class Accumulator:
 
     @property
     def base_offset(self) -> Offset | None:
-        """Where the batch will begin; None when nothing has gathered."""
+        """The base offset of the batch; None if it is empty."""
         return self._base_offset
 
     def add(self, decision: Decision) -> bool:
-        """Take a decision with records that follows on the last one.
+        """Add a decision with records; it must follow directly on the last one.
 
-        False where they go into the same batch no more; the first always fits. Of small ones
-        200,000 fit into its bytes, and take 0.2 s to encode.
+        Returns False if the decision does not fit into the same batch; the first always fits. A
+        batch holds up to 200,000 small decisions, which take 0.2 s to encode.
         """
         values = decision.values
         size = sum(map(len, values)) + _RECORD_OVERHEAD_BYTES * len(values)
@@ -62,7 +62,7 @@ class Accumulator:
         return True
 
     def cut(self, timestamp_ms: int) -> CutBatch:
-        """Everything that has gathered, as one batch."""
+        """Encode everything accumulated as one batch."""
         assert self._base_offset is not None, "there is something to cut"
         assert self._end_offset is not None, "there is something to cut"
         data = encode_batch(self._values, timestamp_ms=timestamp_ms)
@@ -71,6 +71,6 @@ class Accumulator:
         return batch
 
     def clear(self) -> None:
-        """Drop what has gathered."""
+        """Drop everything accumulated."""
         self._values, self._bytes = [], 0
         self._base_offset = self._end_offset = None

@@ -1,11 +1,11 @@
-"""Requests decided one after the other; what takes long has pauses in which everybody has turns.
+"""Decides requests one at a time; long decisions run in time slices, so that other tasks can run.
 
-A request decided in between would be decided on metadata that the request under way is about to
-change, so those that come meanwhile wait, and clients take turns
+A request decided in between would see metadata that the decision in progress is about to change.
+Requests that arrive during a decision therefore wait, and clients take turns
 (server/metadata/decision_queue.py). A request that is not decided yet has changed nothing.
 
-What is decided far ahead of what is committed would only wait in the log, and small writes behind
-it, so that decisions wait there for commits.
+Decisions far ahead of the high watermark would only wait in the log, and small writes would wait
+behind them. So the next decision is deferred until enough is committed.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from quorate.records.ids import Millis, Offset
     from quorate.server.host import Host
 
-# Nearly every request is decided in the turn in which it came, with those that came beside it.
+# Nearly every request is decided in the event-loop iteration in which it came, with those that came
+# in the same one.
 AT_ONCE_S: Final = 0.004
-# Everybody who writes waits for the request under way, so that it may have half of the time.
+# All writers wait for the decision in progress, so it may have half of the time.
 DECIDING_SHARE: Final = 0.5
-# A commit takes some turns of the loop, which wait for a slice each.
+# A commit takes several event-loop iterations, each of which may wait for a slice.
 SLICE_S: Final = 0.002
-# Records that are decided and not committed, before the next decision. What follows them in the
-# log waits for all of them.
+# The most records that may be decided and not committed before the next decision. Later records in
+# the log wait for all of them.
 AHEAD_MAX: Final = 4_096
-# From a change of one setting to thousands of topics in one request.
+# Seconds: from a change of one setting to thousands of topics in one request.
 DECISION_BOUNDS_S: Final = (
     *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
     *(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
@@ -49,7 +50,7 @@ _TOO_MANY: Final = "Too many requests of this client, or of all, wait for a deci
 
 @dataclass(slots=True)
 class _UnderWay:
-    """The one request whose decision takes longer, since when, and what it has used."""
+    """The request whose decision is in progress, since when, and the CPU time it has used."""
 
     asked: Undecided
     slices: Slices[Decision]
@@ -58,7 +59,7 @@ class _UnderWay:
 
 
 class Deciding:
-    """The requests of one leader, and the decision under way."""
+    """The requests of one leader, and the decision in progress."""
 
     def __init__(
         self,
@@ -72,10 +73,10 @@ class Deciding:
         broke: Callable[[Exception], None],
         ahead_max: int,
     ) -> None:
-        """`decided` takes what was; `rested` hears that no decision is under way just now.
+        """`decided` takes each decision; `rested` is called while no decision is in progress.
 
-        Once `decides` says no, `stop` is about to be called. `broke` ends the process: what was
-        decided could not be taken.
+        Once `decides` returns False, `stop` is about to be called. `broke` ends the process: a
+        decision could not be accepted.
         """
         self._controller = controller
         self._host = host
@@ -85,13 +86,13 @@ class Deciding:
         self._rested = rested
         self._broke = broke
         self._ahead_max = ahead_max
-        # Those of this turn of the loop, of one client.
+        # Requests of this event-loop iteration, of one client.
         self._at_once: deque[Undecided] = deque()
         self.queue = DecisionQueue()
-        # While there is a task whatever comes waits.
+        # While the task exists, every new request is queued.
         self._task: asyncio.Task[None] | None = None
         self._under_way: _UnderWay | None = None
-        # How far is decided, and committed as far as is known.
+        # End offset of the decisions, and the high watermark as last reported.
         self._end: Offset | None = None
         self._committed: Offset | None = None
         self._has_room = asyncio.Event()
@@ -101,7 +102,7 @@ class Deciding:
 
     @property
     def queue_size(self) -> int:
-        """How many wait, the one under way included; none while each is decided at once."""
+        """The number of waiting requests, the one in progress included; usually 0."""
         return len(self.queue) + len(self._at_once) + (self._under_way is not None)
 
     @property
@@ -110,7 +111,7 @@ class Deciding:
         return end is not None and committed is not None and end - committed >= self._ahead_max
 
     def take(self, asked: Sequence[Undecided]) -> None:
-        """Decide on requests in order: now, while none takes long and nothing is under way."""
+        """Decide on requests in order: now, unless a decision takes long or is in progress."""
         self.asked += len(asked)
         self._at_once.extend(asked)
         if self._task is None and not self._is_far_ahead:
@@ -124,11 +125,11 @@ class Deciding:
             self._task.add_done_callback(self._over)
 
     def _decide_at_once(self) -> None:
-        """All of them together may take as long as one request, and then the rest waits."""
+        """Decide as many requests as fit into the time of one; the rest waits."""
         waiting, cpu_s = self._at_once, self._host.cpu_s
         now_s, now_ms, begun_s = self._host.work_s(), self._host.monotonic_ms(), cpu_s()
         until_s, is_over = begun_s + AT_ONCE_S, False
-        # A controller that loses leadership meanwhile stops, and then none waits.
+        # If the controller loses leadership during this, `stop` empties the deque.
         while waiting and not is_over and not self._is_far_ahead:
             client = waiting[0]
             begun = self._begin(waiting.popleft(), now_s, now_ms)
@@ -137,24 +138,24 @@ class Deciding:
                 self._work_on(begun)
             is_over = self._under_way is not None or cpu_s() >= until_s
             now_s = self._host.work_s()
-        # It is one client's turn. Where all was decided none waited for it.
+        # The time is charged to one client. If all is decided, no request waited for it.
         if self._under_way is not None:
             self._under_way.used_s = cpu_s() - begun_s
         elif waiting and is_over:
             self.queue.charge(client, cpu_s() - begun_s)
 
     def begin(self, committed: Offset, end: Offset) -> None:
-        """The controller has become active, and has decided up to `end`."""
+        """Start: the controller has become active, and has decided up to `end`."""
         self._committed, self._end = committed, end
 
     def committed(self, high_watermark: Offset) -> None:
-        """Everything below is committed: go on, if that was waited for."""
+        """Take the new high watermark, and resume decisions that waited for it."""
         self._committed = high_watermark
         if not self._is_far_ahead:
             self._has_room.set()
 
     def stop(self) -> tuple[Undecided, ...]:
-        """Leadership is lost: those that were not decided, and will not be."""
+        """Stop after loss of leadership; return the requests that will not be decided."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -176,7 +177,7 @@ class Deciding:
         return begun
 
     def _work_on(self, begun: _UnderWay) -> None:
-        """Do one slice; it is under way no more once all is decided, or never will be."""
+        """Run one slice; clear the decision in progress when it is decided or has failed."""
         try:
             next(begun.slices)
         except StopIteration as end:
@@ -190,7 +191,7 @@ class Deciding:
             self._failed(begun.asked, error)
 
     async def _go_on(self) -> None:
-        # A sleep, however short, is long on a machine that is busy with others.
+        # The task yields instead of sleeping: even a short sleep is long on a busy machine.
         pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():

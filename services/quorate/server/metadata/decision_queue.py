@@ -1,9 +1,10 @@
-"""Requests that wait for their decisions: clients take turns, and heartbeats go their own way.
+"""Queue of requests that wait for a decision: clients take turns, heartbeats have their own lane.
 
-A client is an address (h2/peer_name.py). Of those that wait, the one whose decisions used the least
-time is next (h2/start_time_fair_queue.py), so that one who creates topics by the million delays
-another by one decision. The requests of one client stay in their order, but for heartbeats: these
-are a client of their own, since brokers may share an address with a client that creates topics.
+A client is an address (h2/peer_name.py). The waiting client whose decisions used the least time is
+next (h2/start_time_fair_queue.py), so a client that creates topics by the million delays another
+one by one decision. The requests of one client stay in their order, except for heartbeats.
+Heartbeats count as a client of their own, since brokers may share an address with a client that
+creates topics.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.controller.request_types import Sender, WriteRequest
 
-# Those on streams are fewer (rpc/controller/write_window.py). One client may have half of the
-# places.
+# Requests on streams are fewer (rpc/controller/write_window.py). One client may use half of the
+# capacity.
 WAITING_MAX: Final = 65_536
 CLIENT_WAITING_MAX: Final = WAITING_MAX // 2
-# What a client's decisions may cost its next turns: a few of the largest.
+# Seconds by which a client's decisions may delay its next turn: a few of the largest decisions.
 _DEBT_MAX_S: Final = 1.0
-# So many clients are remembered that used time of late and have nothing that waits.
+# The most clients to remember that used time recently and have no waiting request.
 _REMEMBERED_MAX: Final = 4096
-# Clients whose callers all gave up leave when they are half of those that take turns, or fewer.
+# Lanes whose callers all gave up are dropped once they exceed this number and half of all lanes.
 _EMPTY_MAX: Final = 1024
 
 _Key: TypeAlias = "tuple[str, bool]"
@@ -38,9 +39,9 @@ _Key: TypeAlias = "tuple[str, bool]"
 
 @value
 class Undecided:
-    """A request that waits for its decision, who for, and since when by the host's clocks.
+    """A request that waits for its decision, with its caller and arrival time (host's clock).
 
-    `sender` is the broker that is alive by sending it, for a heartbeat.
+    For a heartbeat, `sender` is the broker that proves to be alive by sending it.
     """
 
     request: WriteRequest
@@ -58,7 +59,7 @@ class _Lane:
     def __init__(self, key: _Key) -> None:
         self.key = key
         self.asked: OrderedDict[asyncio.Future[WriteReply], Undecided] = OrderedDict()
-        # Whether it is among those that take turns.
+        # Whether the lane is among those that take turns.
         self.is_waiting = False
         self.used_s = 0.0
 
@@ -66,19 +67,19 @@ class _Lane:
 class DecisionQueue:
     """Requests that wait for one leader's decisions.
 
-    A caller that gives up takes its request along.
+    The request of a caller that gives up is removed.
     """
 
     def __init__(self) -> None:
         self._turns: Turns[_Lane] = Turns()
-        # Those that take turns; some are empty since their callers gave up, and so many are.
+        # Lanes that take turns, and how many of them are empty because their callers gave up.
         self._lanes: dict[_Key, _Lane] = {}
         self._empty = 0
-        # Those with nothing that waits are remembered for what they used, the oldest first.
+        # Lanes without a waiting request, kept for the time they used, the oldest first.
         self._resting: OrderedDict[_Key, _Lane] = OrderedDict()
-        # By what its caller waits for, the lane of each request.
+        # The lane of each request, by the future of its reply.
         self._waiting: dict[asyncio.Future[WriteReply], _Lane] = {}
-        # How many heartbeats of a broker wait.
+        # The number of waiting heartbeats by broker.
         self._senders: Counter[Sender] = Counter()
 
     @property
@@ -90,7 +91,7 @@ class DecisionQueue:
         return len(self._waiting)
 
     def add(self, asked: Undecided) -> bool:
-        """Have it wait; False where there is no place for it."""
+        """Queue a request; False if the queue or the client's share of it is full."""
         lane = self._lane_of(asked)
         if len(self._waiting) >= WAITING_MAX or len(lane.asked) >= CLIENT_WAITING_MAX:
             return False
@@ -113,7 +114,7 @@ class DecisionQueue:
         return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
     def _leave(self, future: asyncio.Future[WriteReply]) -> None:
-        """A caller gave up, whose request may have been taken in the same turn of the loop."""
+        """Remove the request of a caller that gave up, unless it was already taken."""
         lane = self._waiting.pop(future, None)
         if lane is not None:
             self._leaves(lane.asked.pop(future))
@@ -141,7 +142,7 @@ class DecisionQueue:
                 self._rest(lane)
 
     def take(self) -> Undecided | None:
-        """The request whose turn it is, which waits no more; None where none does."""
+        """Remove and return the next request; None if none waits."""
         while self._turns:
             lane = self._turns.first()
             self._turns.take(lane)
@@ -163,21 +164,21 @@ class DecisionQueue:
             future, asked = lane.asked.popitem(last=False)
             del self._waiting[future]
             self._leaves(asked)
-            # A caller that gave up in this turn of the loop is heard of in the next one.
+            # The done callback of a caller that gave up in this iteration runs in the next one.
             if not future.done():
                 future.remove_done_callback(self._leave)
                 return asked
         return None
 
     def charge(self, asked: Undecided, seconds: float) -> None:
-        """Count the time that a decision took."""
+        """Charge the time that a decision took to its client."""
         lane = self._lane_of(asked)
         self._turns.charge(lane, seconds, _DEBT_MAX_S)
         if not lane.is_waiting:
             self._rest(lane)
 
     def clear(self) -> tuple[Undecided, ...]:
-        """Everything that waits, each client's in its order; from now on nothing does."""
+        """Remove and return all waiting requests, those of each client in order."""
         left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
         self._lanes.clear()
         self._resting.clear()
@@ -188,7 +189,7 @@ class DecisionQueue:
         return left
 
     def _rest(self, lane: _Lane) -> None:
-        """Remember a client with nothing that waits, for as long as that tells anything."""
+        """Remember a client without waiting requests, as long as its used time still matters."""
         self._resting.pop(lane.key, None)
         if lane.used_s > self._turns.now_s:
             self._resting[lane.key] = lane

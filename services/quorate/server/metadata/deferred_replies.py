@@ -1,4 +1,4 @@
-"""Answers that wait: replies for the high watermark, reads for the image to come so far."""
+"""Replies deferred until their records are committed, and waiters for an applied offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
-    """Whom a client that is refused should ask: not this controller, where it cannot answer."""
+    """The leader to name to a rejected client: none if this controller knows it cannot serve."""
     replica = driver.core.replica
     known = replica.leader_info
     is_away = driver.is_stopping or replica.second_quorum.is_met
@@ -27,12 +27,12 @@ def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
 
 
 def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:
-    """Nothing has happened; the caller should go to the leader."""
+    """Create the error of a request that had no effect; the caller should go to the leader."""
     return ControllerApiError(ErrorCode.NOT_CONTROLLER, message, leader=info)
 
 
 def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
-    """It may have been committed or may still be (rule 20)."""
+    """Create the error of a change that may have been committed, or may still be (rule 20)."""
     return ControllerApiError(
         ErrorCode.REQUEST_TIMED_OUT,
         "this controller lost its leadership before the change was known to be committed: "
@@ -43,23 +43,23 @@ def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
 
 
 def refuse(future: asyncio.Future[WriteReply], error: ControllerApiError) -> None:
-    """Answer with an error, unless nobody waits any more."""
+    """Answer with an error, unless the caller has stopped waiting."""
     if not future.done():
         future.set_exception(error)
-        # A caller that hung up leaves its future behind; its exception is nobody's fault. A
-        # callback to look at it would be one for each reply.
+        # A caller that hung up never retrieves the exception. Retrieving it here avoids asyncio's
+        # warning without a callback per reply.
         future.exception()
 
 
-# Each has an answer that its caller's task or stream makes, in the next turn of the loop.
+# Each refusal makes its caller's task or stream build a response in the next event-loop iteration.
 REFUSALS_A_TURN: Final = 256
 Refused: TypeAlias = "asyncio.Future[WriteReply]"
-# What has to be committed before, and who waits for the reply.
+# The offset that has to be committed first, the reply, and its future.
 _Held: TypeAlias = "tuple[Offset, WriteReply, asyncio.Future[WriteReply]]"
 
 
 class HeldReplies:
-    """Replies in the order of their decisions, so of their offsets too."""
+    """Deferred replies in the order of their decisions, and so of their offsets."""
 
     def __init__(self) -> None:
         self._held: deque[_Held] = deque()
@@ -70,11 +70,11 @@ class HeldReplies:
     def hold(
         self, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
     ) -> None:
-        """Keep a reply until everything below `end_offset` is committed."""
+        """Defer a reply until everything below `end_offset` is committed."""
         self._held.append((end_offset, reply, future))
 
     def release(self, high_watermark: Offset) -> None:
-        """Everything below is committed."""
+        """Complete the replies whose records are below the high watermark."""
         held = self._held
         while held and held[0][0] <= high_watermark:
             _, reply, future = held.popleft()
@@ -82,7 +82,7 @@ class HeldReplies:
                 future.set_result(reply)
 
     def clear(self, *, unsent_from: Offset | None) -> tuple[list[Refused], list[Refused]]:
-        """Leadership is lost: who waits for what was sent, and for what never was.
+        """Remove all replies after loss of leadership; return the sent and the unsent ones.
 
         Decisions from `unsent_from` on were never appended.
         """
@@ -96,15 +96,16 @@ class HeldReplies:
 
 
 class Refusals:
-    """The refusals of a leadership that is over, some in each turn of the loop."""
+    """The refusals after a leadership has ended, a limited number per event-loop iteration."""
 
     def __init__(self) -> None:
-        # Of each leadership: whom to ask now, who is left, and whether theirs was sent.
+        # Per leadership: the leader to ask now, the remaining futures, and whether their records
+        # were sent.
         self._left: deque[tuple[LeaderInfo, deque[Refused], bool]] = deque()
         self._handle: asyncio.Handle | None = None
 
     def begin(self, info: LeaderInfo, sent: Iterable[Refused], unsent: Iterable[Refused]) -> None:
-        """Refuse both, those with an outcome that is not known first."""
+        """Refuse both kinds, those with an unknown outcome first."""
         self._left.append((info, deque(sent), True))
         self._left.append((info, deque(unsent), False))
         if self._handle is None:
@@ -134,7 +135,7 @@ class OffsetWaits:
         self._waiting: dict[asyncio.Future[None], Offset] = {}
 
     async def wait(self, offset: Offset) -> None:
-        """Return once `reached` was told of that offset."""
+        """Return once `reached` was called with that offset or a later one."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = offset
         try:
@@ -143,7 +144,7 @@ class OffsetWaits:
             self._waiting.pop(future, None)
 
     def reached(self, offset: Offset) -> None:
-        """The image includes everything below `offset`."""
+        """Wake the callers of offsets up to `offset`, which the image now includes."""
         if not self._waiting:
             return
         for future in [f for f, wanted in self._waiting.items() if wanted <= offset]:

@@ -1,4 +1,4 @@
-"""Whether this controller could lead: its disk has room, and its image has caught up (rule 11)."""
+"""Tells the core whether this controller is ready to lead: disk space, replay lag (rule 11)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from quorate.raft import api
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A replay that is further behind makes this voter wait before it campaigns.
+# Records of replay lag above which this voter defers campaigning.
 READY_LAG_MAX: Final = 10_000
 
 
 class Fitness:
-    """Tells the core what it has to know of that, whenever it changes."""
+    """Reports readiness to lead to the core whenever it changes."""
 
     def __init__(self, tell: Callable[[api.StateMachineProgress], None]) -> None:
         self._tell_core = tell
@@ -23,16 +23,16 @@ class Fitness:
         self._was_fit = True
 
     def set_space(self, *, is_enough: bool) -> None:
-        """Whether the disk has room for what a leader appends."""
+        """Note whether the disk has free space for a leader's appends."""
         self._has_space = is_enough
         self._tell()
 
     def set_lag(self, records: int) -> None:
-        """How many committed records the image has yet to hold."""
+        """Note how many committed records are not applied to the image yet."""
         self.set_caught_up(has_caught_up=records <= READY_LAG_MAX)
 
     def set_caught_up(self, *, has_caught_up: bool) -> None:
-        """Whether the image is close enough to what is committed."""
+        """Note whether the image is close enough to the high watermark."""
         self._has_caught_up = has_caught_up
         self._tell()
 

@@ -1,8 +1,8 @@
-"""The committed log read back into the controller, in slices of time.
+"""Replays committed batches into the image in time slices.
 
-Replay takes turns with everything else: the votes of a replica that replays must not wait. A batch
-may hold ten thousand records, so a slice may end inside one; readers see it when all of it is
-replayed. A batch that is dropped half-way is replayed anew from its beginning.
+Replay yields to other tasks: the votes of a replica that replays must not wait. A batch may hold
+ten thousand records, so a slice may end inside a batch; readers see the batch when all of it is
+replayed. A batch that is dropped half-way is replayed again from its beginning.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from quorate.server.driver.raft_driver import RaftDriver
 
 SLICE_BYTES: Final = 64 * 1024
-# Another slice may follow in the same turn of the loop as what else there is to do.
+# Milliseconds; another slice may follow in the same event-loop iteration as other work.
 SLICE_MS: Final = 8
-# From one small commit to a batch of ten thousand records, whose slices take turns with others.
+# Seconds: from one small commit to a batch of ten thousand records, replayed in several slices.
 REPLAY_BOUNDS_S: Final = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01),
     *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
@@ -36,7 +36,7 @@ REPLAY_BOUNDS_S: Final = (
 
 
 class LogReplay:
-    """Where a standby's replay stands, between two slices."""
+    """The state of a standby's replay between two slices."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class LogReplay:
         note: Callable[[int], None],
         wake: Callable[[], None],
     ) -> None:
-        """`note` is told how many bytes were replayed; `wake`, that there is more to `go_on` with.
+        """`note` takes the number of bytes replayed; `wake` is called when `go_on` can continue.
 
-        A batch that is not in memory is read in a thread: a disk that hangs holds up nobody else.
+        A batch that is not in memory is read in a thread, so a stalled disk blocks only the replay.
         """
         self._driver = driver
         self._controller = controller
@@ -60,19 +60,19 @@ class LogReplay:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the disk has yet to give what comes next, or never will: then this node ends."""
+        """Whether the next data is still being read; it never comes if this node ends."""
         read = self._read
         return read is not None and (not read.done() or read.cancelled())
 
     def drop(self) -> None:
-        """Forget the batch under way; the next slice begins where the controller stands."""
+        """Drop the batch in progress; the next slice begins at the controller's end offset."""
         self._under_way = None
         if self._read is not None:
             self._read.cancel()
             self._read = None
 
     def go_on(self, high_watermark: Offset) -> None:
-        """Replay one slice of what is committed. Raises StorageError, ReplayError."""
+        """Replay one slice of the committed log. Raises StorageError, ReplayError."""
         host = self._driver.host
         if self._under_way is None:
             data = self._next(high_watermark)
@@ -88,7 +88,7 @@ class LogReplay:
         self.durations.observe(host.work_s() - self._begun_s)
 
     def _next(self, high_watermark: Offset) -> bytes | None:
-        """What follows in the log; None while there is nothing, or nothing yet."""
+        """Return the next committed data; None if there is none or it is still being read."""
         if self._read is not None:
             if self.is_waiting:
                 return None
@@ -106,7 +106,7 @@ class LogReplay:
         return data
 
     def _was_read(self, read: asyncio.Future[bytes]) -> None:
-        # Cancelled where it was dropped, or where this node ends.
+        # The read is cancelled if it was dropped, or if this node ends.
         if read is self._read and not read.cancelled():
             self._wake()
 

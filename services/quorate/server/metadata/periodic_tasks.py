@@ -1,13 +1,13 @@
-"""What the active controller decides without being asked: when, and how it goes into the log.
+"""Runs what the active controller decides without a request, such as fencing silent brokers.
 
-Fencing a broker may concern every partition there is. It is decided in slices, each a few
-milliseconds and one decision; the next one waits until the last is committed, so that the quorum
-is never behind by more than one, and what clients write goes in between.
+Fencing a broker may concern every partition. It is decided in slices of a few milliseconds, one
+decision each. The next decision waits until the last one is committed, so that the quorum is never
+behind by more than one, and clients' writes go in between.
 
-That a broker was not heard may be this process's own doing. A tick sees how long the loop stood,
-whatever else is awaited, and silence is judged by a clock that stood as long
-(server/metadata/session_clock.py). After a long pause times begin again, and a broker whose
-heartbeat waits for its decision is not silent.
+A broker may seem silent because this process was blocked. A tick measures how long the event loop
+was blocked, whatever else is awaited, and silence is measured by a clock that stops for that time
+(server/metadata/session_clock.py). After a long pause all sessions restart, and a broker whose
+heartbeat waits for its decision does not count as silent.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.server.metadata.decision_queue import DecisionQueue
 
-# A new leader looks through everything that its predecessor may have left undone. Those who wait
-# to write since the last one died go first.
+# Milliseconds after which a new leader sweeps what its predecessor may have left undone. Writers
+# that have waited since the last leader failed take precedence.
 SWEEP_AFTER_MS: Final = 100
-# After a decision that could not be made; what stands in its way may change with the next write.
+# Backoff in milliseconds after a failed decision; the next write may remove the cause.
 AGAIN_FIRST_MS: Final = 100
 AGAIN_LONGEST_MS: Final = 10_000
 log = logging.getLogger(__name__)
 
 
 class Expiry:
-    """The timer of all that is due without a request."""
+    """The timer of everything that is due without a request."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Expiry:
         *,
         pause_ms: int,
     ) -> None:
-        """Times begin again after a pause of the loop of more than `pause_ms`."""
+        """Restart all sessions after the loop was blocked for more than `pause_ms`."""
         self._driver = driver
         self._controller = controller
         self._waiting = waiting
@@ -61,14 +61,14 @@ class Expiry:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._begins_ms = 0
-        # Whether the timer has run out during a decision.
+        # Whether the timer has fired during a decision.
         self._is_held_up = False
         self._failures = 0
         self._awaited: Offset | None = None
         self.errors = 0
 
     def begin(self, now_ms: int) -> None:
-        """The controller became active then, and all sessions began."""
+        """Start: the controller became active at `now_ms`, and all sessions began."""
         self.stop()
         self._begins_ms = now_ms + SWEEP_AFTER_MS
         self._clock.begin(now_ms)
@@ -76,13 +76,13 @@ class Expiry:
         self.arm()
 
     def committed(self, high_watermark: Offset) -> None:
-        """Everything below is committed: go on if the last slice is."""
+        """Take the new high watermark, and continue if it covers the last slice."""
         if self._awaited is not None and self._awaited <= high_watermark:
             self._awaited = None
             self.arm()
 
     def arm(self) -> None:
-        """See to it that nothing is decided later than it should be."""
+        """Set the timer so that nothing is decided later than it is due."""
         wake_ms = self._controller.wake_at_ms
         if wake_ms is None or self._awaited is not None:
             return
@@ -104,21 +104,21 @@ class Expiry:
         self._set_tick()
 
     def look(self) -> int:
-        """Note for how long the loop has stalled; return the time of the host."""
+        """Measure for how long the loop was blocked; return the time of the host."""
         now_ms = self._driver.host.monotonic_ms()
         if self._clock.look(now_ms) and self._may_decide:
             self._controller.renew(now_ms)
         return now_ms
 
     def catch_up(self) -> None:
-        """No decision is under way just now: decide what was due meanwhile."""
+        """Decide what became due during a decision; no decision is in progress now."""
         if self._is_held_up:
             self._expire()
         else:
             self.arm()
 
     def stop(self) -> None:
-        """Leadership is lost; the next active controller finds what was left undone."""
+        """Stop after loss of leadership; the next active controller finds what was left undone."""
         self._awaited = None
         self._is_held_up = False
         for timer in (self._timer, self._ticking):
@@ -127,7 +127,7 @@ class Expiry:
         self._timer = self._ticking = None
 
     def _due(self) -> None:
-        """The timer has run out, perhaps before silence can be judged."""
+        """Handle the timer, which may fire before silence can be decided."""
         self._timer = None
         if not self._may_decide:
             return
@@ -162,13 +162,14 @@ class Expiry:
                 self._awaited = decision.end_offset
                 self._accept(decision)
         except Exception as error:
-            # Decided, and counted: what follows would rest on records that are in no log.
+            # The decision is counted as appended, but its records are in no log: later decisions
+            # would rest on them.
             self._driver.fail(error)
             return
         self.arm()
 
     def _undecided(self, now_ms: int, error: Exception) -> None:
-        """Nothing was counted as appended. Changes that are due come later than they should."""
+        """Log the failed decision and retry later; nothing was counted as appended."""
         about = {"repeats": ("expiry", type(error))}
         log.error("no decision on what is due", exc_info=error, extra=about)
         self._failures += 1

@@ -1,4 +1,7 @@
-"""Decisions on their way into the log: they gather while a batch is, and then are the next one."""
+"""Proposes batches of decisions to the core (group commit).
+
+Decisions accumulate while a batch is in flight, and then become the next batch.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset, ReplyToken
     from quorate.server.driver.raft_driver import RaftDriver
 
-# Clients whose appends a commit has just acknowledged send their next ones about now, and reading
-# a message takes some tens of microseconds.
+# Seconds. Clients whose writes a commit has just acknowledged send their next ones about now, and
+# reading a message takes some tens of microseconds.
 QUIET_S: Final = 0.0001
 
 
 class Proposer:
-    """The batches of one leader. `epoch` is the one that it leads, None while it does not."""
+    """The batches of one leader. `epoch` is the one that it leads, None while it does not lead."""
 
     def __init__(
         self,
@@ -30,7 +33,7 @@ class Proposer:
         linger_ms: int = 0,
         on_cut: Callable[[Offset], None] = lambda _: None,
     ) -> None:
-        """`on_cut` hears where each batch ends, before it is proposed."""
+        """Call `on_cut` with the end offset of each batch, before it is proposed."""
         self.epoch: Epoch | None = None
         self._driver = driver
         self._on_cut = on_cut
@@ -38,26 +41,27 @@ class Proposer:
         self._loop = asyncio.get_running_loop()
         self._accumulator = Accumulator()
         self._sent: dict[ReplyToken, CutBatch] = {}
-        # Of leaderships that are over: on its way into the log, unless the core refuses it.
+        # Batches of earlier leaderships that are in flight to the log, unless the core rejects
+        # them.
         self._left_behind: set[ReplyToken] = set()
         self._cut_handle: asyncio.Handle | None = None
         self._patience: asyncio.Handle | None = None
-        # Decisions: that have gathered, of the last batch, to wait for, and when the last came.
+        # Counts of decisions: accumulated, in the last batch, expected, and seen at `_seen_s`.
         self._gathered = self._sent_last = self._expected = self._seen = 0
         self._seen_s = 0.0
 
     @property
     def base_offset(self) -> Offset | None:
-        """From where on nothing has been proposed yet; None when nothing has gathered."""
+        """The base offset of the accumulated decisions; None if there are none."""
         return self._accumulator.base_offset
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the core has yet to answer for something of a leadership that is over."""
+        """Whether the core has yet to respond to a batch of an earlier leadership."""
         return bool(self._left_behind)
 
     def gather(self, decision: Decision) -> None:
-        """Take the records of a decision that follows on the last one."""
+        """Accumulate the records of a decision that follows directly on the last one."""
         if not self._accumulator.add(decision):
             self.drain()
             is_taken = self._accumulator.add(decision)
@@ -65,24 +69,24 @@ class Proposer:
         self._gathered += 1
 
     def consider(self) -> None:
-        """Propose what has gathered, as soon as it should be."""
+        """Propose the accumulated decisions as soon as a batch should be cut."""
         if self._accumulator.base_offset is None or self._cut_handle is not None:
             return
         if self._linger_s:
             self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
         elif self._may_cut():
-            # Requests that arrived in the same turn of the loop share the batch.
+            # Requests that arrived in the same event-loop iteration share the batch.
             self._cut_handle = self._loop.call_soon(self._cut_due)
             self._expected = self._sent_last + self._gathered
             self._seen = 0
 
     def _may_cut(self) -> bool:
-        """Whether no batch is on its way: what arrives while one is becomes the next one.
+        """Whether no batch is in flight; decisions made while one is become the next batch.
 
-        A disk that flushes faster than followers answer would otherwise cut many small batches,
-        each with its own messages and flushes everywhere. The same where the followers are faster
-        than this disk; but what they have committed does not wait for it long: it may be the
-        slowest of all, or hang (rule 24).
+        A disk that flushes faster than followers respond would otherwise cut many small batches,
+        each with its own messages and flushes on every replica. The same holds if the followers are
+        faster than this disk. But what they have committed waits only briefly for this disk: it may
+        be the slowest of all, or stalled (rule 24).
         """
         high_watermark = self._driver.high_watermark
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
@@ -92,7 +96,7 @@ class Proposer:
         if patience_s <= 0.0:
             return True
         if self._patience is None:
-            # The end of the flush mostly comes first, and calls `consider`, too.
+            # The end of the flush mostly comes first, and also calls `consider`.
             self._patience = self._loop.call_later(patience_s, self._lose_patience)
         return False
 
@@ -111,8 +115,8 @@ class Proposer:
     def _awaits_more(self) -> bool:
         """Whether the clients of the last batch are still sending their next requests.
 
-        Cutting at each commit what had arrived by then settles, under load, into many small
-        batches, each as dear as a large one. A write alone in the last batch waits for nobody.
+        Cutting what had arrived at each commit would settle, under load, into many small batches,
+        each as expensive as a large one. A single write in the last batch does not cause a wait.
         """
         if self._sent_last <= 1 or self._gathered >= self._expected:
             return False
@@ -122,7 +126,7 @@ class Proposer:
         return now_s - self._seen_s < QUIET_S
 
     def drain(self) -> None:
-        """Propose what has gathered now."""
+        """Propose the accumulated decisions now."""
         if self._accumulator.base_offset is None or self.epoch is None:
             return
         batch = self._accumulator.cut(self._driver.host.wall_ms())
@@ -134,12 +138,12 @@ class Proposer:
         self._driver.deliver(api.RecordsProposed(token, self.epoch, proposed))
 
     def answered(self, token: ReplyToken) -> CutBatch | None:
-        """The batch that the core has answered for; None for one of an earlier leadership."""
+        """Return the batch of a response of the core; None for one of an earlier leadership."""
         self._left_behind.discard(token)
         return self._sent.pop(token, None)
 
     def stop(self) -> None:
-        """Leadership is lost: forget what has gathered, and what the sent batches held."""
+        """Stop after loss of leadership: drop accumulated decisions and the batches in flight."""
         self.epoch = None
         self._accumulator.clear()
         self._gathered = self._sent_last = 0

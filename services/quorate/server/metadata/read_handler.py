@@ -1,8 +1,8 @@
-"""Reads of the committed image: when it has come far enough for one, and answers in short turns.
+"""Serves reads from the committed image; linearizable ones confirm leadership first (rule 19).
 
-A current read, and a refusal that may rest on an old image, wait until a majority has confirmed
-that this controller leads (rule 19). A controller that has just started refuses plain reads until
-it has had all that it heard to be committed: before that its "no such topic" would mean nothing.
+A rejection that may rest on an old image waits for the same confirmation by a majority. A
+controller that has just started rejects plain reads until it has applied all that was reported
+committed: before that its "no such topic" would mean nothing. Replies are built in time slices.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BEHIND: Final = (
 
 
 class Reading:
-    """Reads that wait for an image, or for the word of a majority; all on the event loop."""
+    """Reads that wait for an image or for the confirmation of a majority; all on the event loop."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class Reading:
         leader: Callable[[], LeaderInfo],
         let_go: Callable[[MetadataImage], None] = lambda _image: None,
     ) -> None:
-        """`leader` is whom a client that is refused should ask.
+        """`leader` gives the leader that a rejected client should ask.
 
-        `let_go` gets the image of an answer that is over, which nobody else may hold any more.
+        `let_go` takes the image of a completed read, to which no other reference should remain.
         """
         self._let_go = let_go
         self._driver = driver
@@ -73,11 +73,11 @@ class Reading:
         timeout_ms: int,
         even_if_behind: bool,
     ) -> ReadReply:
-        """Answer from the committed image, once it has come far enough.
+        """Answer from the committed image, once it covers the offset that is asked for.
 
-        Raises ControllerApiError: not in time, a current read of a controller that does not lead,
-        a plain one of a controller that has not caught up since its start, or of a caller that may
-        not ask.
+        Raises ControllerApiError: timeout; a linearizable read of a controller that does not lead;
+        a plain read of a controller that has not caught up since its start; or a caller without
+        permission.
         """
         offset = Offset(min_offset)
         if not (offset or current or even_if_behind or self._is_up_to_date()):
@@ -108,9 +108,9 @@ class Reading:
             self._let_go(image)
 
     def _is_up_to_date(self) -> bool:
-        """Whether it has had all that was committed when it first heard of that in its life.
+        """Whether it has ever applied all that was reported committed since the process started.
 
-        Later it may lag again, by what a client can tell from the offset in each answer.
+        Later it may lag again; clients see by how much from the offset in each reply.
         """
         if not self._has_been_up_to_date:
             told = self._driver.core.told_high_watermark
@@ -120,10 +120,10 @@ class Reading:
         return self._has_been_up_to_date
 
     def reached(self) -> None:
-        """The image has moved."""
+        """Complete the waits that the new image satisfies."""
         self._arrivals.reached(self._controller.image.position.end_offset)
 
-    # --- the word of a majority -------------------------------------------------------------------
+    # --- confirmation of leadership ---------------------------------------------------------------
 
     async def _current_offset(self) -> Offset:
         token, future = self.begin()
@@ -137,7 +137,7 @@ class Reading:
         return response.offset
 
     def begin(self) -> tuple[ReplyToken, asyncio.Future[ReadResponse]]:
-        """Ask whether this controller leads, and up to where a current read has to look."""
+        """Ask whether this controller leads, and for the offset of a linearizable read."""
         token = self._driver.next_token()
         future: asyncio.Future[ReadResponse] = asyncio.get_running_loop().create_future()
         if self._driver.is_standing:
@@ -148,17 +148,17 @@ class Reading:
         return token, future
 
     def forget(self, token: ReplyToken) -> None:
-        """Nobody waits for that word any more."""
+        """Drop a confirmation whose caller has stopped waiting."""
         self._confirmations.pop(token, None)
 
     def answered(self, token: ReplyToken, response: ReadResponse) -> None:
-        """The core's answer to `begin`."""
+        """Take the core's response to `begin`."""
         future = self._confirmations.pop(token, None)
         if future is not None and not future.done():
             future.set_result(response)
 
     def refuse_all(self) -> None:
-        """The core stands still: nobody can say now who leads."""
+        """Reject all pending confirmations: the core is blocked and cannot report the leader."""
         for future in tuple(self._confirmations.values()):
             if not future.done():
                 future.set_result(self._refusal())
@@ -167,6 +167,6 @@ class Reading:
         return ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, self._leader())
 
     def close(self) -> None:
-        """End what waits for a word that will not come."""
+        """Cancel the confirmations that will not come."""
         for future in tuple(self._confirmations.values()):
             future.cancel()

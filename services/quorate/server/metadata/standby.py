@@ -1,6 +1,6 @@
-"""The image of a controller that does not lead: loaded from a snapshot, replayed from the log.
+"""Keeps the image of a standby controller current: loads snapshots, replays the log.
 
-The committed log is read back in bounded slices; the votes of a replica that replays must not wait.
+The committed log is replayed in bounded slices; the votes of a replica that replays must not wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class StandingBy:
-    """What one controller does with the log of others."""
+    """The standby side of one controller: its image follows the committed log."""
 
     def __init__(
         self,
@@ -40,9 +40,10 @@ class StandingBy:
         moved: Callable[[], None],
         caught_up: Callable[[api.PublishProgress], None],
     ) -> None:
-        """`progress` is what the core told last; `advance` goes on where something had to wait.
+        """`progress` gives the core's last report; `advance` continues what had to wait.
 
-        `moved` hears of each step of the image, `caught_up` when all that is committed is in it.
+        `moved` is called after each change of the image, `caught_up` when it contains all that is
+        committed.
         """
         self._driver = driver
         self._controller = controller
@@ -58,13 +59,13 @@ class StandingBy:
         self._handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
-        # How partitions stood when the image had caught up; None until then.
+        # The partition tally when the image had caught up; None until then.
         self.tally: PartitionTally | None = None
         self._recovered_end = 0
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        """Whether the image represents this replica's log, not a partially read snapshot."""
         return self._loading is None and not self._is_paused
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
@@ -79,11 +80,11 @@ class StandingBy:
     # --- replay -----------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Replay what is committed by now, unless that is under way.
+        """Schedule the replay of what is committed by now, unless it is scheduled already.
 
-        News of a commit mostly comes with records that the leader waits for: those are flushed and
-        acknowledged in this turn of the loop, before anything is replayed. A new leader has nobody
-        to answer, and clients that wait for its image.
+        The report of a commit mostly comes with records that the leader waits for. Those are
+        flushed and acknowledged in this event-loop iteration, before anything is replayed. A new
+        leader replays immediately: it has no fetches to answer, and clients wait for its image.
         """
         progress = self._progress()
         if self._handle is not None or progress is None:
@@ -94,7 +95,7 @@ class StandingBy:
             self._handle = self._loop.call_soon(self._replay)
 
     def _replay(self) -> None:
-        """One slice of the committed log, then others may run."""
+        """Replay one slice of the committed log, then yield."""
         self._handle = None
         progress = self._progress()
         if progress is None or progress.high_watermark is None or not self.is_loaded:
@@ -122,14 +123,17 @@ class StandingBy:
             self._handle = self._loop.call_soon(self._replay)
 
     def _history_end(self) -> int:
-        """The offset below which all is of the time before: the log's, and what a leader told."""
+        """The offset below which records predate the start of this process.
+
+        It is the end of the recovered log, or the high watermark that a leader reported.
+        """
         recovered = min(self._recovered_end, self._driver.store.log.end.offset)
         return max(recovered, self._driver.core.told_high_watermark or 0)
 
     # --- snapshots --------------------------------------------------------------------------------
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
+        """Start over from a stored snapshot, in slices; not ready to lead until then (rule 11)."""
         self._fitness.set_caught_up(has_caught_up=False)
         self.log_replay.drop()
         self._loading = self._loop.create_task(self._load(snapshot_id))
@@ -152,7 +156,7 @@ class StandingBy:
         self._advance()
 
     async def pause(self) -> None:
-        """A fetched snapshot is about to replace the log."""
+        """Stop work on the storage: a fetched snapshot is about to replace the log."""
         self._is_paused = True
         self.log_replay.drop()
         if self._loading is not None:
@@ -162,7 +166,7 @@ class StandingBy:
         await self._snapshotter.abandon()
 
     def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
-        """Go on from the installed snapshot, or with what there was."""
+        """Continue from the installed snapshot, or with the existing log."""
         self._is_paused = False
         if isinstance(installed, api.SnapshotInstalled):
             self.load(installed.snapshot.snapshot_id)

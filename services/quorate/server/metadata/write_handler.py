@@ -1,4 +1,4 @@
-"""Requests that change metadata: decided, gathered into batches, answered when committed."""
+"""Handles metadata writes: decide, batch, reply after commit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Writing:
-    """The writes of one controller while it is active, those that nobody asks for included."""
+    """The writes of one controller while it is active, periodic decisions included."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Writing:
 
     @property
     def decides(self) -> bool:
-        """Whether this controller takes writes now."""
+        """Whether this controller accepts writes now."""
         driver = self._driver
         return self._controller.is_active and driver.ending is None and not driver.is_stopping
 
     def metrics(self) -> Mapping[str, Value]:
-        """Numbers for a scrape."""
+        """Values for a scrape."""
         deciding = self.deciding
         return {
             "event_queue_size": deciding.queue_size,
@@ -100,9 +100,9 @@ class Writing:
     def write(
         self, requests: Sequence[WriteRequest], caller: Caller
     ) -> list[asyncio.Future[WriteReply]]:
-        """Decide on requests in their order, heartbeats perhaps sooner.
+        """Decide on requests in their order; heartbeats may be decided earlier.
 
-        Each future is a reply, or ControllerApiError.
+        Each future gives a reply or ControllerApiError.
         """
         make = self._loop.create_future
         futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
@@ -116,7 +116,7 @@ class Writing:
         if self._spans is not None:
             for future in futures:
                 self._spans.asked(future)
-        # After a pause sessions begin again before a request is judged by them.
+        # After a pause, sessions restart before a request is decided by them.
         now_ms, now_s = self.expiry.look(), self._driver.host.work_s()
         hear = self._controller.hear
         asked = [
@@ -140,9 +140,9 @@ class Writing:
             self.expiry.arm()
 
     def _undecided(self, asked: Undecided, error: Exception) -> None:
-        """Nothing was counted as appended, so that it ends this request only (rule 28).
+        """Reject the request, or report its failed decision; nothing was counted as appended.
 
-        It is refused to this caller, or the decision has failed.
+        A defect therefore ends this request only (rule 28).
         """
         if isinstance(error, RefusedError):
             refuse(asked.future, ControllerApiError(error.error, error.message))
@@ -155,15 +155,16 @@ class Writing:
         refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
 
     def _is_settled(self, decision: Decision) -> bool:
-        """Whether all that the decision rests on is committed, so that no commit vouches for it."""
+        """Whether all that the decision rests on is committed; no later commit confirms it."""
         high_watermark = self._driver.high_watermark
         return high_watermark is not None and decision.end_offset <= high_watermark
 
     def _confirm(self, reply: WriteReply, future: asyncio.Future[WriteReply]) -> None:
-        """Answer without records, once a majority has said that this controller still leads.
+        """Answer without records, after a majority has confirmed that this controller still leads.
 
-        A refusal, or a change to what is set already, tells how the metadata is: a leader that was
-        cut off may not know any more. A heartbeat tells nothing that somebody could miss.
+        A rejection, or a change to a value that is set already, reports the state of the metadata:
+        a leader that was cut off may not know it any more. The reply to a heartbeat reports nothing
+        of that kind.
         """
         token, read = self._reading.begin()
 
@@ -185,7 +186,7 @@ class Writing:
     # --- into the log -----------------------------------------------------------------------------
 
     def accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
-        """Have it proposed, and answer `future` when it is committed."""
+        """Accumulate a decision for the next batch, and complete `future` when it is committed."""
         if decision.values:
             self.proposer.gather(decision)
         if future is not None and decision.reply is not None:
@@ -193,16 +194,16 @@ class Writing:
         self.proposer.consider()
 
     def appended(self, batch: CutBatch) -> None:
-        """The core has taken a batch."""
+        """Note that the core has appended a batch."""
         if self._spans is not None:
             self._spans.appended(batch)
 
     def begin(self, epoch: Epoch) -> None:
-        """Decisions that are gathered from here on are proposed in that epoch."""
+        """Propose the decisions accumulated from here on in `epoch`."""
         self.proposer.epoch = epoch
 
     def stop(self, unsent_from: Offset | None) -> None:
-        """It is active no more: nobody knows what becomes of what was sent (rule 20)."""
+        """Stop when no longer active: the outcome of what was proposed is unknown (rule 20)."""
         sent, unsent = self.held.clear(unsent_from=unsent_from)
         self.proposer.stop()
         unsent += [asked.future for asked in self.deciding.stop()]
@@ -211,7 +212,7 @@ class Writing:
 
 
 def _make_spans(driver: RaftDriver) -> WriteSpans | None:
-    """What makes spans of changes; None where tracing is off."""
+    """Create the observer for spans of writes; None if tracing is off."""
     active = tracing.active()
     if active is None:
         return None

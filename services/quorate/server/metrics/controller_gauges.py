@@ -1,6 +1,6 @@
-"""The numbers of a scrape that are read off what a controller holds anyway.
+"""Gauges read from the driver and from the committed image at scrape time.
 
-Nothing here is larger for more partitions: those are counted as they change
+The cost does not grow with the number of partitions: those are counted as they change
 (controller/topics/image.py).
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
-    """Of the consensus, its log and its disk."""
+    """Values of the consensus, its log and its disk."""
     log, times = driver.store.log, driver.access.flushing.times
     replica = driver.core.replica
     oldest = driver.access.calls.oldest()
@@ -46,9 +46,9 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
 
 
 def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
-    """Numbers of the committed metadata; `caught_up` is the tally when it caught up, None before.
+    """Values of the committed metadata; `caught_up` is the tally at catch-up, None before.
 
-    Elections until then are history, which a counter that begins at 0 would tell as new.
+    Elections until then are history, which a counter that starts at 0 would report as new.
     """
     brokers, tally = image.brokers, image.topics.tally
     before = caught_up or tally
@@ -76,10 +76,10 @@ def applied_numbers(
     wall_ms: int,
     silence_ms: Millis,
 ) -> dict[str, Value]:
-    """The metadata's progress along the log; -1 stands for no record yet, as in Kafka.
+    """The metadata's progress along the log; -1 means no record yet, as in Kafka.
 
-    `told` is what a leader said to be committed, and `silence_ms` the time without a leader, whose
-    commits are unknown: the metadata may be as old as that.
+    `told` is the offset that a leader reported committed. `silence_ms` is the time without a
+    leader, whose commits are unknown: the metadata may be as old as that.
     """
     committed = max(position.end_offset, high_watermark or 0, told or 0)
     is_behind = position.end_offset < committed and position.timestamp_ms > 0

@@ -1,6 +1,7 @@
-"""What each metric of a controller tells, by its name without `quorate_`; docs/metrics.md has all.
+"""Name, help text and label of every controller metric, without the prefix `quorate_`.
 
-Kafka's names where Kafka has the number, in snake case and with their unit.
+docs/metrics.md lists all of them. Names are Kafka's if Kafka has the metric, in snake case and with
+their unit.
 """
 
 from __future__ import annotations

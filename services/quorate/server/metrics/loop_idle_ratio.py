@@ -1,8 +1,8 @@
-"""How much of its time the event loop's thread leaves the processor alone.
+"""Share of time the event-loop thread is idle (Kafka's poll-idle-ratio).
 
-Kafka's poll-idle-ratio: near 1 nothing is to do, near 0 the loop is the limit of what this
-controller can take. Two looks at a clock a second, whatever else happens. A loop that waits for the
-disk in place is not busy by this measure; `LoopWatch` tells of that.
+Near 1 the loop has nothing to do; near 0 it limits what this controller can handle. It costs two
+clock reads a second. A loop that waits for the disk in place does not count as busy here;
+`LoopWatch` reports that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Looks a second apart: Kafka averages over half a minute, too.
+# Samples, one a second: Kafka averages over half a minute, too.
 _KEPT: Final = 31
 
 
@@ -30,12 +30,12 @@ class Idleness:
         self._looks: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def look(self) -> None:
-        """Called about once a second, on the loop."""
+        """Take a sample; called about once a second, on the loop."""
         self._looks.append((self._wall_s(), self._busy_s()))
 
     @property
     def ratio(self) -> float:
-        """From 0 for no rest to 1 for nothing but rest; 1 before there is anything to tell."""
+        """From 0 for never idle to 1 for always idle; 1 before there are two samples."""
         looks = self._looks.copy()
         if len(looks) <= 1:
             return 1.0

@@ -1,6 +1,7 @@
-"""What is counted and timed of one driver's consensus; the loop writes it, scrapes read it.
+"""Counters and histograms of commits, elections and records, as a driver observer.
 
-A commit costs two looks at the clock and one observation, however many records it has.
+The loop writes them, scrapes read them. A commit costs two clock reads and one observation, however
+many records it has.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from quorate.raft.trace_events import Value
     from quorate.records.ids import Epoch, NodeId, Offset
 
-# Around what docs/performance.md has: a commit of a millisecond, and what a busy disk makes of it.
+# Seconds, around the values in docs/performance.md: commits of a millisecond, and those of a busy
+# disk.
 COMMIT_BOUNDS_S: Final = (
     *(0.0005, 0.001, 0.0015, 0.002, 0.005, 0.01),
     *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
 )
-# From the votes of neighbours to those of a quorum whose members come back one by one.
+# Seconds: from votes of nearby replicas to those of a quorum whose members return one at a time.
 ELECTION_BOUNDS_S: Final = (
     *(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25),
     *(0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
@@ -37,7 +39,7 @@ _KNOWS_LEADER: Final = ("leader", "follower")
 
 
 class RaftMeters(Observer):
-    """Commits, elections and records of one life of a replica."""
+    """Commits, elections and records of one replica since its node started."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class RaftMeters(Observer):
         self._wall = wall
         self._uncommitted: deque[tuple[Offset, float]] = deque()
         self._leader: tuple[Epoch, NodeId] | None = None
-        # Since when this replica has asked for votes without knowing a newer leader.
+        # Time since which this replica has requested votes without discovering a newer leader.
         self._asks_since_s: float | None = None
         self._asks_because: str | None = None
 
@@ -71,7 +73,7 @@ class RaftMeters(Observer):
                 self.progressed(effect)
 
     def appended(self, effect: AppendToLog) -> None:
-        """A batch is about to be written, then flushed."""
+        """Count a batch that is about to be written, then flushed."""
         count = effect.end.offset - effect.base_offset
         if isinstance(effect.payload, FetchedBatches):
             self.fetched_records += count
@@ -80,7 +82,7 @@ class RaftMeters(Observer):
             self._uncommitted.append((effect.end.offset, self._clock()))
 
     def progressed(self, progress: PublishProgress) -> None:
-        """The high watermark has risen, or the role, the epoch or the leader is another."""
+        """Take a new high watermark, role, epoch or leader."""
         if self._uncommitted:
             self._commit(progress)
         role, leader_id = progress.role, progress.leader_id
@@ -90,22 +92,25 @@ class RaftMeters(Observer):
         elif leader_id is not None and role in _KNOWS_LEADER:
             if (progress.epoch, leader_id) != self._leader:
                 self._follow(progress.epoch, leader_id, is_own=progress.is_leader)
-            # Otherwise the leader that it missed was there.
+            # Otherwise the leader that this replica timed out on has responded again.
             self._asks_since_s = None
 
     def role_taken(self, taken: Mapping[str, Value]) -> None:
-        """A round keeps the cause that began it until another replica leads, or this one does."""
+        """Note a role transition.
+
+        The cause of the first round is kept until another replica or this one leads.
+        """
         role = taken["to_role"]
         if role in _NOMINEES:
             self._asks_because = self._asks_because or str(taken["cause"])
             return
         if role == "leader" and self._asks_because is not None:
-            # Replaced as a whole, because scrapes read it from another thread.
+            # Replaced atomically, because scrapes read it from another thread.
             self.last_won = {self._asks_because: self._wall()}
         self._asks_because = None
 
     def _commit(self, progress: PublishProgress) -> None:
-        """Batches that a leader had not committed when it resigned are nobody's latency."""
+        """Observe commit latencies; batches uncommitted at a resignation are not counted."""
         if not progress.is_leader:
             self._uncommitted.clear()
             return
@@ -114,7 +119,7 @@ class RaftMeters(Observer):
             self.commits.observe(now_s - self._uncommitted.popleft()[1])
 
     def _follow(self, epoch: Epoch, leader_id: NodeId, *, is_own: bool) -> None:
-        """A leader is known that was not; an only voter asked nobody."""
+        """Count a newly discovered leader; a single voter requested no votes."""
         self._leader = (epoch, leader_id)
         self.new_leaders += 1
         since_s = self._asks_since_s

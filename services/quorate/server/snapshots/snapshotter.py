@@ -1,7 +1,7 @@
-"""Snapshots of the controller's image: when to take one, taken and loaded in short slices.
+"""Decides when to take a snapshot, and writes and loads snapshots in time slices.
 
-All members replay the same bytes, and would take their snapshots at the same moment: each draws how
-far below its bounds of bytes and time it begins.
+All members replay the same bytes, and would take their snapshots at the same moment. So each starts
+at a random distance below its limits of bytes and time.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
-# The bounds are maxima: a snapshot begins up to this part of them earlier.
+# The limits are maxima: a snapshot starts up to this fraction of them earlier.
 _SPREAD: Final = 0.3
-# A snapshot that nobody fetches is read again so often: the next start may have nothing else.
+# Milliseconds between verifications of a snapshot that no peer fetches: the next start may have
+# nothing else.
 RECHECK_MS: Final = 3_600_000
-# Half a batch of the file: few changes of threads.
+# Half a batch of the file, to keep thread switches few.
 _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
 _LOADING: Final = "a read of a snapshot"
-# Of an empty image, and of millions of partitions beside a full load.
+# Seconds: from an empty image to millions of partitions under full load.
 SNAPSHOT_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -56,7 +57,7 @@ class Snapshotter:
         settings: LogSettings,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`draw` gives numbers in [0, 1)."""
+        """`draw` returns random numbers in [0, 1)."""
         self._draw = draw
         self._part = self._draw_part()
         self._host = host = driver.host
@@ -69,34 +70,35 @@ class Snapshotter:
         self.newest: OffsetAndEpoch | None = self._store.log.state.newest_snapshot
         self._task: asyncio.Task[None] | None = None
         self._is_given_up = False
-        # So many bytes may take their time on a disk that is sound: nobody judges them.
+        # A snapshot's bytes may take long on a healthy disk, so these calls are not tracked for
+        # lateness.
         self._thread = host.disk_queue("snapshot", DiskCalls())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
         self._checks = SnapshotChecks(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
-        # Gets the image of a snapshot that is over, which nobody else may hold any more.
+        # Takes the image of a completed snapshot, to which no other reference should remain.
         self.let_go: Callable[[MetadataImage], None] = lambda _image: None
         self._taken: MetadataImage | None = None
         self._meters = _SnapshotMeters(host)
 
     def metrics(self) -> Mapping[str, Value]:
-        """Numbers for a scrape, of what this life has generated and loaded."""
+        """Values for a scrape, of the snapshots generated and loaded since the node started."""
         return self._meters.read()
 
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
 
     def note(self, size_bytes: int) -> None:
-        """So many bytes of records were committed."""
+        """Count the bytes of committed records."""
         self._bytes += size_bytes
 
     def consider(self, image: MetadataImage) -> None:
-        """Begin a snapshot of `image` when it is due; nothing when one is under way.
+        """Start a snapshot of `image` when one is due, unless one is in progress.
 
-        A majority may have flushed what the own disk has not (rule 15). With writes going on that
-        would be so each time, and no snapshot would ever be taken: the image of the moment when one
-        fell due is kept until the disk has come that far.
+        A majority may have flushed what this disk has not (rule 15). Under continuous writes that
+        is so each time, and no snapshot would ever be taken. So the image of the moment when one
+        fell due is kept until this disk has flushed that far.
         """
         if self._task is not None or not self._is_due() or not image.features:
             return
@@ -114,7 +116,8 @@ class Snapshotter:
         self._bytes, self._part = 0, self._draw_part()
         self._since_ms = self._host.monotonic_ms()
         self._is_given_up = False
-        # At once: the log must not be cut between these looks at it and the first batch.
+        # Requested without yielding: the log must not be truncated between the checks above and the
+        # first batch.
         begin = self._beginning(image)
         writer = self._driver.access.read("the beginning of a snapshot", begin)
         self._taken = image
@@ -130,7 +133,7 @@ class Snapshotter:
         )
 
     def _is_new(self, end: Offset) -> bool:
-        """Whether a snapshot up to `end` would replace the newest one, a damaged one included."""
+        """Whether a snapshot up to `end` would replace the newest one, also if that is damaged."""
         taken = self.newest.offset if self.newest is not None else 0
         return end >= taken if self._is_wanted else end > taken
 
@@ -153,7 +156,7 @@ class Snapshotter:
         log.info("snapshot %s has %d bytes", info.snapshot_id, info.size_bytes)
 
         def store() -> Event | None:
-            # Those that were found damaged are set aside now.
+            # Damaged snapshots are quarantined now.
             self._store.snapshot_stored(info)
             return SnapshotStored(info)
 
@@ -161,10 +164,10 @@ class Snapshotter:
         self.clean(info.snapshot_id.offset)
 
     async def save(self, image: MetadataImage) -> SnapshotInfo | None:
-        """Write a snapshot of an image that may be all there is; None where it is empty.
+        """Write a snapshot of an image that may be the only copy; None if it is empty.
 
-        For a core that is stepped no more. Raises OSError, and ValueError where the log does not
-        hold the image's end.
+        Called after the core has ended. Raises OSError, and ValueError if the log does not contain
+        the image's end.
         """
         await self.abandon()
         if not image.features:
@@ -177,7 +180,7 @@ class Snapshotter:
     async def _write_whole(
         self, image: MetadataImage, writer: SnapshotWriter
     ) -> SnapshotInfo | None:
-        """A durable snapshot; None where it was given up."""
+        """Write a durable snapshot; None if it was abandoned."""
         info = None
         try:
             if await self._write(image, writer):
@@ -188,7 +191,7 @@ class Snapshotter:
         return info
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
-        """All of the image, or False where it was given up: so many bytes may wait for the disk."""
+        """Write the whole image, waiting for the disk as needed; False if it was abandoned."""
         pace = Pace(SERVING_SHARE, clock=self._host.cpu_s)
         gathered: list[bytes] = []
         size = 0
@@ -205,10 +208,10 @@ class Snapshotter:
         return not self._is_given_up
 
     def clean(self, replayed: Offset) -> None:
-        """Let the storage drop what its retention no longer keeps; the core hears at once.
+        """Let the storage delete what its retention no longer keeps; the core is notified.
 
-        What the disk refuses ends the process. A fault of this program is logged, where it has
-        changed nothing.
+        An error of the disk ends the process. A defect of this program is logged if it has changed
+        nothing.
         """
 
         def work() -> Event | None:
@@ -221,10 +224,11 @@ class Snapshotter:
             except (OSError, StorageError):
                 raise
             except Exception as error:
-                # What was half done has to end the process: the core knows nothing of it.
+                # A partial change has to end the process: the core does not know of it.
                 if is_shortage(error) or self._kept() != before:
                     raise
-                # All would end in one minute, for something that only space depends on.
+                # Ending the process would end all replicas within a minute, although only disk
+                # space depends on it.
                 repeats = ("cleaning", type(error))
                 text = "the log is not cleaned, and is tried again after the next snapshot"
                 log.exception(text, extra={"repeats": repeats})
@@ -239,18 +243,18 @@ class Snapshotter:
         state = self._store.log.state
         return state.log_start, tuple(state.snapshots)
 
-    # --- those that others fetch ------------------------------------------------------------------
+    # --- verification -----------------------------------------------------------------------------
 
     def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
-        """Read a snapshot beside everything else, tell the core what it is like, go on."""
+        """Verify a snapshot concurrently, report the result to the core, then call `then`."""
         self._after_check = then
         self._checks.begin(effect)
 
     def recheck(self, then: Callable[[], None]) -> None:
-        """Check the newest one when that is due, as `check` does.
+        """Verify the newest snapshot when that is due, as `check` does.
 
-        A voter that is alone has nobody who fetches it, and learns at its next start that it has
-        rotted, when what was in memory is gone.
+        Peers of a single voter never fetch its snapshots. Without this it would learn of bit rot
+        only at its next start, when the image in memory is gone.
         """
         now_ms, newest = self._host.monotonic_ms(), self._store.log.state.newest_snapshot
         if now_ms < self._recheck_ms:
@@ -260,7 +264,7 @@ class Snapshotter:
             self.check(CheckSnapshot(newest), then)
 
     def _checked(self, found: SnapshotChecked) -> None:
-        """What is served later; a successor of a damaged one is due at once."""
+        """Take the result of a verification; a damaged snapshot is replaced immediately."""
         if found.damage is not None:
             log.error("%s: not served to anybody, another one is written", found.damage)
             self._store.mark_unsound(found.snapshot_id)
@@ -269,10 +273,10 @@ class Snapshotter:
         self._after_check()
 
     async def end_checks(self) -> None:
-        """Nobody waits for them any more."""
+        """Cancel the verifications in progress."""
         await self._checks.end()
 
-    # --- what is under way ------------------------------------------------------------------------
+    # --- the snapshot in progress -----------------------------------------------------------------
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -286,22 +290,23 @@ class Snapshotter:
             self._driver.fail(error)
 
     async def abandon(self) -> None:
-        """Give up the snapshot under way, or wait until it is durable."""
+        """Abandon the snapshot in progress, or wait until it is durable."""
         self._waiting = None
         self._is_given_up = True
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def load(self, snapshot_id: OffsetAndEpoch) -> MetadataImage:
-        """The image that a stored snapshot holds. Raises DamagedSnapshotError, ReplayError."""
+        """Load the image of a stored snapshot. Raises DamagedSnapshotError, ReplayError."""
         snapshots, driver = self._store.snapshots, self._driver
         header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
         timestamp_ms = await driver.access.look(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
-        # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
+        # Nothing is served during a load, but vote requests arrive and wait for a few iterations
+        # each.
         pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
-            # Of others' snapshots a batch may hold a hundred thousand.
+            # A batch of a foreign snapshot may hold a hundred thousand records.
             items = items_in(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):
                 await pace.breathe()
@@ -312,7 +317,7 @@ class Snapshotter:
 
 
 class _SnapshotMeters:
-    """Of the snapshots of one life; Kafka's SnapshotEmitter and MetadataLoader tell the same."""
+    """Metrics of one node's snapshots (Kafka: SnapshotEmitter, MetadataLoader)."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -1,7 +1,7 @@
-"""Snapshots read piece by piece in the thread for reads, and checked (rule 30).
+"""Reads snapshots chunk by chunk in the read thread and verifies them (rule 30).
 
-Each piece is a call to the disk of its own, with a deadline (rule 24), and what else there is to
-read goes in between. Those that others want to fetch are read to their end first.
+Each chunk is a disk call of its own, with a deadline (rule 24), and other reads go in between. A
+snapshot that a peer wants to fetch is read to its end first.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _END: Final = object()
 
 
 async def pieces(driver: RaftDriver, what: str, source: Iterator[T]) -> AsyncIterator[T]:
-    """What `source` gives, each item made in the thread. Raises what it raises."""
+    """Yield the items of `source`, each produced in the thread. Raises what `source` raises."""
     while (piece := await driver.access.look(what, partial(next, source, _END))) is not _END:
         yield piece
 
 
 class SnapshotChecks:
-    """The checks under way of one replica."""
+    """The verifications in progress of one replica."""
 
     def __init__(self, driver: RaftDriver, found: Callable[[SnapshotChecked], None]) -> None:
-        """`found` is told what a snapshot is like."""
+        """Call `found` with the result of each verification."""
         self._driver = driver
         self._found = found
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, effect: CheckSnapshot) -> None:
-        """Read a snapshot from now on."""
+        """Start to read and verify a snapshot."""
         task = asyncio.get_running_loop().create_task(self._check(effect))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,7 +55,7 @@ class SnapshotChecks:
         self._found(found)
 
     async def end(self) -> None:
-        """Nobody waits for them any more."""
+        """Cancel the verifications in progress."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -1,9 +1,10 @@
-"""Spans of elections: how one began, who voted how, what the winner did first, why a leader went.
+"""Spans of elections and leadership: rounds, votes, epoch start, resignation.
 
-`kraft.election` is the root of the trace of the epoch that is sought. The winner makes it once it
-has won, and its name tells the story in one line. Its id and that of the trace follow from the
-cluster and the epoch, so that the rounds of rivals are its children. A span is seen only when it is
-over, so a round ends after the longest election timeout; the next one links back to it.
+`kraft.election` is the root of the trace of the epoch that is sought. The winner creates it once it
+has won, and its name summarizes the election in one line. Its id and that of the trace follow from
+the cluster and the epoch, so that the rounds of contenders are its children. A span becomes visible
+only when it ends, so a round's span ends after the longest election timeout; the next one links
+back to it.
 """
 
 from __future__ import annotations
@@ -31,28 +32,29 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Value]
 
-# The kind of each phase, and its name before the votes.
+# The span kind of each phase, and its name before the votes are counted.
 _PHASES: Final = {
     "prospective": ("kraft.election.pre_vote", "pre-vote"),
     "candidate": ("kraft.election.vote", "vote"),
 }
-# How a round ends that was not won here, by what ended it; anything else supersedes it.
+# Outcomes of rounds not won here, by the cause that ended them; any other cause supersedes the
+# round.
 _OUTCOMES: Final = {
     Cause.PRE_VOTE_REJECTED.value: "pre_vote_rejected",
     Cause.PRE_VOTE_TIMED_OUT.value: "timed_out",
     Cause.ELECTION_TIMEOUT.value: "timed_out",
     Cause.SHUTDOWN.value: "stopped",
 }
-# Most rounds begin because a voter is away, so its silence is expected and not a failure.
+# Most rounds begin because a voter is unavailable, so its silence is expected and not a failure.
 _UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
-# In which the reason for an election, and the time since there is one, are known no more.
+# Roles in which the reason for an election and its start time are reset.
 _SETTLED: Final = ("follower", "leader", "resigned")
 _AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
 
 
 @value
 class _Won:
-    """The election that was won: its cause, since when the epoch was sought, who led before."""
+    """The election that was won: cause, start time of the search, previous leader."""
 
     trigger: str
     since_ms: int
@@ -60,7 +62,10 @@ class _Won:
 
 
 class ElectionSpans:
-    """Those of one replica, which has one round, one epoch to establish or one to end at a time."""
+    """The election spans of one replica.
+
+    A replica has at most one round, one epoch to establish or one to resign at a time.
+    """
 
     def __init__(self, maker: SpanMaker, *, longest_ms: int) -> None:
         """`longest_ms` is the longest time that the core gives a round."""
@@ -68,18 +73,18 @@ class ElectionSpans:
         self._longest_ms = longest_ms
         self._round: Span | None = None
         self._phase: Span | None = None
-        # The epoch that this replica has won: until that is on the disk, then until a record of it
-        # is committed.
+        # The epoch that this replica has won: until it is on the disk, and then until a record of
+        # it is committed.
         self._won: _Won | None = None
         self._election: Span | None = None
         self._establishing: Span | None = None
         self._flushed: set[NodeId] = set()
         self._resigning: Span | None = None
-        # What the round began with; once it is won, what leadership began with.
+        # The values at the start of the round; once it is won, at the start of leadership.
         self._taken: Values = {}
         self._deadline_ms = 0
         self._has_lost = False
-        # Why there is an election at all, and since when this replica seeks the epoch.
+        # The cause of the first round, and since when this replica seeks the epoch.
         self._trigger = ""
         self._sought = self._since_ms = self._established_ns = 0
         # The leader that this replica followed last.
@@ -90,7 +95,7 @@ class ElectionSpans:
 
     @property
     def current(self) -> SpanContext | None:
-        """The span that what happens now belongs to; None while nothing is going on."""
+        """The span of current events; None outside elections and leadership changes."""
         if self._won is not None:
             return self._maker.root_of(_integer(self._taken, "epoch"))
         span = self._phase or self._establishing or self._resigning
@@ -99,12 +104,12 @@ class ElectionSpans:
     # --- votes ------------------------------------------------------------------------------------
 
     def asked(self, call: CallId, voter: NodeId) -> None:
-        """A voter is asked; what it answers belongs to the phase that is open now."""
+        """A voter was asked; its response belongs to the phase that is open now."""
         if self._phase is not None:
             self._asked[call] = voter
 
     def answered(self, call: CallId, response: PeerResponse | CallFailure) -> None:
-        """A voter answered, or could not be asked."""
+        """A voter responded, or could not be reached."""
         voter = self._asked.pop(call, None)
         if voter is None or self._phase is None:
             return
@@ -115,11 +120,11 @@ class ElectionSpans:
             self._phase.add_event("vote.received", {"peer": voter, **_said(response)})
 
     def lost(self) -> None:
-        """Too many refused; the candidate waits for the end of its round."""
+        """Too many voters rejected; the candidate waits for the end of its round."""
         self._has_lost = True
 
     def heard_resignation(self, call: SpanContext | None) -> None:
-        """A leader said by that call that it resigned: it triggers the next round."""
+        """A leader reported in that call that it resigned: it triggers the next round."""
         self._resignation = call
 
     # --- roles ------------------------------------------------------------------------------------
@@ -127,7 +132,7 @@ class ElectionSpans:
     def role_taken(
         self, taken: Values, now_ms: int, *, resigned_for: SpanContext | None = None
     ) -> None:
-        """What the note says; `resigned_for` is what a leader resigns for, where that is traced."""
+        """Take a role transition; `resigned_for` is the traced reason of a resignation, if any."""
         before, role = str(taken["from_role"]), str(taken["to_role"])
         if self._round is not None:
             change = {"from": before, "to": role, "cause": str(taken["cause"])}
@@ -162,7 +167,7 @@ class ElectionSpans:
         return _OUTCOMES.get(str(taken["cause"]), "superseded")
 
     def expire(self, now_ms: int) -> None:
-        """A round that goes on is told in parts, each of which links to the one before."""
+        """End the span of a long round and start the next one, which links to it."""
         if self._round is None or now_ms < self._deadline_ms:
             return
         asked = dict(self._asked)
@@ -222,9 +227,9 @@ class ElectionSpans:
     # --- leadership -------------------------------------------------------------------------------
 
     def saved(self, now_ms: int) -> None:
-        """The winner's state is on the disk: the records that begin its epoch come next.
+        """Start the spans of the new epoch: the winner's state is durable, its records come next.
 
-        The root is made now. A winner that died before would win the same epoch again.
+        The root is created now. A winner that crashed earlier would win the same epoch again.
         """
         if self._won is None:
             return
@@ -238,8 +243,8 @@ class ElectionSpans:
         if won.followed is not None:
             told["kraft.leader.previous_id"] = won.followed
             name += f" from node {won.followed}"
-        # Of two readings of the wall clock the later one may be the earlier time. The other clock
-        # counts whole milliseconds, and no round may begin before the root.
+        # The wall clock may step back between two readings. The other clock counts whole
+        # milliseconds, and no round may begin before the root.
         since_ns = time.time_ns() - (now_ms - won.since_ms + 1) * 1_000_000
         self._election = self._maker.election(epoch, told, since_ns)
         self._election.update_name(f"{name} ({won.trigger}){self._maker.tracing.place}")
@@ -261,7 +266,7 @@ class ElectionSpans:
         return self._establishing is not None
 
     def flushed(self, told: tuple[NodeId, Offset] | None) -> None:
-        """A voter's disk has the log up to an offset, of which the leader was told just now."""
+        """A voter's flushed end was just reported to the leader."""
         if self._establishing is None or told is None:
             return
         node_id, end_offset = told
@@ -273,7 +278,10 @@ class ElectionSpans:
         record_flush(tracing, "kraft.leader.flush", self._establishing, node_id, since_ns, now_ns)
 
     def progressed(self, high_watermark: Offset | None) -> None:
-        """A record of the epoch is committed once the high watermark is above its start."""
+        """End the spans of the new epoch once a record of it is committed.
+
+        That is when the high watermark is above the start of the epoch.
+        """
         if self._establishing is None or high_watermark is None:
             return
         if high_watermark > _integer(self._taken, "epoch_start"):
@@ -312,7 +320,7 @@ class ElectionSpans:
             self._resigning = None
 
     def ended(self) -> None:
-        """The core is never stepped again: nothing that is open would end by itself."""
+        """End all open spans: the core will never be stepped again."""
         self._end_phase({})
         self._end_round("stopped")
         self._give_up("the controller stopped")
@@ -320,7 +328,7 @@ class ElectionSpans:
 
 
 def _said(response: VoteResponse) -> dict[str, str | bool]:
-    """What a voter answered, with its reason where it refused."""
+    """Describe a voter's response, with the reason of a rejection."""
     said: dict[str, str | bool] = {"granted": response.vote_granted}
     if response.refusal is not None:
         said["reason"] = response.refusal.value

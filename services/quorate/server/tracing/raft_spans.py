@@ -1,8 +1,8 @@
-"""The observer that makes spans of what a replica does (docs/tracing.md).
+"""Driver observer that produces spans and propagates them to peers (docs/tracing.md).
 
-The core knows nothing of them. They are made of its notes, of the calls that came in with a span of
-their own, known by their tokens, and of what is sent: that carries the span it is sent for, so that
-what the receiver does becomes a child of it.
+The core knows nothing of spans. They are made from its trace events, from the calls that came in
+with a span, identified by their tokens, and from the requests that it sends. A request carries the
+span it is sent for, so that the receiver's work becomes a child of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.server.driver.interfaces import PeerSide
     from quorate.telemetry.tracer import Tracing
 
-# Of what is asked, this alone may be the cause of something that has a span.
+# Only these requests may cause something that has a span.
 _CAUSES: Final = frozenset(
     {
         m.VoteRequest,
@@ -42,14 +42,14 @@ _CAUSES: Final = frozenset(
         *get_args(m.MembershipRequest),
     }
 )
-# Calls whose callers went away while the disk hung are not heard of again.
+# Calls whose callers left during a disk stall are never reported; older ones are dropped.
 CALLS_MAX: Final = 256
-# Of the election timeout: the longest time that a draw gives a round.
+# Multiple of the election timeout: the longest randomized time of a round.
 LONGEST_ROUND: Final = 2
 
 
 class RaftSpans(Observer):
-    """Those of one replica, from its start to its end."""
+    """The spans of one replica, from its start to its end."""
 
     def __init__(self, tracing: Tracing, replica: Replica, now_ms: Callable[[], Millis]) -> None:
         self._tracing = tracing
@@ -62,19 +62,19 @@ class RaftSpans(Observer):
         self._calls: OrderedDict[ReplyToken, Span] = OrderedDict()
         self._persisting: Span | None = None
         self._saving_ms = Millis(0)
-        # The call that the last step handled, and what else it was about.
+        # The call that the last step handled, and any other span that it belongs to.
         self._call: SpanContext | None = None
         self._about: SpanContext | None = None
         self._hand_over: SpanContext | None = None
 
-    # --- where things belong ----------------------------------------------------------------------
+    # --- assignment to spans ----------------------------------------------------------------------
 
     def within_step(self) -> AbstractContextManager[None]:
-        """The span of what the last step was about is current inside, for its log lines."""
+        """Make the span of the last step current inside, for its log lines."""
         return self._tracing.within(context_of(self._call or self._about))
 
     def sending(self, effect: api.SendRequest) -> AbstractContextManager[None]:
-        """Requests sent inside belong to the span that they are sent for, or to none."""
+        """Make requests sent inside belong to the span that they are sent for, or to none."""
         span = None
         try:
             span = self._span_of(effect)
@@ -95,10 +95,10 @@ class RaftSpans(Observer):
                 return None
 
     def carried_by(self, transport: PeerSide) -> PeerSide:
-        """That way to the peers, which takes along the span that each request is sent for."""
+        """Wrap the transport so that each request carries the span that it is sent for."""
         return _Carrier(transport, self)
 
-    # --- what is seen -----------------------------------------------------------------------------
+    # --- events and effects -----------------------------------------------------------------------
 
     def submitted(self, token: ReplyToken, request: m.Request) -> None:
         if type(request) not in _CAUSES:
@@ -167,7 +167,7 @@ class RaftSpans(Observer):
             self._changes.lost()
         if values["to_role"] == "follower" and call is not None:
             call.add_event("follower.transitioned", {"from": str(values["from_role"])})
-        # A process that has something to tell of it may be about to die.
+        # Flush now, because a process that changes its role may be about to end.
         self._tracing.flush()
 
     def _asked_for(self, effect: api.Effect) -> None:

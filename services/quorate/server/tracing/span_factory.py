@@ -1,8 +1,7 @@
-"""How the spans of a replica begin: in the trace and below the parent that is meant.
+"""Starts the spans of a replica under the right parent and trace id.
 
-The span that is current while the driver works is no guide: that is of
-whichever call happened to wake the loop.
-These modules are loaded only if tracing is on (telemetry/tracing.py).
+The current span does not help while the driver works: it belongs to the call that happened to wake
+the loop. These modules are loaded only if tracing is on (telemetry/tracing.py).
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 
 
 def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset] | None:
-    """A voter and the end of what it has flushed, if the event may have told the leader of it.
+    """Return a voter and its flushed end, if the event may have reported them to the leader.
 
-    The event is a flush of its own, or a Fetch, and has been stepped: the leader may have refused
-    it. The end is what the leader counts for a commit.
+    The event is a flush of the leader's own, or a Fetch, and has been stepped: the leader may have
+    rejected it. The end is the one that the leader counts for a commit.
     """
     role = replica.role
     if not isinstance(role, Leader):
@@ -59,7 +58,7 @@ def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset
 def record_flush(
     tracing: Tracing, kind: str, parent: Span, node_id: NodeId, since_ns: int, until_ns: int
 ) -> None:
-    """A child for what a voter has flushed: from the append until the leader was told."""
+    """Record a child span for a voter's flush: from the append until its report to the leader."""
     context = set_span_in_context(parent, Context())
     span = tracing.start(kind, {"kraft.voter.id": node_id}, parent=context, start_ns=since_ns)
     span.update_name(f"flush by {node_id}")
@@ -67,18 +66,18 @@ def record_flush(
 
 
 def context_of(span: SpanContext | None) -> Context:
-    """A context in which that span is current, and nothing without one."""
+    """Return a context in which that span is current; an empty one for None."""
     return Context() if span is None else set_span_in_context(NonRecordingSpan(span), Context())
 
 
 def end_in_vain(span: Span, words: str) -> None:
-    """End it as something that did not come about."""
+    """End a span as failed, with `words` as the description."""
     span.set_status(StatusCode.ERROR, words)
     span.end()
 
 
 class SpanMaker:
-    """Begins the spans of one replica."""
+    """Starts the spans of one replica."""
 
     def __init__(self, tracing: Tracing, config: RaftConfig) -> None:
         self.tracing = tracing
@@ -101,7 +100,10 @@ class SpanMaker:
         attributes: Attributes,
         links: Mapping[str, SpanContext | None] | None = None,
     ) -> Span:
-        """A child; without a parent the root of a trace. `links` by what they are for."""
+        """Start a child span; without a parent, the root of a trace.
+
+        `links` maps the purposes of links to the linked spans.
+        """
         made = links_to(links or {})
         if parent is None:
             return self.tracing.start_root(name, {**self._own, **attributes}, links=made)
@@ -110,16 +112,16 @@ class SpanMaker:
     def round(
         self, epoch: int, attributes: Attributes, links: Mapping[str, SpanContext | None]
     ) -> Span:
-        """A round of this replica, in the trace of the epoch that it seeks.
+        """Start the span of an election round, in the trace of the epoch that it seeks.
 
-        Its parent is the root of that trace, which only the winner makes.
+        Its parent is the root of that trace, which only the winner creates.
         """
         root = self.root_of(epoch)
         told = {**self._own, "kraft.epoch": epoch, **attributes}
         return self.below(root, "kraft.election.round", told, links)
 
     def root_of(self, epoch: int) -> SpanContext:
-        """The root of the trace of an epoch, made or not."""
+        """Return the root of the trace of an epoch, created or not."""
         return SpanContext(
             trace_id_of(self._cluster_id, epoch),
             root_id_of(self._cluster_id, epoch),
@@ -128,7 +130,7 @@ class SpanMaker:
         )
 
     def election(self, epoch: int, attributes: Attributes, since_ns: int) -> Span:
-        """The root of the trace of an epoch, by its winner; it began at that wall-clock time."""
+        """Start the root of the trace of an epoch, at the winner, from that wall-clock time on."""
         return self.tracing.start_root(
             "kraft.election",
             {**self._own, "kraft.epoch": epoch, **attributes},

@@ -1,7 +1,7 @@
-"""Spans of changes of the voters, at the leader: checked, appended, committed.
+"""Spans of voter-set changes at the leader: caught up, appended, committed.
 
-`kraft.voter_change` is a child of the call that asked for the change, and so of its
-caller's span; it ends when the change is committed, which may be after the call was answered.
+`kraft.voter_change` is a child of the call that requested the change, and so of its caller's span.
+It ends when the change is committed, which may be after the response to the call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ChangeSpans:
-    """The one change that a leader has under way."""
+    """The voter change that a leader has in progress."""
 
     def __init__(self, maker: SpanMaker) -> None:
         self._maker = maker
@@ -33,12 +33,12 @@ class ChangeSpans:
         self._name = ""
         self._token: ReplyToken | None = None
         self._offset: int | None = None
-        # A leader that resigns does so because of what was committed last.
+        # The last change, which is the reason if a removed leader resigns.
         self.newest: SpanContext | None = None
 
     @property
     def current(self) -> SpanContext | None:
-        """The change that is under way."""
+        """The change in progress, or None."""
         return None if self._span is None else self._span.get_span_context()
 
     def begun(self, about: Values, token: ReplyToken | None, call: SpanContext | None) -> None:
@@ -48,7 +48,7 @@ class ChangeSpans:
             span.add_event("caught_up")
 
     def appended(self, about: Values, token: ReplyToken | None, call: SpanContext | None) -> None:
-        """The new set is in the log, and in force."""
+        """The new voter set is in the log, and in effect."""
         offset = about["offset"]
         assert isinstance(offset, int)
         span = self._span
@@ -73,20 +73,20 @@ class ChangeSpans:
         return span
 
     def progressed(self, high_watermark: Offset | None) -> None:
-        """It is finished when the high watermark passes it, whether anybody was told or not."""
+        """End the change when the high watermark passes it, also before the response."""
         offset = self._offset
         if offset is not None and high_watermark is not None and high_watermark > offset:
             self.committed()
 
     def committed(self) -> None:
-        """It is in force for ever."""
+        """The change is committed."""
         if self._span is not None:
             self._span.add_event("committed")
             self._span.update_name(f"{self._name}: committed")
             self._end()
 
     def answered(self, token: ReplyToken, response: MembershipResponse) -> None:
-        """The caller was told; where that is a refusal, nothing comes after it."""
+        """The caller got a response; a rejection ends a change that is not appended."""
         if self._span is None or token != self._token or response.error is ErrorCode.NONE:
             return
         reason = response.error.name if response.reason is None else response.reason.value
@@ -98,7 +98,7 @@ class ChangeSpans:
         self._end(response.message)
 
     def lost(self, words: str = "leadership was lost") -> None:
-        """Its fate is the next leader's matter."""
+        """End the span: the next leader decides the outcome of the change."""
         if self._span is not None:
             self._end(words)
 
@@ -112,7 +112,7 @@ class ChangeSpans:
 
 
 def _name(about: Values) -> str:
-    """The change in words: `add voter 4`, `upgrade kraft.version 1`."""
+    """Describe the change: `add voter 4`, `upgrade kraft.version 1`."""
     if "voter_id" in about:
         return f"{about['change']} voter {about['voter_id']}"
     return f"{about['change']} kraft.version {about['kraft_version']}"

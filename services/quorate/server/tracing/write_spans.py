@@ -1,9 +1,9 @@
-"""Where the time of a change of metadata went: decided, on its way into the log, committed.
+"""Spans of metadata writes: decide, accumulate, commit.
 
-Three spans below that of its call, for the calls that have one (`tracing.write.ratio`); they are
-made when a part is over. Below the commit is a span for each voter that had flushed the records by
-then, so that a trace shows the majority and the last of it. Loaded only if tracing is on
-(telemetry/tracing.py).
+They are three children of the span of the call, for the calls that have one
+(`tracing.write.ratio`), and are made when each part ends. The commit has a child span for each
+voter that had flushed the records by then, so that a trace shows the majority and its last member.
+Loaded only if tracing is on (telemetry/tracing.py).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _NAMES: Final = {_DECIDE: "decide", _GATHER: "gather", _COMMIT: "commit"}
 
 @dataclass(slots=True)
 class _Write:
-    """A change under way: the span of its call, and since when it is in which part."""
+    """A write in progress: the span of its call, and its current part and its start."""
 
     call: Span
     since_ns: int
     part: str = _DECIDE
     end_offset: int | None = None
-    # At what time the leader learned that a voter had its records on the disk.
+    # Wall-clock time (ns) at which each voter's flush of the records was reported to the leader.
     flushed: dict[NodeId, int] = field(default_factory=dict)
 
 
 class WriteSpans(Observer):
-    """Those of one controller; it looks on at its driver."""
+    """The write spans of one controller; an observer of its driver."""
 
     def __init__(self, tracing: Tracing, replica: Replica) -> None:
         self._tracing = tracing
@@ -60,19 +60,19 @@ class WriteSpans(Observer):
         self._writes: dict[asyncio.Future[WriteReply], _Write] = {}
 
     def asked(self, future: asyncio.Future[WriteReply]) -> None:
-        """A request came, within the span of its call if that is recorded."""
+        """A request arrived, within the span of its call if that is recorded."""
         call = get_current_span()
         if call.is_recording():
             self._writes[future] = _Write(call, time.time_ns())
             future.add_done_callback(self._over)
 
     def decided(self, asked: Undecided, decision: Decision) -> None:
-        """Its records are known, and wait for the batch before theirs."""
+        """The request's records are known, and wait for the previous batch."""
         write = self._writes.get(asked.future)
         if write is None:
             return
         name = type(asked.request).__name__
-        # A stream's request has its span before anybody has read it.
+        # The span of a stream's request exists before the request is parsed.
         write.call.update_name(name)
         told: dict[str, str | int] = {
             "kraft.request": name,
@@ -83,7 +83,7 @@ class WriteSpans(Observer):
         write.end_offset = decision.end_offset
 
     def appended(self, batch: CutBatch) -> None:
-        """A batch is in the leader's log, and on its way to the others."""
+        """A batch is in the leader's log, and in flight to the other voters."""
         if not self._writes:
             return
         told = {
@@ -97,7 +97,7 @@ class WriteSpans(Observer):
                 self._end_part(write, told, _COMMIT)
 
     def stepped(self, event: Event | None, update: Update) -> None:
-        """A flush of the leader, or a Fetch, which says what a voter has flushed."""
+        """Note a flush of the leader, or a Fetch, which reports what a voter has flushed."""
         del update
         if not self._writes:
             return
@@ -112,7 +112,7 @@ class WriteSpans(Observer):
                 write.flushed.setdefault(node_id, now_ns)
 
     def _over(self, future: asyncio.Future[WriteReply]) -> None:
-        """It is answered, one way or the other."""
+        """The request was answered or failed."""
         write = self._writes.pop(future)
         if not future.cancelled() and (error := future.exception()) is not None:
             self._end_part(write, {"kraft.refusal": str(error)}, "")
@@ -120,7 +120,7 @@ class WriteSpans(Observer):
             self._end_part(write, {}, "")
 
     def _end_part(self, write: _Write, told: Mapping[str, str | int], following: str) -> None:
-        """The part ends now, and another one begins, if any."""
+        """End the current part, and start `following` if it is not empty."""
         now_ns = time.time_ns()
         if write.part:
             parent = set_span_in_context(write.call)

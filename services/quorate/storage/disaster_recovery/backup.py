@@ -1,8 +1,8 @@
-"""What a backup of a directory consists of: its newest snapshot, and the log behind that.
+"""Selects what a backup contains: the newest snapshot and the log after it.
 
-Only reads, and takes no lock: a controller may append, cut and clean meanwhile. All files are open
-before the first is read, and where there is a gap they are looked up again. What is committed is
-never cut, so a backup that ends there is sound whatever goes on.
+It only reads, and takes no lock: a controller may append, truncate and clean at the same time. All
+files are opened before the first is read, and if there is a gap they are looked up again. Committed
+records are never truncated, so a backup that ends there is valid in any case.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _NEWEST_EPOCH: Final = Epoch(2**31 - 1)
 
 
 class ChangingError(Exception):
-    """The directory changed between two looks at it, or is damaged: another look tells which."""
+    """The directory changed between two reads, or is damaged: another attempt shows which."""
 
 
 @dataclass(slots=True)
 class BackupSource:
-    """A directory that is about to be backed up, its files open."""
+    """A directory to back up, with its files open."""
 
     meta: MetaProperties
     epoch: Epoch = field(default=Epoch(0))
@@ -57,7 +57,7 @@ class BackupSource:
         self.parts.append(BackupPart(name, file, 0, file.size()))
 
     def manifest(self, *, taken_ms: int, is_committed: bool) -> Manifest:
-        """What the backup says of itself."""
+        """Create the manifest of the backup."""
         return Manifest(
             meta=self.meta,
             taken_ms=taken_ms,
@@ -73,9 +73,9 @@ class BackupSource:
 
 
 def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) -> BackupSource:
-    """Open what a backup of `directory` consists of, up to `below` or to the end of the log.
+    """Open the files for a backup of `directory`, up to `below` or to the end of the log.
 
-    Raises StorageError where the directory cannot be backed up: damaged, unformatted, empty.
+    Raises StorageError if the directory cannot be backed up: damaged, unformatted, empty.
     """
     refuse_unfinished(fs, directory)
     meta_path = f"{directory}/{layout.META_PROPERTIES}"
@@ -95,7 +95,7 @@ def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) 
 
 
 def local_end(fs: FileSystem, directory: str) -> OffsetAndEpoch | None:
-    """What the directory's controller has flushed, as far as it says."""
+    """Return the flushed end of the directory's controller; None if unknown."""
     flushed = FlushedEndFile(fs, f"{directory}/{layout.FLUSHED_END}")
     entry = flushed.load()
     flushed.close()
@@ -136,7 +136,7 @@ def _open(
 
 
 def _newest_snapshot(snapshots: SnapshotStore) -> OffsetAndEpoch | None:
-    """The newest that checks. One that does not is passed over: the log may reach below it."""
+    """Return the newest valid snapshot. An invalid one is skipped: the log may reach below it."""
     for info in reversed(snapshots.stored()):
         try:
             snapshots.check(info.snapshot_id)
@@ -160,7 +160,10 @@ def _end(
     flushed: OffsetAndEpoch | None,
     below: Offset | None,
 ) -> OffsetAndEpoch:
-    """Where the backup ends. Raises ChangingError where there is a gap, or less than there was."""
+    """Return the end of the backup.
+
+    Raises ChangingError for a gap, or for an end below the flushed end.
+    """
     start = snapshot.offset if snapshot else Offset(0)
     if log.segments and log.first > start:
         raise ChangingError(f"the log begins at {log.first}, behind the snapshot's end {start}")
@@ -182,7 +185,7 @@ def _end(
 
 
 def _log_parts(log: ScannedLog, start: Offset, end: OffsetAndEpoch) -> Iterator[BackupPart]:
-    """The batches from the one that holds `start` up to `end`, a part for each segment."""
+    """Yield the batches from the one that holds `start` up to `end`, one part per segment."""
     if not log.has_batches:
         return
     for index, segment in enumerate(log.segments[: log.segment + 1]):

@@ -1,7 +1,7 @@
-"""The file of a backup: a tar of a manifest, the files of a log directory, and SHA256SUMS.
+"""The backup file: a tar with a manifest and SHA-256 checksums.
 
-`tar -xf FILE && sha256sum -c SHA256SUMS` checks one by hand. Nothing in it is believed before all
-of it has been checked, and no name is taken from it that a log directory does not have.
+`tar -xf FILE && sha256sum -c SHA256SUMS` verifies it by hand. Its content is used only after all of
+it has been verified, and names that a log directory does not have are rejected.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _NAME: Final = re.compile(
 
 @named_value
 class Manifest:
-    """What a backup holds. `epoch` is the highest that was known, `end` that of the log.
+    """The description of a backup. `epoch` is the highest known, `end` that of the log.
 
-    `is_committed`: a leader said that everything in it is; otherwise the tail may not be.
+    `is_committed`: a leader confirmed that everything in it is committed; otherwise the tail may
+    not be.
     """
 
     meta: MetaProperties
@@ -60,7 +61,7 @@ class Manifest:
 
 @value
 class BackupPart:
-    """Bytes of an open file, and what they are called in the backup."""
+    """Bytes of an open file, and their name in the backup."""
 
     name: str
     file: File
@@ -72,7 +73,7 @@ class BackupPart:
 
 
 def write_backup(manifest: Manifest, parts: Iterable[BackupPart], output: IO[bytes]) -> None:
-    """Write the tar file. Raises StorageError where a part has become shorter, OSError."""
+    """Write the tar file. Raises StorageError if a part has become shorter, OSError."""
     sums: list[tuple[str, str]] = []
     with tarfile.open(fileobj=output, mode="w:", format=tarfile.USTAR_FORMAT) as tar:
 
@@ -92,12 +93,12 @@ def write_backup(manifest: Manifest, parts: Iterable[BackupPart], output: IO[byt
 
 
 def _checksum_line(digest: str, name: str) -> str:
-    """A line as `sha256sum` writes and reads it."""
+    """Format a line as `sha256sum` writes and reads it."""
     return f"{digest}  {name}\n"
 
 
 class _PartReader:
-    """A part as tarfile reads it."""
+    """A file-like reader of a part, for tarfile."""
 
     def __init__(self, part: BackupPart) -> None:
         self._part = part
@@ -132,7 +133,7 @@ class _HashingReader:
 
 @value
 class CheckedBackup:
-    """A backup that checks: its manifest, the digest of the whole file, the names of its files."""
+    """A verified backup: its manifest, the digest of the whole file, the names of its files."""
 
     manifest: Manifest
     digest: str
@@ -149,7 +150,7 @@ def digest_of(backup: IO[bytes]) -> str:
 
 
 def check_backup(backup: IO[bytes], name: str) -> CheckedBackup:
-    """Read a backup to its end. Raises StorageError where anything in it is not as it was taken."""
+    """Read a backup to its end. Raises StorageError if anything fails verification."""
     digest_of_all = digest_of(backup)
     found: dict[str, str] = {}
     manifest = sums = b""
@@ -178,7 +179,7 @@ def check_backup(backup: IO[bytes], name: str) -> CheckedBackup:
 
 
 def extract(backup: IO[bytes], name: str, fs: FileSystem, directory: str) -> None:
-    """Write the files of a backup that was checked; flushed, their names durable on return."""
+    """Write the files of a verified backup; flushed, their names durable on return."""
     for member, chunks in _members(backup, name):
         if member in (MANIFEST, CHECKSUMS):
             continue
@@ -199,7 +200,7 @@ def extract(backup: IO[bytes], name: str, fs: FileSystem, directory: str) -> Non
 
 
 def _members(backup: IO[bytes], name: str) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Name and bytes of each file in turn; nothing but names that a backup has."""
+    """Yield name and content of each file; reject names that a backup does not have."""
     backup.seek(0)
     try:
         with tarfile.open(fileobj=backup, mode="r:") as tar:
@@ -231,7 +232,7 @@ def _damaged(name: str, reason: str) -> StorageError:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The file's bytes: JSON, the first file in the backup."""
+    """Encode the manifest: JSON, the first file in the backup."""
     meta, snapshot = manifest.meta, manifest.snapshot
     fields: dict[str, Any] = {
         "format": FORMAT,
@@ -249,7 +250,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """The manifest. Raises ValueError, KeyError or TypeError where it is malformed."""
+    """Decode the manifest. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if (fields["format"], fields["version"]) != (FORMAT, _VERSION):
         raise ValueError(f"{fields['format']} {fields['version']}, known is {FORMAT} {_VERSION}")

@@ -1,8 +1,9 @@
-"""Makes a quorum of one out of the disks that are left (rule 23); a crash only interrupts it.
+"""Recovers from loss of quorum: makes a single-voter quorum from the disks left (rule 23).
 
-Only a human may ask for it: what a majority of lost disks had, and nobody else, is gone for good.
-The order is: the plan; the log under its old identity, mended where it is damaged, then the new
-epoch with the new voter set; the new identity, meta.properties last; the plan becomes the record.
+A crash only interrupts it. Only an operator may request it: records that only a majority of lost
+disks had are lost permanently. The order is: the plan; the log under its old identity, repaired if
+damaged, then the new epoch with the new voter set; the new identity, meta.properties last; the plan
+becomes the record.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _KRAFT_VERSION: Final = 1
 
 @value
 class Survivor:
-    """A directory that is left, as recovery judges it."""
+    """A surviving directory, as recovery examined it."""
 
     directory: str
     examined: Examined
@@ -52,35 +53,35 @@ class Survivor:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """The end of what is sound, committed or not."""
+        """The end of the valid log, committed or not."""
         return self.examined.state.end
 
     @property
     def highest_end(self) -> OffsetAndEpoch:
-        """The furthest end that this log is known to have had: above `end` something is lost."""
+        """The furthest end that this log is known to have had; records above `end` are lost."""
         return max(self.end, self.examined.verdict.remembered_end or self.end)
 
     @property
     def epoch(self) -> Epoch:
-        """The highest epoch that this directory knows of."""
+        """The highest epoch in this directory."""
         election = self.examined.election
         return max(self.highest_end.epoch, election.epoch if election else Epoch(0))
 
     @property
     def voters(self) -> VoterSet:
-        """The set in force at the end of what is sound."""
+        """The voter set in effect at the end of the valid log."""
         state = self.examined.state
         return state.voters[-1].voters if state.voters else NO_VOTERS
 
     @property
     def committed(self) -> Offset:
-        """What is known to be committed: a snapshot holds nothing else."""
+        """The offset known to be committed: a snapshot contains only committed records."""
         snapshots = self.examined.state.snapshots
         return snapshots[-1].snapshot_id.offset if snapshots else Offset(0)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where the voter set says that this node listens."""
+        """The endpoints of this node in the voter set."""
         voter = self.voters.by_id(self.meta.node_id)
         return () if voter is None else voter.endpoints
 
@@ -97,7 +98,7 @@ class Survivor:
 
 
 def survey(fs: FileSystem, directory: str, config: StorageConfig) -> Survivor:
-    """Judge a directory without a change to it. Raises StorageError where it cannot be judged."""
+    """Examine a directory without changing it. Raises StorageError if it cannot be examined."""
     examined = examine(fs, directory, config)
     if examined.state.end.offset == 0:
         raise StorageError(
@@ -108,12 +109,12 @@ def survey(fs: FileSystem, directory: str, config: StorageConfig) -> Survivor:
 
 
 def choose(survivors: Sequence[Survivor]) -> Survivor:
-    """The longest log, compared as in Vote: by last epoch, then by end; the first of equals."""
+    """Return the longest log, compared as in Vote (last epoch, then end); the first of equals."""
     return max(survivors, key=lambda survivor: survivor.end)
 
 
 def new_epoch(epochs: Sequence[Epoch]) -> Epoch:
-    """The epoch of the new quorum. Raises StorageError where no epoch is left."""
+    """Return the epoch of the new quorum. Raises StorageError if no epoch is left."""
     epoch = Epoch(max(epochs) + EPOCHS_SKIPPED)
     if epoch > EPOCH_BELIEVED_MAX:
         raise StorageError(f"epoch {max(epochs)} leaves no room above it: its disk is damaged")
@@ -123,12 +124,12 @@ def new_epoch(epochs: Sequence[Epoch]) -> Epoch:
 def finish(
     fs: FileSystem, directory: str, plan: RescuePlan, *, timestamp_ms: int
 ) -> OffsetAndEpoch:
-    """Carry out a plan that is durable, from its beginning or from wherever it was interrupted.
+    """Carry out a durable plan, from its beginning or from the point of interruption.
 
-    Returns the new log end. Raises StorageError where the directory cannot be used; the plan then
-    stays, and with it the way to go on.
+    Returns the new log end. Raises StorageError if the directory cannot be used; the plan then
+    stays, and the command can be repeated.
     """
-    # An earlier process may have died between a rename or a removal and syncing that.
+    # An earlier process may have died between a rename or a removal and its sync.
     fs.sync_dir(directory)
     fs.sync_dir(f"{directory}/{layout.LOG_DIR}")
     meta = read_meta(fs, f"{directory}/{layout.META_PROPERTIES}")
@@ -155,7 +156,7 @@ def finish(
 
 
 def _begin_epoch(fs: FileSystem, directory: str, plan: RescuePlan, timestamp_ms: int) -> None:
-    """Mend the log, and append the new voter set in the new epoch: flushed on return."""
+    """Repair the log, and append the new voter set in the new epoch: flushed on return."""
     config = StorageConfig(node_id=plan.before.node_id)
     store, recovered = LogStore.open(fs, directory, config, is_rescue=True)
     try:
@@ -163,7 +164,7 @@ def _begin_epoch(fs: FileSystem, directory: str, plan: RescuePlan, timestamp_ms:
         if end.epoch == plan.epoch:
             return
         election = ElectionState(plan.epoch, plan.after.node_id, plan.key)
-        # Before the log, which may not be ahead of it.
+        # Saved before the log, which may not be ahead of it.
         store.save_election(SaveElection(election, _KRAFT_VERSION, plan.voters))
         alone = (plan.after.node_id,)
         records = (
@@ -183,9 +184,9 @@ def _begin_epoch(fs: FileSystem, directory: str, plan: RescuePlan, timestamp_ms:
 
 
 def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
-    """Another disk in the eyes of everybody; meta.properties last, durable on return.
+    """Give the disk a new identity; meta.properties last, durable on return.
 
-    The flushed end goes first: under the new id it tells that the new epoch is on the disk.
+    The flushed end is changed first: under the new id it proves that the new epoch is on the disk.
     """
     flushed = FlushedEndFile(fs, f"{directory}/{layout.FLUSHED_END}")
     entry = flushed.load()
@@ -202,12 +203,13 @@ def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
         )
     )
     flushed.close()
-    # The first voters, this node under its old id among them; the log has a later set.
+    # It contains the initial voters, this node under its old id among them; the log has a later
+    # set.
     bootstrap = layout.checkpoint_name(layout.BOOTSTRAP_ID)
     remove_durably(fs, f"{directory}/{layout.LOG_DIR}/{bootstrap}")
-    # Records that are not there any more cannot be fetched again from anybody.
+    # Lost records cannot be fetched again from any replica.
     remove_durably(fs, f"{directory}/{layout.HEALING}")
-    # An operator who recovers a quorum has decided which one is right.
+    # An operator who recovers a quorum has decided which quorum is right.
     remove_durably(fs, f"{directory}/{layout.RIVAL}")
     # The file names the pod of the old directory id. With a new id the directory is not a copy.
     remove_durably(fs, f"{directory}/{layout.POD_DOMAIN}")

@@ -1,9 +1,8 @@
-"""The record of a rescue: a plan while the rescue is under way, an account of it afterwards.
+"""The durable plan of a quorum recovery or restore, later kept as its record.
 
-The file `rescue` is durable before anything else of a directory is touched, and holds all that was
-decided, so that a rescue that was killed goes on under the same ids and in the same epoch. While
-it is there no controller starts on the directory. At the end it becomes `rescue-EPOCH.json`, which
-nothing reads.
+The file `rescue` is durable before anything else in a directory is touched. It holds all decisions,
+so that an interrupted recovery resumes under the same ids and in the same epoch. While it exists no
+controller starts on the directory. At the end it becomes `rescue-EPOCH.json`, which nothing reads.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _VERSION = 1
 
 
 class RescueKind(Enum):
-    """Which command made the quorum."""
+    """The command that created the quorum."""
 
     RECOVER = "recover"
     RESTORE = "restore"
@@ -47,7 +46,7 @@ class RescueKind(Enum):
 
 @named_value
 class Witness:
-    """A directory, or a backup, that was looked at: how far its log goes, and once went."""
+    """A directory or backup that was consulted: the end of its log, and its highest end ever."""
 
     source: str
     key: ReplicaKey
@@ -58,10 +57,10 @@ class Witness:
 
 @named_value
 class RescuePlan:
-    """A quorum of one in the place of one that is lost.
+    """A single-voter quorum that replaces a lost one.
 
-    `before` and `after` are the directory's identities, `voters_before` the set in force at `end`,
-    which is the end of the log that is kept. `epoch` is the one in which the new set begins.
+    `before` and `after` are the directory's identities, `voters_before` the voter set in effect at
+    `end`, which is the end of the log that is kept. `epoch` is the one in which the new set begins.
     """
 
     kind: RescueKind
@@ -76,12 +75,12 @@ class RescuePlan:
 
     @property
     def key(self) -> ReplicaKey:
-        """The only voter of the new quorum."""
+        """The single voter of the new quorum."""
         return ReplicaKey(self.after.node_id, self.after.directory_id)
 
     @property
     def voters(self) -> VoterSet:
-        """The new set. The old voters do not join it by themselves: their disks are to be wiped."""
+        """The new voter set. The old voters do not auto-join it: their disks are to be wiped."""
         gone = self.voters_before
         for voter in self.voters_before:
             if voter.key.directory_id is not None:
@@ -90,7 +89,7 @@ class RescuePlan:
 
 
 def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
-    """The rescue that was interrupted here; None where there is none. Raises StorageError."""
+    """Read the plan of an interrupted recovery; None if there is none. Raises StorageError."""
     path = f"{metadata_log_dir}/{layout.RESCUE}"
     if not fs.exists(path):
         return None
@@ -104,12 +103,12 @@ def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
 
 
 def write_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> None:
-    """Begin a rescue, durable on return."""
+    """Begin a recovery, durable on return."""
     write_atomically(fs, f"{metadata_log_dir}/{layout.RESCUE}", encode_plan(plan))
 
 
 def end_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> str:
-    """The rescue is over: its file becomes the record that stays, whose path is the answer."""
+    """End the recovery: rename its file to the record that stays; return that path."""
     path = f"{metadata_log_dir}/{layout.rescue_record_name(plan.epoch)}"
     fs.rename(f"{metadata_log_dir}/{layout.RESCUE}", path)
     fs.sync_dir(metadata_log_dir)
@@ -117,7 +116,7 @@ def end_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> str:
 
 
 def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
-    """Raises StorageError where a rescue has begun and not ended: the directory is half changed."""
+    """Raise StorageError if a recovery is unfinished: the directory is partly changed."""
     plan = read_plan(fs, metadata_log_dir)
     if plan is not None:
         raise StorageError(
@@ -131,7 +130,7 @@ def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
 
 
 def encode_plan(plan: RescuePlan) -> bytes:
-    """The file's bytes: JSON, for people who ask later what was done."""
+    """Encode the file: JSON, for operators who want to know later what was done."""
     started = datetime.fromtimestamp(plan.started_ms / 1000, UTC)
     fields: dict[str, Any] = {
         "version": _VERSION,
@@ -168,7 +167,7 @@ def encode_plan(plan: RescuePlan) -> bytes:
 
 
 def decode_plan(data: bytes) -> RescuePlan:
-    """The plan in the file's bytes. Raises ValueError, KeyError or TypeError where malformed."""
+    """Decode the plan. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if fields["version"] != _VERSION:
         raise ValueError(f"version {fields['version']}, known is {_VERSION}")

@@ -1,7 +1,7 @@
-"""Lays a backup out in an empty directory, as the log of a quorum of one (rule 23).
+"""Restores a backup into an empty directory as a single-voter quorum (rule 23).
 
-The directory is a rescue under way from the first file to the last, so no controller starts on half
-of it. One that was killed begins again: nothing but the backup has ever been there.
+A recovery plan is in progress from the first file to the last, so a controller never starts on a
+partial restore. An interrupted restore starts over: the directory holds only the backup.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.storage.disaster_recovery.backup_file import Manifest
     from quorate.storage.file_system import FileSystem
 
-# What a new disk may hold before the first file that counts.
+# Names that an empty directory may contain.
 _NOT_COUNTED: Final = (layout.LOCK, layout.RESCUE + layout.TEMPORARY_SUFFIX, "lost+found")
 _KRAFT_VERSION: Final = 1
 
@@ -51,7 +51,7 @@ def restoration(
     endpoints: tuple[Endpoint, ...],
     started_ms: int,
 ) -> RescuePlan:
-    """The plan: unpacked under an id that nobody knows, then the only voter of a new quorum."""
+    """Create the plan: unpack under an unused id, then become the single voter of a new quorum."""
     taken_from = manifest.meta
     return RescuePlan(
         kind=RescueKind.RESTORE,
@@ -75,7 +75,7 @@ def restoration(
 
 
 def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
-    """Raises StorageError where anything but an interrupted restoration is in the directory."""
+    """Raise StorageError if the directory holds anything but an interrupted restore."""
     if not fs.exists(directory):
         return
     plan = read_plan(fs, directory)
@@ -92,7 +92,7 @@ def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
 def restore(
     fs: FileSystem, directory: str, plan: RescuePlan, backup: IO[bytes], *, timestamp_ms: int
 ) -> OffsetAndEpoch:
-    """Restore a backup that was checked; the new log end. Raises StorageError."""
+    """Restore a verified backup; return the new log end. Raises StorageError."""
     refuse_unless_empty(fs, directory)
     log_dir = f"{directory}/{layout.LOG_DIR}"
     fs.make_dirs(directory)

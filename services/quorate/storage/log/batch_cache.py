@@ -1,4 +1,4 @@
-"""The newest batches in memory, so that a leader answers Fetch without touching the disk."""
+"""Cache of the newest batches, so that a leader serves Fetch from memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BatchCache:
         self._head = 0
 
     def append(self, base_offset: int, data: bytes) -> None:
-        """Take the group that begins at `base_offset`, and drop the oldest that no longer fit."""
+        """Add the group that begins at `base_offset`; drop the oldest that no longer fit."""
         self._starts.append(base_offset)
         self._groups.append(data)
         self._size_bytes += len(data)
@@ -40,13 +40,13 @@ class BatchCache:
             self._head = 0
 
     def clear(self) -> None:
-        """Forget everything: the log was cut or restarted."""
+        """Drop everything: the log was truncated or restarted."""
         self._starts.clear()
         self._groups.clear()
         self._head = self._size_bytes = 0
 
     def read(self, start: int, *, end: int, bytes_max: int) -> bytes | None:
-        """Whole batches as MetadataLog.read gives them; None where `start` is not in memory."""
+        """Read whole batches as MetadataLog.read does; None if `start` is not in memory."""
         index = bisect_right(self._starts, start, self._head) - 1
         if index < self._head:
             return None
@@ -65,7 +65,7 @@ class BatchCache:
 def extent(
     data: bytes, *, start: int, end: int, bytes_max: int, at_least_one: bool
 ) -> tuple[int, int]:
-    """Where in `data` the batches lie that hold offsets from `start` on and end below `end`."""
+    """Return the span in `data` of the batches from offset `start` on that end below `end`."""
     position, first = 0, -1
     while position < len(data):
         base, length = _PLACE.unpack_from(data, position)

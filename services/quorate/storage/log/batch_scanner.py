@@ -1,4 +1,4 @@
-"""Batches of a file one after the other, each checked, without holding the file in memory."""
+"""Iterates over the batches of a file, each verified, without loading the file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import File
 
 CHUNK_BYTES: Final = 1024 * 1024
-# Twice the largest batch: each place is looked at with a whole batch's room behind it, and no byte
-# is read more than twice.
+# Twice the largest batch: behind each position examined there is space for a whole batch, and no
+# byte is read more than twice.
 SALVAGE_BYTES: Final = 2 * BATCH_BYTES_MAX
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
@@ -30,7 +30,7 @@ _MAGIC: Final = b"\x02"
 
 
 class FileBatch(NamedTuple):
-    """A checked batch: its position in the file, its header, and where its bytes are in memory."""
+    """A verified batch: its position in the file, its header, and its position in memory."""
 
     position: int
     header: BatchHeader
@@ -39,16 +39,16 @@ class FileBatch(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """The batch's own bytes."""
+        """The bytes of the batch."""
         return self.buffer[self.at : self.at + self.header.size_bytes]
 
 
 def scan_batches(
     file: File, size_bytes: int, position: int = 0, *, chunk_bytes: int | None = None
 ) -> Iterator[FileBatch]:
-    """The batches from `position` to `size_bytes`, in order, `chunk_bytes` read in one go.
+    """Yield the batches from `position` to `size_bytes`, in order, `chunk_bytes` per read.
 
-    Raises CorruptBatchError, with its position in the file, at the first that does not check.
+    Raises CorruptBatchError, with its position in the file, at the first that fails verification.
     """
     chunk_bytes = chunk_bytes or CHUNK_BYTES
     buffer, start = b"", position
@@ -65,9 +65,9 @@ def scan_batches(
 
 
 def read_window(file: File, size_bytes: int, position: int, chunk_bytes: int) -> bytes:
-    """The bytes from `position` up to `size_bytes`: `chunk_bytes`, or a whole batch if longer.
+    """Read the bytes from `position` up to `size_bytes`: `chunk_bytes`, or one batch if longer.
 
-    Raises CorruptBatchError where the file ends before that batch.
+    Raises CorruptBatchError if the file ends before that batch.
     """
     left = size_bytes - position
     wanted = HEADER_BYTES
@@ -82,7 +82,7 @@ def read_window(file: File, size_bytes: int, position: int, chunk_bytes: int) ->
 
 
 def bytes_of_batch(buffer: bytes, at: int) -> int:
-    """How many bytes the batch at `at` says it takes; a header's as long as that is not known."""
+    """Return the size that the batch at `at` claims; a header's size if that is unknown."""
     if len(buffer) - at < _LENGTH_END:
         return HEADER_BYTES
     length: int = _LENGTH.unpack_from(buffer, at + _LENGTH_AT)[0]
@@ -90,10 +90,10 @@ def bytes_of_batch(buffer: bytes, at: int) -> int:
 
 
 def salvage_batches(file: File, size_bytes: int, position: int) -> Iterator[FileBatch]:
-    """Whatever checks from `position` on, resynchronised behind bytes that do not.
+    """Yield all valid batches from `position` on, resynchronising after invalid bytes.
 
-    That is how damage in the middle is told from a torn tail where nobody wrote down what was
-    flushed: behind a torn tail there is nothing. A window of SALVAGE_BYTES is in memory.
+    This distinguishes damage in the middle from a torn tail if the flushed end is unknown: nothing
+    follows a torn tail. A window of SALVAGE_BYTES is in memory.
     """
     data, start, at = b"", position, position
     while at < size_bytes:

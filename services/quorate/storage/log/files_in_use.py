@@ -1,11 +1,11 @@
 """The files that a running replica relies on: compared with their names, and put back (rule 17).
 
-A process keeps its segments open. Where another program removes or replaces them, what the process
-writes is flushed into files without a name, and its next start finds none of it. All that these
-files held can still be read by their descriptors, and quorum-state is known.
+A process keeps its segments open. If another program removes or replaces them, the process flushes
+into files without a name, and its next start finds nothing of it. The content of these files can
+still be read by their descriptors, and the content of quorum-state is known.
 
-All calls but `election_saved` come from the thread that also saves quorum-state, cuts and cleans:
-what this process itself renames or removes cannot look like a loss.
+All calls except `election_saved` come from the thread that also saves quorum-state, truncates and
+cleans: a rename or removal by this process cannot look like a loss.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @value
 class LostFile:
-    """A file that another program removed, or replaced by one with other content."""
+    """A file that another program removed, or replaced by a file with other content."""
 
     path: str
     is_replaced: bool
@@ -49,9 +49,9 @@ class LostFile:
 
 @value
 class PutBack:
-    """The files that have their content again; `problem` says why others have not.
+    """The files that have their content again; `problem` is the reason why others have not.
 
-    `is_refused` says that nothing may be written there at all.
+    `is_refused` means that nothing may be written there at all.
     """
 
     paths: tuple[str, ...]
@@ -71,13 +71,13 @@ class FilesInUse:
         election: ElectionState | None,
         static_voters: VoterSet,
     ) -> None:
-        """`directory` is metadata.log.dir, `election` what quorum-state says now."""
+        """`directory` is metadata.log.dir, `election` the content of quorum-state."""
         self._fs = fs
         self._directory = directory
         self._log = log
         self._meta = meta
         self._election = election or ElectionState(Epoch(0))
-        # What this process saved itself, byte by byte.
+        # The bytes that this process saved last.
         self._saved: bytes | None = None
         self._static_voters = static_voters
 
@@ -86,11 +86,11 @@ class FilesInUse:
         return f"{self._log.directory}/{layout.QUORUM_STATE}"
 
     def election_saved(self, effect: SaveElection) -> None:
-        """quorum-state says this now."""
+        """Note the new content of quorum-state."""
         self._saved = encode_quorum_state(effect.state, effect.kraft_version, effect.voters)
 
     def lost(self) -> tuple[LostFile, ...]:
-        """The files that are gone or were replaced, oldest segment first. Raises OSError."""
+        """Return the files that are gone or were replaced, oldest segment first. Raises OSError."""
         lost = []
         path = self._quorum_state
         if not self._holds_election():
@@ -103,7 +103,7 @@ class FilesInUse:
         return tuple(lost)
 
     def _holds_election(self) -> bool:
-        """By content, since each save gives the file another inode."""
+        """Whether quorum-state has the known content; each save gives the file a new inode."""
         try:
             data = self._fs.read(self._quorum_state)
             if self._saved is not None:
@@ -112,13 +112,13 @@ class FilesInUse:
         except (FileNotFoundError, NotADirectoryError, StorageError, ValueError):
             return False
 
-    # --- putting back -----------------------------------------------------------------------------
+    # --- restoration ------------------------------------------------------------------------------
 
     def put_back(self, lost: Collection[LostFile]) -> PutBack:
         """Rewrite the lost files, durable on return; nothing may be appended any more.
 
-        The vote comes first: recovery refuses a log without one. What stands in the place of a file
-        is set aside, not overwritten. Where metadata.log.dir itself is gone, nothing is written:
+        The vote comes first: recovery refuses a log without one. A file in the place of a lost one
+        is quarantined, not overwritten. If metadata.log.dir itself is gone, nothing is written:
         another disk may be mounted there.
         """
         done: list[str] = []
@@ -162,14 +162,14 @@ class FilesInUse:
             else:
                 segment.file.fdatasync()
         fs.sync_dir(log.directory)
-        # Everything that was written is under its name and on the disk.
+        # All written data is under its name and on the disk.
         log.state.flushed = log.end.offset
 
     def _encoded_election(self) -> bytes:
         log, voted = self._log, self._election.voted
         version = log.kraft_version_below(log.end.offset)
         if voted is not None and voted.directory_id is not None:
-            # Only this version of the file names the directory.
+            # Only version 1 of the file contains the directory.
             version = max(version, 1)
         return encode_quorum_state(self._election, version, self._static_voters)
 

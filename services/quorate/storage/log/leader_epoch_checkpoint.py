@@ -1,7 +1,7 @@
-"""leader-epoch-checkpoint: where each epoch of the log begins, in Kafka's text format.
+"""leader-epoch-checkpoint: start offsets of the log's epochs, in Kafka's format.
 
-The epoch of a batch lies outside its CRC; this file is one of the witnesses against a flipped one.
-It is durable before the first record of an epoch counts as flushed.
+The CRC of a batch does not cover its epoch; this file is one of the sources that reveal a flipped
+one. It is durable before the first record of an epoch counts as flushed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _VERSION = "0"
 def entries_between(
     epochs: Iterable[EpochStart], *, log_start: int, end: int
 ) -> tuple[EpochStart, ...]:
-    """What the file says of a log from `log_start` to `end`: as Kafka, no epoch without records.
+    """Return the file's entries for a log from `log_start` to `end`.
 
-    An epoch that began below the log's start is listed at the start.
+    Like Kafka's, it lists no epoch without records. An epoch that began below the log's start is
+    listed at the start.
     """
     last_of_start = {max(e.start_offset, log_start): e.epoch for e in epochs}
     return tuple(
@@ -37,13 +38,13 @@ def entries_between(
 
 
 def encode_epochs(entries: Iterable[EpochStart]) -> bytes:
-    """The file's bytes: version, count, then epoch and start offset a line."""
+    """Encode the file: version, count, then one line per epoch with its start offset."""
     lines = [f"{entry.epoch} {entry.start_offset}" for entry in entries]
     return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
 def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
-    """The entries in the file's bytes. Raises ValueError that names the line at fault."""
+    """Decode the entries. Raises ValueError that names the line at fault."""
     lines = data.decode("ascii").split("\n")
     if lines.pop() or len(lines) < 2 or lines[0] != _VERSION:
         raise ValueError(f"does not begin with version {_VERSION} and a count, or ends in mid-line")
@@ -68,9 +69,9 @@ def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
 
 
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochStart, ...] | None:
-    """The epoch history, or None where the file does not exist.
+    """Read the epoch history; None if the file does not exist.
 
-    Raises StorageError when it is malformed.
+    Raises StorageError if it is malformed.
     """
     if not fs.exists(path):
         return None
@@ -95,9 +96,9 @@ def check_history(
 ) -> None:
     """Compare the file with the epochs that the log itself shows, from `first` to `end`.
 
-    Entries for what is no more or not yet in the log are no contradiction, nor are epochs that
-    began above the flushed end; where that is not known, the file may lack the newest ones.
-    Raises StorageError where the two contradict each other.
+    Entries for records that are no longer or not yet in the log are not contradictions, nor are
+    epochs that began above the flushed end. If the flushed end is unknown, the file may lack the
+    newest ones. Raises StorageError if file and log contradict each other.
     """
     known = [entry for entry in recorded or () if first <= entry.start_offset < end]
     entries = entries_between(known, log_start=first, end=end)
@@ -105,7 +106,7 @@ def check_history(
         return
     log_start = entries[0].start_offset
     if flushed is not None and len(entries) == 1 and log_start >= flushed:
-        # That of an empty log, which names the epoch below it: whatever is there came since.
+        # The entry of an empty log, which names the epoch below it: all records came later.
         return
     seen = entries_between(scanned, log_start=log_start, end=end)
     newest = entries[-1].start_offset

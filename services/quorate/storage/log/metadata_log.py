@@ -1,8 +1,8 @@
-"""The metadata log: segments of record batches, appended, flushed, read, cut and restarted.
+"""The metadata log: append, flush, read, truncate and reset to a snapshot.
 
-Appends go to the page cache at once and are flushed in groups: `begin_flush` names what there is to
-flush, `FlushTicket.run` waits for the disk (in another thread, while appends go on), `finish_flush`
-says what may now be acknowledged. All else is for one thread.
+Appends go to the page cache immediately and are flushed in groups. `begin_flush` collects what
+there is to flush, `FlushTicket.run` waits for the disk (in another thread, while appends continue),
+and `finish_flush` returns the end that may now be acknowledged. Everything else runs in one thread.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIRST_BYTES: Final = 64 * 1024
 class FlushTicket:
     """One flush: what was written before it began, in the order in which it must reach the disk.
 
-    `run` blocks and may run in another thread; at most one ticket is under way.
+    `run` blocks and may run in another thread; at most one ticket is in flight.
     """
 
     generation: int
@@ -58,7 +58,7 @@ class FlushTicket:
     is_done: bool = field(default=False)
 
     def run(self) -> None:
-        """Wait until everything below `end` is on the disk. Raises OSError: the disk failed."""
+        """Wait until everything below `end` is on the disk. Raises OSError if the disk failed."""
         try:
             for segment in self.segments:
                 segment.file.fdatasync()
@@ -76,7 +76,7 @@ class FlushTicket:
 
 
 class MetadataLog:
-    """The log of one replica, as recovery found it and as it has grown since."""
+    """The log of one replica, as recovered and as it has grown since."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class MetadataLog:
         self._are_epochs_dirty = False
         self.failure: OSError | None = None
 
-    # --- what there is ----------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -112,7 +112,7 @@ class MetadataLog:
 
     @property
     def flushed_end(self) -> OffsetAndEpoch:
-        """What is on the disk."""
+        """The end of what is on the disk."""
         return self.state.flushed_end
 
     @property
@@ -121,28 +121,28 @@ class MetadataLog:
 
     @property
     def generation(self) -> int:
-        """Raised by every truncation and installed snapshot (rule 14)."""
+        """Incremented by every truncation and installed snapshot (rule 14)."""
         return self.state.generation
 
     @property
     def has_data(self) -> bool:
-        """Whether a record of the state machine stands among the first ones of the log."""
+        """Whether the first batches of the log contain a record of the state machine."""
         first = self.read(self.log_start, end=self.end.offset, bytes_max=_FIRST_BYTES)
         return any(not header.is_control for _, header in iter_batches(first))
 
     def voters_below(self, offset: int) -> VoterSet:
-        """The set that the records below `offset` put in force."""
+        """The voter set in effect after the records below `offset`."""
         return self.state.committed_voter_set(Offset(offset))
 
     def kraft_version_below(self, offset: int) -> int:
-        """The kraft.version that the records below `offset` put in force."""
+        """The kraft.version in effect after the records below `offset`."""
         for entry in reversed(self.state.kraft_versions):
             if entry.offset < offset:
                 return entry.kraft_version
         return 0
 
     def fail(self, error: OSError) -> None:
-        """The disk failed: from now on every write is refused, none is tried again (rule 17)."""
+        """Note that the disk failed: later writes are refused, none is retried (rule 17)."""
         self.failure = self.failure or error
 
     # --- appending --------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class MetadataLog:
     def append(self, base_offset: Offset, data: bytes) -> None:
         """Write whole, stamped batches at the log's end: one write, not flushed.
 
-        Raises ValueError where they do not continue the log, OSError when the disk fails.
+        Raises ValueError if they do not continue the log, OSError if the disk fails.
         """
         self._check_disk()
         state = self.state
@@ -201,7 +201,7 @@ class MetadataLog:
         return self.segments.is_dirty
 
     def begin_flush(self) -> FlushTicket | None:
-        """What has been written since the last ticket; None where that is nothing."""
+        """Return a ticket for what was written since the last one; None if nothing was."""
         self._check_disk()
         if not self.segments.is_dirty:
             return None
@@ -221,7 +221,7 @@ class MetadataLog:
         return ticket
 
     def finish_flush(self, ticket: FlushTicket) -> OffsetAndEpoch:
-        """Note what a ticket that has run made durable; what may now be acknowledged.
+        """Note what a completed ticket made durable; return the end to acknowledge.
 
         A ticket of an older generation changes nothing (rule 14).
         """
@@ -233,11 +233,11 @@ class MetadataLog:
         return state.flushed_end
 
     def write_flushed_end(self, entry: FlushedEnd) -> None:
-        """The last thing that a ticket does, in its thread: a write may block, too."""
+        """Write the flushed end: the last step of a ticket, in its thread, as it may block."""
         self._flushed_end_file.write(entry)
 
     def sync_flushed_end(self) -> None:
-        """Let a power cut bring back no older flushed end than this; may run in a thread."""
+        """Sync the flushed end, so that a power failure restores no older one; thread-safe."""
         self._flushed_end_file.sync()
 
     def _flushed_entry(self, end: OffsetAndEpoch, last_crc: int | None) -> FlushedEnd:
@@ -255,7 +255,7 @@ class MetadataLog:
         )
 
     def healed(self) -> None:
-        """Nothing is left to remember beside the log; durable before the healing file goes."""
+        """Clear the mark that requires the healing file; durable before that file is removed."""
         self._is_healing = False
         try:
             end = self.state.flushed_end
@@ -278,28 +278,28 @@ class MetadataLog:
     # --- reading ----------------------------------------------------------------------------------
 
     def read(self, start: Offset, *, end: Offset, bytes_max: int) -> bytes:
-        """Whole batches from the one that holds `start`, below `end`, one at least where there is.
+        """Read whole batches from the one that holds `start`, below `end`; at least one if any.
 
-        Raises DamagedLogError when a batch on the disk does not check any more.
+        Raises DamagedLogError if a batch on the disk fails verification.
         """
         cached = self.cached(start, end=end, bytes_max=bytes_max)
         return self.segments.read(start, end, bytes_max) if cached is None else cached
 
     def cached(self, start: Offset, *, end: Offset, bytes_max: int) -> bytes | None:
-        """What `read` would give, from memory; None where that does not have it."""
+        """Read the same from memory; None if it is not cached."""
         if start < self.state.log_start:
             raise ValueError(f"offset {start} is below the log's start {self.state.log_start}")
         if start >= min(end, self.state.end.offset):
             return b""
         return self._cache.read(start, end=end, bytes_max=bytes_max)
 
-    # --- cutting ----------------------------------------------------------------------------------
+    # --- truncation -------------------------------------------------------------------------------
 
     def truncate(self, to: OffsetAndEpoch, generation: int) -> None:
-        """Cut everything from `to` on; durable on return, the flush in flight is over before.
+        """Truncate everything from `to` on, durable on return; no flush may be in flight.
 
-        The flushed end is lowered durably before the log is touched: if it came back larger after
-        a power cut, the shorter log would look damaged.
+        The flushed end is lowered durably before the log is touched: if it came back larger after a
+        power failure, the shorter log would look damaged.
         """
         self._check_disk()
         state = self.state
@@ -322,7 +322,7 @@ class MetadataLog:
             raise
 
     def _settle(self) -> None:
-        """Flush whatever is left after a cut: the end is the flushed end again."""
+        """Flush what is left after a truncation: the end is the flushed end again."""
         self.segments.settle()
         write_atomically(
             self.fs, f"{self.directory}/{EPOCH_CHECKPOINT}", encode_epochs(self._epoch_entries())
@@ -336,7 +336,8 @@ class MetadataLog:
     ) -> None:
         """Empty the log and restart it at the end of a durable snapshot; durable on return.
 
-        After a crash on the way recovery finds a log that the snapshot supersedes, and ends this.
+        After a crash in between, recovery finds a log that the snapshot supersedes, and completes
+        this.
         """
         self._check_disk()
         state = self.state
@@ -354,14 +355,14 @@ class MetadataLog:
             raise
 
     def advance_start(self, to: Offset, snapshots: list[SnapshotInfo]) -> None:
-        """Move the log's start to the end of a kept snapshot; whole segments below it go."""
+        """Move the log's start to the end of a kept snapshot; segments below it are deleted."""
         self._check_disk()
         state = self.state
         state.cleaned(to, snapshots)
         try:
             path = f"{self.directory}/{EPOCH_CHECKPOINT}"
-            # A flush may be under way in its thread, and be about to replace the file as well:
-            # whichever comes last, no epoch of what is flushed is missing in it.
+            # A flush may be in flight in its thread and about to replace the file as well: with
+            # either order, the file contains every epoch of what is flushed.
             write_atomically(self.fs, path, encode_epochs(self._epoch_entries()), by=".cleaned")
             self._flushed_end_file.store(self._flushed_entry(state.flushed_end, self._flushed_crc))
             self.segments.drop_below(to)
@@ -370,6 +371,6 @@ class MetadataLog:
             raise
 
     def close(self) -> None:
-        """Close the files; what was not flushed stays so."""
+        """Close the files; unflushed data stays unflushed."""
         self.segments.close()
         self._flushed_end_file.close()

@@ -1,4 +1,4 @@
-"""Batches of a file in runs, for readers of whole logs: all are checked, none becomes an object."""
+"""Reads batches of a file in runs for readers of whole logs: all verified, none made an object."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def scan_runs(
     file: File, size_bytes: int, position: int, *, chunk_bytes: int
 ) -> Iterator[BatchRun]:
-    """The batches from `position` to `size_bytes`, as many together as `chunk_bytes` hold.
+    """Yield the batches from `position` to `size_bytes`, in runs of up to `chunk_bytes`.
 
-    Raises CorruptBatchError, with its position in the file, at the first that does not check.
+    Raises CorruptBatchError, with its position in the file, at the first that fails verification.
     """
     buffer, start = b"", position
     while position < size_bytes:
@@ -45,7 +45,7 @@ def scan_runs(
 
 
 def salvage_runs(file: File, size_bytes: int, position: int) -> Iterator[BatchRun]:
-    """All intact batches from `position` on, in runs, resynchronised behind damage."""
+    """Yield all intact batches from `position` on, in runs, resynchronised after damage."""
     try:
         yield from scan_runs(file, size_bytes, position, chunk_bytes=CHUNK_BYTES)
     except CorruptBatchError as error:
@@ -53,13 +53,13 @@ def salvage_runs(file: File, size_bytes: int, position: int) -> Iterator[BatchRu
 
 
 def batches_of(run: BatchRun) -> Iterator[FileBatch]:
-    """The batches of a run as objects, one by one."""
+    """Yield the batches of a run as objects."""
     for at, fields in zip(run.at.tolist(), run.headers.tolist(), strict=True):
         yield FileBatch(run.start + at, BatchHeader._make(fields), run.buffer, at)
 
 
 def runs_of(batches: Iterable[FileBatch]) -> Iterator[BatchRun]:
-    """Checked batches in runs of those that lie in one buffer, in order."""
+    """Yield verified batches in runs of those that lie in one buffer, in order."""
     for _, together in groupby(batches, key=lambda batch: id(batch.buffer)):
         several = list(together)
         first = several[0]

@@ -1,4 +1,4 @@
-"""One segment of the log: a file of whole batches, with a sparse index in memory."""
+"""One log segment: a file of whole batches with a sparse in-memory index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import File, FileSystem
 
 INDEX_INTERVAL_BYTES: Final = 4096
-# The last batch of a log is seldom larger, and two logs that agree in it are one.
+# Bytes. The last batch of a log is rarely larger, and two logs that agree in it are equal.
 COMPARED_BYTES: Final = 4096
 
 
@@ -30,32 +30,32 @@ class Segment:
 
     @classmethod
     def create(cls, fs: FileSystem, directory: str, base_offset: Offset) -> Segment:
-        """A new, empty segment; its entry in the directory is not yet durable."""
+        """Create an empty segment; its entry in the directory is not yet durable."""
         path = f"{directory}/{segment_name(base_offset)}"
         file = fs.open(path, create=True)
         file.truncate(0)
         return cls(path, file, base_offset)
 
     def index(self, offset: int, position: int) -> None:
-        """Note that a batch begins here, unless one was noted close before."""
+        """Index the batch that begins here, unless a batch shortly before is indexed."""
         if not self._positions or position - self._positions[-1] >= INDEX_INTERVAL_BYTES:
             self._offsets.append(offset)
             self._positions.append(position)
 
     def place_before(self, offset: int) -> tuple[int, int]:
-        """Where to begin reading for a batch that holds `offset`: an offset and its position."""
+        """Return the offset and position from which to read for a batch that holds `offset`."""
         index = bisect_right(self._offsets, offset) - 1
         if index < 0:
             return self.base_offset, 0
         return self._offsets[index], self._positions[index]
 
     def append(self, data: bytes) -> None:
-        """Write whole batches behind the last one, not flushed."""
+        """Write whole batches after the last one, not flushed."""
         self.file.write_at(self.size_bytes, data)
         self.size_bytes += len(data)
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut the file, not flushed."""
+        """Truncate the file, not flushed."""
         self.file.truncate(size_bytes)
         self.size_bytes = size_bytes
         while self._positions and self._positions[-1] >= size_bytes:
@@ -63,9 +63,9 @@ class Segment:
             self._offsets.pop()
 
     def delete(self, fs: FileSystem) -> None:
-        """Remove and close the file, by way of a name under which recovery would remove it too.
+        """Remove and close the file, after a rename to a suffix that recovery removes too.
 
-        It stays open where that fails: another program may have removed it.
+        The file stays open if that fails: another program may have removed it.
         """
         doomed = self.path + DELETED_SUFFIX
         fs.rename(self.path, doomed)
@@ -73,10 +73,10 @@ class Segment:
         self.file.close()
 
     def is_in_place(self, fs: FileSystem) -> bool:
-        """True if the file still has its name.
+        """Whether the file still has its name.
 
-        Where the numbers of the file differ, the last bytes decide: some file systems (FUSE, SMB)
-        give an open file another number. May run in a thread beside appends. Raises OSError.
+        If the inode numbers differ, the last bytes decide: some file systems (FUSE, SMB) give an
+        open file another number. May run in a thread in parallel with appends. Raises OSError.
         """
         if self.file.is_at(self.path):
             return True
@@ -96,7 +96,7 @@ class Segment:
 
 
 def remove_indexes(fs: FileSystem, path: str) -> None:
-    """Remove what Kafka keeps beside a segment; it makes them anew at its next start."""
+    """Remove Kafka's index files of a segment; Kafka rebuilds them at its next start."""
     stem = path.removesuffix(LOG_SUFFIX)
     for suffix in INDEX_SUFFIXES:
         if fs.exists(stem + suffix):

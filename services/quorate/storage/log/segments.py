@@ -1,6 +1,6 @@
-"""The segments of one log, oldest first: written at the last one, read in order, cut and removed.
+"""The segments of one log: append to the last, read in order, truncate, delete.
 
-Nothing here is durable by itself: what was written since the last flush is `unflushed`.
+Nothing here is durable without a flush: segments written since the last flush are dirty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Segments:
-    """The files of a log; `state` says which epoch each offset belongs to."""
+    """The files of a log; `state` gives the epoch of each offset."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Segments:
         *,
         segment_bytes: int,
     ) -> None:
-        """`segment_bytes` is the size above which another segment begins."""
+        """Start another segment above `segment_bytes`."""
         self._fs = fs
         self._directory = directory
         self._segments = segments
@@ -44,16 +44,16 @@ class Segments:
 
     @property
     def files(self) -> tuple[Segment, ...]:
-        """All of them. Any thread may ask."""
+        """All segments. Callable from any thread."""
         return tuple(self._segments)
 
     @property
     def size_bytes(self) -> int:
-        """All segments together."""
+        """The total size of all segments."""
         return sum(segment.size_bytes for segment in self._segments)
 
     def bytes_from(self, offset: Offset) -> int:
-        """The segments that would remain if the log started at `offset`."""
+        """The total size of the segments that would remain if the log started at `offset`."""
         following = [segment.base_offset for segment in self._segments[1:]]
         return sum(
             segment.size_bytes
@@ -64,9 +64,9 @@ class Segments:
     # --- writing ----------------------------------------------------------------------------------
 
     def append(self, base_offset: Offset, data: bytes, places: list[tuple[int, int]]) -> None:
-        """Write whole batches in one piece; `places` are their offsets and where they begin in it.
+        """Write whole batches in one piece; `places` are their offsets and positions in it.
 
-        Raises OSError when the disk fails.
+        Raises OSError if the disk fails.
         """
         segment = self._segments[-1]
         if segment.size_bytes and segment.size_bytes + len(data) > self._segment_bytes:
@@ -82,18 +82,18 @@ class Segments:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something was written that nobody has begun to flush."""
+        """Whether written data exists whose flush has not begun."""
         return bool(self._dirty)
 
     def take_unflushed(self) -> tuple[tuple[Segment, ...], bool]:
-        """What has to be flushed, and whether the directory has to be, too."""
+        """Return the segments to flush, and whether the directory has to be flushed too."""
         unflushed = tuple(self._dirty), self._has_new_entries
         self._dirty.clear()
         self._has_new_entries = False
         return unflushed
 
     def settle(self) -> None:
-        """Flush all that is left after a cut. Raises OSError."""
+        """Flush all that is left after a truncation. Raises OSError."""
         for segment in [s for s in self._dirty if s is not self._segments[-1]]:
             segment.file.fdatasync()
         self._segments[-1].file.fdatasync()
@@ -103,9 +103,9 @@ class Segments:
     # --- reading ----------------------------------------------------------------------------------
 
     def read(self, start: Offset, end: Offset, bytes_max: int) -> bytes:
-        """Whole batches from the one that holds `start`, below `end`, one at least where there is.
+        """Read whole batches from the one that holds `start`, below `end`; at least one if any.
 
-        Raises DamagedLogError when a batch does not check any more.
+        Raises DamagedLogError if a batch fails verification.
         """
         parts: list[bytes] = []
         room = bytes_max
@@ -121,7 +121,7 @@ class Segments:
         return b"".join(parts)
 
     def _batches_from(self, segment: Segment, start: int) -> Iterator[FileBatch]:
-        """The batches of a segment from the one that holds `start` on, each where it belongs."""
+        """Yield a segment's batches from the one that holds `start`; verify offset and epoch."""
         expected, position = segment.place_before(start)
         try:
             for batch in scan_batches(segment.file, segment.size_bytes, position):
@@ -141,18 +141,19 @@ class Segments:
             ) from error
 
     def _index(self, offset: int) -> int:
-        """The segment that holds `offset`."""
+        """Return the index of the segment that holds `offset`."""
         index = len(self._segments) - 1
         while index > 0 and self._segments[index].base_offset > offset:
             index -= 1
         return index
 
-    # --- cutting ----------------------------------------------------------------------------------
+    # --- truncation -------------------------------------------------------------------------------
 
     def place_of_cut(self, offset: Offset) -> tuple[int, int, int | None]:
-        """Where the batch that begins at `offset` starts: its segment and position there.
+        """Return the segment index and position of the batch that begins at `offset`.
 
-        And the CRC of the batch before it. Raises MisplacedCutError where none begins there.
+        The third value is the CRC of the batch before it. Raises MisplacedCutError if no batch
+        begins there.
         """
         index = self._index(max(offset - 1, self._state.log_start))
         segment, position, crc = self._segments[index], 0, None
@@ -165,7 +166,7 @@ class Segments:
         return index, position, crc
 
     def cut(self, index: int, position: int) -> None:
-        """Remove everything from that place on. Raises OSError."""
+        """Truncate everything from that position on. Raises OSError."""
         while len(self._segments) > index + 1:
             self._remove(self._segments[-1])
             del self._segments[-1]
@@ -173,7 +174,7 @@ class Segments:
         self._dirty = [segment for segment in self._dirty if segment in self._segments]
 
     def restart(self, base_offset: Offset) -> None:
-        """Remove everything, and begin anew at that offset. Raises OSError."""
+        """Remove everything, and restart at that offset. Raises OSError."""
         while self._segments:
             self._remove(self._segments[-1])
             del self._segments[-1]
@@ -181,7 +182,7 @@ class Segments:
         self._dirty.clear()
 
     def drop_below(self, offset: Offset) -> None:
-        """Remove the segments that lie below it as a whole. Raises OSError."""
+        """Remove the segments that lie completely below `offset`. Raises OSError."""
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._remove(self._segments[0])
             del self._segments[0]
@@ -192,7 +193,7 @@ class Segments:
         remove_indexes(self._fs, segment.path)
 
     def close(self) -> None:
-        """Close the files; what was not flushed stays so."""
+        """Close the files; unflushed data stays unflushed."""
         for segment in self._segments:
             segment.file.close()
 

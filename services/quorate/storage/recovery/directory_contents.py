@@ -1,4 +1,4 @@
-"""What recovery has read of a directory before it changes anything there."""
+"""Contents of a directory as recovery read them, before any change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Found:
-    """Each file of the directory as it is; None where it is not there, or does not check."""
+    """The content of each file of the directory; None if it is missing or fails verification."""
 
     meta: MetaProperties
     election: ElectionState | None
@@ -37,7 +37,7 @@ class Found:
     epoch_max: Epoch
 
     def evidence(self) -> Evidence:
-        """What of it tells which part of the log is whole."""
+        """Return the part of the contents that decides how much of the log is valid."""
         return Evidence(
             log=self.log,
             snapshot=None if self.snapshot is None else self.snapshot.snapshot_id,

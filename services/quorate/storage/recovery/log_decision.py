@@ -1,7 +1,7 @@
-"""Decides from what recovery found whether the log is kept, and whether anything has been lost.
+"""Decides from the scanned log what to keep and whether data was lost (rules 12 to 16).
 
-Pure: evidence goes in, a verdict comes out, nothing on the disk is touched (rules 12 to
-16). Ends are compared as in Vote: by epoch, then by offset.
+The decision is pure: evidence goes in, a decision comes out, nothing on the disk is touched. Ends
+are compared as in Vote: by epoch, then by offset.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ EMPTY = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
 
 @named_value
 class Evidence:
-    """What the directory holds. `snapshot` is the newest one that checks.
+    """The contents of the directory. `snapshot` is the newest valid one.
 
-    `epoch_max` is the highest epoch that any file besides the log knows of.
+    `epoch_max` is the highest epoch in any file except the log.
     """
 
     log: ScannedLog
@@ -39,11 +39,11 @@ class Evidence:
 
 @value
 class Verdict:
-    """What becomes of the log.
+    """The decision about the log.
 
-    The log is kept up to where it holds together (`keeps_log`) or restarts empty at `end`.
-    `remembered_end` is set where this replica once had more than that; `is_damage` tells lost
-    records from a tail that nobody was promised; `why` says it in words.
+    The log is kept up to its first inconsistency (`keeps_log`) or restarts empty at `end`.
+    `remembered_end` is set if this replica once had more than that. `is_damage` distinguishes lost
+    records from a tail that was never acknowledged; `why` gives the reasons in plain text.
     """
 
     keeps_log: bool
@@ -54,13 +54,13 @@ class Verdict:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Keep what holds together, and know what was lost."""
+    """Decide to keep what is consistent, and determine what was lost."""
     log = evidence.log
     misfit = _why_not_kept(log, evidence.snapshot)
     end = log.end if misfit is None else evidence.snapshot or EMPTY
     once, is_damage = _ends_once_reached(evidence)
     if misfit is not None and log.first > end.offset:
-        # What is there is sound, but what lies between the snapshot and it is gone.
+        # The log itself is valid, but the records between the snapshot and it are lost.
         once.append(log.end)
     is_damage = is_damage or any(known > end for known in once)
     if evidence.healing.remembered_end is not None:
@@ -72,7 +72,7 @@ def judge(evidence: Evidence) -> Verdict:
         why.append(f"{path}: byte {log.problem.position}: {log.problem.reason}")
     is_damage = is_damage and most > end
     if is_damage and not why:
-        # Cut between two batches, a log checks to its last byte and is not all that it was.
+        # A log truncated between two batches is valid to its last byte, but incomplete.
         path = log.segments[log.segment].path
         why.append(f"{path}: byte {log.position}: the log ends here")
     return Verdict(
@@ -99,16 +99,17 @@ def _why_not_kept(log: ScannedLog, snapshot: OffsetAndEpoch | None) -> str | Non
 
 
 def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
-    """How far this replica is known to have come, and whether the log itself proves damage."""
+    """Return the ends that this replica once had, and whether the log itself proves damage."""
     once = list(evidence.damaged_snapshots)
     log, flushed = evidence.log, evidence.flushed
     if flushed is not None:
         once.append(flushed.end)
     if log.problem is None or (flushed is not None and flushed.end <= log.end):
-        # Above the flushed end is tail, whatever lies there: a power cut takes sectors in no order.
+        # Anything above the flushed end is tail: a power failure loses sectors in any order.
         return once, False
-    # Whole batches behind the problem say how far the log went, which an older flushed end, back
-    # after a power cut, does not know; where there is none at all they tell damage from a tail.
+    # Intact batches behind the problem show how far the log went, which an older flushed end,
+    # restored by a power failure, does not. Without any flushed end they distinguish damage from a
+    # tail.
     if log.doubted is not None:
         once.append(log.doubted)
     behind = find_end_behind(log, evidence.epoch_max)

@@ -1,8 +1,8 @@
-"""Reads a whole log at start-up and says how far it holds together.
+"""Scans the whole log at startup and finds the first inconsistency.
 
-A CRC covers what is in a batch, not where it stands: base offset and epoch lie before it. Offsets
-must be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere
-else, must never fall, agree with the epoch history and with the flushed end, and not exceed the
+A CRC covers the content of a batch, not its base offset and epoch, which precede it. Offsets must
+be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere else,
+must never fall, must agree with the epoch history and with the flushed end, and must not exceed the
 epoch of quorum-state (rules 12 and 14).
 """
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from quorate.storage.log.batch_scanner import FileBatch
     from quorate.storage.log.segment import Segment
 
-# Length, attributes, both deltas, key, value and headers take a byte each at least.
+# Bytes: length, attributes, both deltas, key, value and headers take at least one each.
 RECORD_BYTES_MIN: Final = 7
-# An epoch that only one batch tells may be a flipped bit: it is believed no further ahead than this
-# of what else is known. A rescue raises the epoch by as much.
+# An epoch that only one batch shows may be a flipped bit: it is accepted up to this far above what
+# else is known. A quorum recovery raises the epoch by as much.
 EPOCHS_AHEAD_MAX: Final = 1000
 
 
 @value
 class Problem:
-    """The first place where the log does not hold together.
+    """The first inconsistency of the log.
 
-    `segment` indexes the segments that were scanned. `may_be_torn` is False where every byte checks
-    and yet the batch cannot stand here: no interrupted write leaves that.
+    `segment` indexes the segments that were scanned. `may_be_torn` is False if every byte is valid
+    and yet the batch does not belong here: an interrupted write does not leave that.
     """
 
     segment: int
@@ -50,10 +50,10 @@ class Problem:
 
 @dataclass(slots=True)
 class Witnesses:
-    """What besides the log says which epoch stands where.
+    """Sources other than the log for the epochs of its offsets.
 
-    `base_epoch` is the epoch below the first segment, None where it is not known; `epochs` the
-    epoch history; `quorum_epoch` that of quorum-state.
+    `base_epoch` is the epoch below the first segment, None if unknown; `epochs` the epoch history;
+    `quorum_epoch` that of quorum-state.
     """
 
     base_epoch: Epoch | None
@@ -63,7 +63,7 @@ class Witnesses:
 
     @property
     def epoch_max(self) -> Epoch:
-        """The highest epoch that any of them knows of."""
+        """The highest epoch in any of the sources."""
         known = [self.quorum_epoch, *(entry.epoch for entry in self.epochs)]
         return max(known if self.flushed is None else [*known, self.flushed.end.epoch])
 
@@ -80,7 +80,7 @@ class Boundary(NamedTuple):
 
 
 class _Disputed(NamedTuple):
-    """A batch that begins an epoch, which the epoch history has as another."""
+    """A batch that begins an epoch for which the epoch history has another number."""
 
     epoch: int
     before: Boundary
@@ -89,9 +89,9 @@ class _Disputed(NamedTuple):
 
 @dataclass(slots=True)
 class ScannedLog:
-    """What holds together: everything below `end`, which is `position` in segment `segment`.
+    """The consistent part: everything below `end`, which is `position` in segment `segment`.
 
-    `doubted` is where the log would end with a last batch whose epoch nothing else confirms.
+    `doubted` is the end of the log including a last batch whose epoch no other source confirms.
     """
 
     segments: list[Segment]
@@ -110,7 +110,7 @@ class ScannedLog:
         return self.end.offset > self.first
 
     def epoch_before(self, offset: int) -> Epoch | None:
-        """The epoch of the record just below `offset`; None where the scan did not see it."""
+        """The epoch of the record just below `offset`; None if it was not scanned."""
         if not self.first < offset <= self.end.offset:
             return None
         return next(e.epoch for e in reversed(self.epochs) if e.start_offset < offset)
@@ -122,11 +122,11 @@ def scan_log(segments: list[Segment], witnesses: Witnesses) -> ScannedLog:
 
 
 class _Unfit(Exception):
-    """A batch that checks, but cannot stand where it stands."""
+    """A batch that is valid, but does not belong where it is."""
 
 
 class _WrongEpoch(_Unfit):
-    """Its epoch contradicts the batch before it, which may be the wrong one of the two."""
+    """Its epoch contradicts the previous batch; either of the two may be wrong."""
 
 
 class _Scanner:
@@ -169,7 +169,7 @@ class _Scanner:
         return self.log
 
     def _give_up_disputed(self) -> None:
-        """End the log before a batch that is alone with an epoch other than the history has.
+        """End the log before a batch whose epoch only the epoch history contradicts.
 
         One of the two has flipped, and a log with a wrong epoch would win elections.
         """
@@ -178,7 +178,7 @@ class _Scanner:
             self.log.problem = self.disputed.problem
 
     def _doubt_last(self) -> None:
-        """Take back a last epoch that begins with the last batch and that nothing else knows of.
+        """Drop a last epoch that begins with the last batch and that no other source knows.
 
         A log with such an epoch would win elections, and it may be a flipped bit.
         """
@@ -244,9 +244,9 @@ class _Scanner:
             raise _WrongEpoch(problem)
 
     def _settle_dispute(self, epoch: int, *, starts_epoch: bool) -> None:
-        """Another batch comes: where it is of the same epoch, the epoch history is wrong.
+        """Settle a dispute at the next batch: if it has the same epoch, the epoch history is wrong.
 
-        The caller compares the two as a whole then, and refuses that.
+        The caller then compares the two histories as a whole, and refuses the directory.
         """
         if self.disputed is not None:
             if starts_epoch or epoch != self.disputed.epoch:
@@ -254,7 +254,7 @@ class _Scanner:
             self.disputed = None
 
     def _check_flushed(self, base_offset: int) -> None:
-        """The batch below the flushed end is the one that was flushed."""
+        """Verify that the batch below the flushed end is the one that was flushed."""
         flushed, end = self.flushed, self.log.end
         if flushed is None or not base_offset < flushed.end.offset <= end.offset:
             return
@@ -262,7 +262,7 @@ class _Scanner:
         if flushed.last_crc is not None and not is_same:
             self._cut(self.before)
             raise _Unfit(f"a batch that ends at {end}, but {flushed.end} was flushed")
-        # The flushed end has confirmed this batch: what contradicts it is wrong itself.
+        # The flushed end has confirmed this batch: a source that contradicts it is wrong.
         self.may_be_wrong = False
         self.disputed = None
 
@@ -280,11 +280,11 @@ class _Scanner:
 
 
 def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
-    """The end of what checks behind the problem; None where nothing does.
+    """Return the end of the valid batches behind the problem; None if there are none.
 
-    Offsets and epochs lie outside the CRC, so those that cannot be are not believed: an epoch that
-    neither `epoch_max` covers nor a second batch in a row tells, more offsets than there are bytes
-    for records.
+    The CRC does not cover offsets and epochs, so impossible ones are rejected: an epoch that
+    neither `epoch_max` covers nor two consecutive batches show, or more offsets than the bytes
+    could hold records.
     """
     problem = log.problem
     if problem is None:

@@ -1,7 +1,8 @@
-"""Damaged files are kept for people to look at, under names that nothing reads.
+"""Quarantines damaged files under names that nothing reads.
 
-What one recovery sets aside belongs together: that is an episode, whose number is in the names. A
-disk that goes on rotting must not fill up with copies, so those of the newest few are kept.
+The files are kept for operators to inspect. What one recovery quarantines belongs together: its
+generation number is in the names. A disk with progressing bit rot must not fill up with copies, so
+only the newest few generations are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NUMBERED: Final = re.compile(r".*\.([0-9]{1,9})" + re.escape(DAMAGED_SUFFIX))
 
 
 class SettingAside:
-    """One episode of damage in one directory."""
+    """One quarantine generation in one directory."""
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
@@ -28,18 +29,18 @@ class SettingAside:
         self._number = 1 + max((_number(name) for name in self._copies()), default=0)
 
     def name(self, path: str) -> str:
-        """Where the copy of `path` goes: `.damaged` the first time, `.2.damaged` the next."""
+        """The path for the copy of `path`: `.damaged` the first time, `.2.damaged` the next."""
         return f"{path}{DAMAGED_SUFFIX if self._number == 1 else self._later}"
 
     def move(self, path: str) -> str:
-        """Give a file the name under which nothing reads it, durable on return; that name."""
+        """Rename a file to its quarantine name, durable on return; return that name."""
         target = self.name(path)
         self._fs.rename(path, target)
         self._fs.sync_dir(self._directory)
         return target
 
     def remove_old(self) -> None:
-        """Remove the copies of the episodes that are more than EPISODES_MAX back."""
+        """Remove the copies of all but the newest EPISODES_MAX generations."""
         copies = self._copies()
         kept = sorted({_number(name) for name in copies})[-EPISODES_MAX:]
         for name in copies:
@@ -55,7 +56,7 @@ class SettingAside:
 
 
 def set_aside(fs: FileSystem, path: str) -> str:
-    """Set one damaged file aside, an episode by itself; its new name."""
+    """Quarantine one damaged file as a generation of its own; return its new name."""
     episode = SettingAside(fs, parent(path))
     target = episode.move(path)
     episode.remove_old()

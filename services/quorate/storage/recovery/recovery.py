@@ -1,8 +1,8 @@
-"""Start-up: read what the disk holds, decide what it is worth, mend what can be mended, or refuse.
+"""Recovers a directory at startup: read, decide, repair or refuse.
 
-Nothing is changed before everything has been read and judged, so that a refusal leaves the
-directory as it was. What happens to which damage is in docs/storage.md; the rules are 8, 12 to 16
-and 18 of docs/protocol.md.
+Nothing is changed before everything has been read and decided, so that a refusal leaves the
+directory as it was. docs/storage.md lists each kind of damage and its handling; the rules are 8, 12
+to 16 and 18 of docs/protocol.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @value
 class Recovered:
-    """A directory in use. `findings` says in words whatever was not as it should have been."""
+    """A directory in use. `findings` describes in plain text everything that was unusual."""
 
     log: MetadataLog
     snapshots: SnapshotStore
@@ -70,9 +70,10 @@ class Recovered:
 
 @value
 class Examined:
-    """What a directory is worth, nothing in it changed; `voters` were in force at its furthest end.
+    """The examination of a directory without any change.
 
-    `flushed` and `election` are what the files say, None where there are none.
+    `flushed` and `election` are the contents of the files, None if they do not exist. `voters` were
+    in effect at its furthest end.
     """
 
     meta: MetaProperties
@@ -87,11 +88,11 @@ class Examined:
 def recover(
     fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = False
 ) -> Recovered:
-    """Open a directory. Everything in the answer is durable (rule 13).
+    """Open a directory. Everything in the result is durable (rule 13).
 
-    A rescue opens what nobody else may: a directory on which a rescue has begun, and the damaged
-    log of an only voter, whose lost records it gives up. Raises StorageError where the directory
-    cannot be used; it is then unchanged.
+    A quorum recovery (`is_rescue`) opens what a controller must not: a directory with a recovery in
+    progress, and the damaged log of a single voter, whose lost records it gives up. Raises
+    StorageError if the directory cannot be used; it is then unchanged.
     """
     return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).run()
 
@@ -99,7 +100,7 @@ def recover(
 def examine(
     fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = True
 ) -> Examined:
-    """Read and judge a directory as `recover` does, and change nothing. Raises StorageError."""
+    """Read and decide as `recover` does, but change nothing. Raises StorageError."""
     return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).examine()
 
 
@@ -157,13 +158,13 @@ class _Recovery:
             segment.file.close()
         found.flushed_file.close()
         if not self.is_rescue:
-            # A start gets to it last, when it tidies up.
+            # A normal start checks it last, in `tidy`.
             check_partition_metadata(self.fs, f"{self.log_dir}/{layout.PARTITION_METADATA}")
         findings = tuple(self.findings)
         return Examined(meta, found.election, found.flushed, verdict, state, voters, findings)
 
     def _weigh(self, found: Found) -> tuple[Verdict, RecoveredState, tuple[ReplicaKey, ...]]:
-        """What is kept, what that says, and who voted where the log was longest."""
+        """Decide what is kept, derive the state, and find the voters at the furthest known end."""
         verdict = judge(found.evidence())
         state = self._state(found, verdict)
         if verdict.keeps_log:
@@ -267,7 +268,7 @@ class _Recovery:
         return segments
 
     def _bootstrap(self, names: list[str]) -> tuple[SnapshotSummary | None, str | None]:
-        """The checkpoint 0-0 that `format` wrote: the first voters."""
+        """Read the checkpoint 0-0 that `format` wrote: the initial voters."""
         if layout.checkpoint_name(layout.BOOTSTRAP_ID) not in names:
             return None, None
         try:
@@ -278,7 +279,7 @@ class _Recovery:
     def _newest_snapshot(
         self, stored: list[SnapshotInfo]
     ) -> tuple[SnapshotInfo | None, SnapshotSummary | None, list[tuple[OffsetAndEpoch, str]]]:
-        """The newest snapshot that checks, and those above it that do not."""
+        """Return the newest valid snapshot, and the damaged ones above it."""
         damaged: list[tuple[OffsetAndEpoch, str]] = []
         for info in reversed(stored):
             try:
@@ -330,10 +331,10 @@ class _Recovery:
         )
 
     def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
-        """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.
+        """Return quorum-state's content, or a newer epoch of the log of an Apache Kafka directory.
 
-        Such a replica cannot have voted in the log's epoch for anybody but its leader: no other
-        nominee of that epoch has a log with records of it, and only such a log gets this vote.
+        Such a replica can have voted in the log's epoch only for its leader: no other nominee of
+        that epoch has a log with records of it, and only such a log gets this vote.
         """
         election = found.election
         if election is None or end.epoch <= election.epoch:
@@ -351,7 +352,7 @@ class _Recovery:
     def _sets(
         self, found: Found, verdict: Verdict
     ) -> tuple[tuple[VotersAt, ...], tuple[KRaftVersionAt, ...]]:
-        """Voter sets and kraft.versions in force: bootstrap or newest snapshot, then the log."""
+        """Collect voter sets and kraft.versions: bootstrap or newest snapshot, then the log."""
         voters: list[VotersAt] = []
         versions: list[KRaftVersionAt] = []
         base = found.bootstrap
@@ -379,7 +380,7 @@ class _Recovery:
         return tuple(voters), tuple(versions)
 
     def _voters_in_force(self, found: Found, state: RecoveredState) -> tuple[ReplicaKey, ...]:
-        """The set as it was at the furthest end that is known."""
+        """Return the voter set at the furthest end that is known."""
         if found.healing.remembered_end is not None:
             return found.healing.voters
         if found.flushed is not None and found.flushed.voter_count:

@@ -1,7 +1,7 @@
-"""Carries out what recovery has decided, in an order that any crash leaves recoverable.
+"""Applies the recovery decision to the directory in a crash-safe order.
 
-First what must not be forgotten, then the lowered flushed end, then the log itself; last, when all
-of it is on the disk, the flushed end again (rules 12, 13, 16).
+First what must not be lost, then the lowered flushed end, then the log itself; last, when all of it
+is on the disk, the flushed end again (rules 12, 13, 16).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Repair:
         self.aside = SettingAside(fs, self.log_dir)
 
     def add_directory_id(self) -> str:
-        """Give the directory its id before anything is written under it; say so."""
+        """Give the directory its id before anything is written under it; return the finding."""
         path = f"{self.directory}/{layout.META_PROPERTIES}"
         add_directory_id(self.fs, path, self.meta.directory_id)
         named = format_uuid(self.meta.directory_id)
@@ -68,25 +68,25 @@ class Repair:
         *,
         abstains: bool,
     ) -> Healing:
-        """Make durable what this replica must not forget, before anything else is touched."""
+        """Persist what this replica must not lose, before anything else is touched."""
         remembered = verdict.remembered_end
         healing = Healing(remembered, voters if remembered else (), abstains)
         if healing != before and (remembered is not None or abstains):
             write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
-        # An earlier process may have died between giving a file its name and syncing that, and
-        # what recovery has just read there is about to be relied on.
+        # An earlier process may have died between a rename and the sync of the directory, and the
+        # content that recovery has just read there is about to be relied on.
         self.fs.sync_dir(self.directory)
         self.fs.sync_dir(self.log_dir)
         return healing
 
     def forget_if_whole(self, healing: Healing, state: RecoveredState) -> None:
-        """Drop the file where nothing is left to remember: a crash may have come before it went."""
+        """Remove an empty healing file, which a crash may have left behind."""
         assert healing.remembered_end == state.remembered_end
         if healing == Healing():
             write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
 
     def save_election(self, state: RecoveredState, voters: VoterSet) -> None:
-        """Make durable what the log says of the epoch, before flushed-end tells how far it came."""
+        """Persist the epoch of the log before flushed-end records how far the log reaches."""
         version = state.kraft_versions[-1].kraft_version if state.kraft_versions else 0
         write_quorum_state(
             self.fs,
@@ -97,12 +97,12 @@ class Repair:
         )
 
     def begin(self, state: RecoveredState, voters: VoterSet) -> None:
-        """The first start: quorum-state comes before the first segment (rule 18)."""
+        """First start: write quorum-state before the first segment (rule 18)."""
         self.save_election(state, voters)
         remove_durably(self.fs, f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
 
     def tidy(self) -> list[str]:
-        """Remove what an earlier process left half done; say what had to be made anew."""
+        """Remove leftovers of an earlier process; return findings about rewritten files."""
         for directory in (self.directory, self.log_dir):
             for name in self.fs.list_dir(directory):
                 if name.endswith(_LEFTOVERS):
@@ -115,13 +115,13 @@ class Repair:
         return [f"{path} was missing: written anew"] if was_missing else []
 
     def set_snapshot_aside(self, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
-        """Keep a damaged snapshot for people to look at, under a name that nothing reads."""
+        """Quarantine a damaged snapshot."""
         self.aside.move(snapshots.path(snapshot_id))
 
     def open_log(
         self, scanned: ScannedLog, verdict: Verdict, state: RecoveredState, config: StorageConfig
     ) -> MetadataLog:
-        """Bring the log into the shape of the verdict, flush it (rule 13), and open it."""
+        """Apply the decision to the log, flush it (rule 13), and open it."""
         last_crc = scanned.last_crc if verdict.keeps_log else None
         entry = self._flushed_entry(verdict.end, last_crc, state)
         if verdict.is_damage:
@@ -149,7 +149,7 @@ class Repair:
         )
 
     def _keep(self, scanned: ScannedLog, *, is_damage: bool) -> list[Segment]:
-        """Cut the log where it stops holding together; damage is set aside, a tail just goes."""
+        """Truncate the log at its first inconsistency; damage is quarantined, a tail deleted."""
         last = scanned.segments[scanned.segment]
         for segment in reversed(scanned.segments[scanned.segment + 1 :]):
             if is_damage and segment.size_bytes:
@@ -165,10 +165,10 @@ class Repair:
         return kept
 
     def _keep_prefix(self, segment: Segment, size_bytes: int) -> Segment:
-        """Set a copy of a damaged segment aside, then replace it by what is sound of it.
+        """Quarantine a copy of a damaged segment, then replace it by its valid prefix.
 
-        In this order: a crash between the two must not take the sound part away, which nobody
-        else may have any more.
+        In this order, a crash between the two steps cannot lose the valid part, of which no other
+        replica may have a copy.
         """
         copy, temporary = self.aside.name(segment.path), layout.TEMPORARY_SUFFIX
         copy_durably(self.fs, segment.file, copy + temporary, segment.size_bytes)
@@ -183,7 +183,7 @@ class Repair:
         return segment
 
     def _restart(self, scanned: ScannedLog, verdict: Verdict) -> list[Segment]:
-        """An empty log at the verdict's end, in the place of what was there."""
+        """Replace the log by an empty one at the decision's end."""
         for segment in reversed(scanned.segments):
             if verdict.is_damage and segment.size_bytes:
                 segment.file.close()

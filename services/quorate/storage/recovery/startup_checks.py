@@ -1,6 +1,6 @@
-"""Directories that are refused: what of a directory contradicts what, and the way out of it.
+"""Contradictions that make recovery refuse a directory, with the remedy (rules 16 and 18).
 
-Each of these is told before anything has been changed (rules 16 and 18 of docs/protocol.md).
+All of them are checked before anything has been changed. Each check raises StorageError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Refusing:
-    """What recovery checks of one directory."""
+    """The startup checks of one directory."""
 
     def __init__(self, directory: str, snapshots: SnapshotStore) -> None:
         self.directory = directory
@@ -34,7 +34,7 @@ class Refusing:
         self.snapshots = snapshots
 
     def other_than_wanted(self, path: str, meta: MetaProperties, wanted: StorageConfig) -> None:
-        """Whether the directory is the one of which the settings speak."""
+        """Check that the directory is the one that the settings name."""
         for name, value, expected in (
             ("node.id", meta.node_id, wanted.node_id),
             ("cluster.id", meta.cluster_id, wanted.cluster_id),
@@ -46,7 +46,7 @@ class Refusing:
     def other_owner(
         self, meta: MetaProperties, flushed: FlushedEnd | None, bootstrap: SnapshotSummary | None
     ) -> None:
-        """Whether meta.properties is the one under which this log was written."""
+        """Check that the log was written under the identity in meta.properties."""
         path = f"{self.directory}/{layout.META_PROPERTIES}"
         if flushed is not None:
             if flushed.cluster_id != meta.cluster_id:
@@ -62,7 +62,7 @@ class Refusing:
     def lost_election(
         self, segments: list[Segment], stored: list[SnapshotInfo], flushed: FlushedEnd | None
     ) -> None:
-        """Rule 18: only a directory that never held anything may lack quorum-state."""
+        """Check that quorum-state is missing only if the directory never held data (rule 18)."""
         used = [segment.path for segment in segments if segment.size_bytes]
         used += [self.snapshots.path(info.snapshot_id) for info in stored]
         if flushed is not None:
@@ -75,7 +75,7 @@ class Refusing:
             )
 
     def older_election(self, election: ElectionState, end: OffsetAndEpoch, how: str) -> None:
-        """Our own log never gets ahead of quorum-state, so a file from before it is an old one."""
+        """Check that quorum-state is not a stale copy: this log never gets ahead of it."""
         if end.epoch > election.epoch:
             raise StorageError(
                 f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, but this log {how} "
@@ -84,7 +84,7 @@ class Refusing:
             )
 
     def impossible_epoch(self, end: OffsetAndEpoch) -> None:
-        """Whether no quorum can have come there by elections (rule 28)."""
+        """Check that a quorum can have reached this epoch by elections (rule 28)."""
         if end.epoch > EPOCH_BELIEVED_MAX:
             raise StorageError(
                 f"{self.log_dir}: the log ends at {end}, in an epoch which no quorum comes near by "
@@ -92,7 +92,7 @@ class Refusing:
             )
 
     def lost_healing(self, flushed: FlushedEnd | None, healing: Healing) -> None:
-        """Whether a damaged voter would take itself for whole: the healing file is an old one."""
+        """Check that the healing file is current: without it damage would look healed."""
         is_nothing = healing.remembered_end is None and not healing.abstains
         if flushed is not None and flushed.is_healing and is_nothing:
             raise StorageError(
@@ -105,7 +105,7 @@ class Refusing:
     def nobody_to_heal_from(
         self, voters: tuple[ReplicaKey, ...], found: Found, verdict: Verdict
     ) -> None:
-        """Whether a damaged log is that of a single voter."""
+        """Check that a damaged log is not that of a single voter."""
         alone = (None, found.meta.directory_id)
         if [key.node_id for key in voters] != [found.meta.node_id] or voters[
             0
@@ -119,7 +119,7 @@ class Refusing:
         )
 
     def _way_out(self, found: Found, verdict: Verdict) -> str:
-        """How to go on without what was lost, in commands that change exactly that."""
+        """Describe how to continue without the lost records, in commands that change only that."""
         log, cut = found.log, ""
         if verdict.end.offset == 0:
             return ""

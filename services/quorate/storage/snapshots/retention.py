@@ -1,4 +1,4 @@
-"""Which snapshots are kept: Kafka's rules, by size and then by age (seed 000, maybeClean).
+"""Snapshot retention by total size and age (Kafka's maybeClean).
 
 The log starts at the end of the oldest snapshot kept, and one snapshot is always kept. Cleaning
 never passes what the own state machine has replayed: Kafka's does, and ends the active controller.
@@ -24,11 +24,11 @@ def snapshots_to_keep(
     log_bytes_from: Callable[[Offset], int],
     is_too_old: Callable[[SnapshotInfo], bool],
 ) -> Sequence[SnapshotInfo]:
-    """The snapshots of `stored`, oldest first, that outlive this cleaning.
+    """Return the snapshots of `stored`, oldest first, that survive this cleaning.
 
-    A snapshot goes when log and snapshots together are above `retention_bytes` (negative: no
-    limit) or when it is too old, as long as a newer one is there that has been replayed. One that
-    is `pinned` stays, and so do those after it: its fetcher needs the log from there on.
+    A snapshot is deleted if log and snapshots together exceed `retention_bytes` (negative: no
+    limit) or if it is too old, as long as a newer one exists that has been replayed. A `pinned`
+    snapshot stays, and so do those after it: its fetcher needs the log from there on.
     """
     oldest = 0
     while oldest + 1 < len(stored) and stored[oldest + 1].snapshot_id.offset <= replayed:

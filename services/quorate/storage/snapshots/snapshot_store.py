@@ -1,8 +1,8 @@
-"""Snapshot files: listed, served, fetched in chunks, installed, checked to the last byte (KIP-630).
+"""Snapshot files: list, read, fetch in chunks, install, verify (KIP-630).
 
 A snapshot holds records with offsets of its own, from 0: a control batch with the header (and, at
 kraft.version 1, the version and the voters), data batches, a control batch with the footer. All of
-them carry the epoch of the snapshot's id. A file is `.part` until it is whole and flushed.
+them carry the epoch of the snapshot's id. A file is `.part` until it is complete and flushed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @value
 class SnapshotSummary:
-    """What the control records of a whole snapshot say; no voters at kraft.version 0."""
+    """The content of a snapshot's control records; no voters at kraft.version 0."""
 
     last_contained_log_timestamp_ms: int
     voters: VoterSet | None
@@ -72,7 +72,7 @@ class SnapshotStore:
         self._fetching: OffsetAndEpoch | None = None
 
     def path(self, snapshot_id: OffsetAndEpoch) -> str:
-        """The file of a snapshot, whether it exists or not."""
+        """The path of a snapshot, existing or not."""
         return f"{self._directory}/{checkpoint_name(snapshot_id)}"
 
     def stored(self) -> list[SnapshotInfo]:
@@ -82,7 +82,7 @@ class SnapshotStore:
         return [SnapshotInfo(snapshot_id, self.size(snapshot_id)) for snapshot_id in ids]
 
     def size(self, snapshot_id: OffsetAndEpoch) -> int:
-        """Size in bytes. Raises FileNotFoundError where there is no such snapshot."""
+        """Size in bytes. Raises FileNotFoundError if the snapshot does not exist."""
         file = self._fs.open(self.path(snapshot_id))
         try:
             return file.size()
@@ -90,7 +90,7 @@ class SnapshotStore:
             file.close()
 
     def read(self, snapshot_id: OffsetAndEpoch, *, position: int, size_bytes: int) -> bytes:
-        """Up to `size_bytes` of the file from `position` on."""
+        """Read up to `size_bytes` of the file from `position` on."""
         file = self._fs.open(self.path(snapshot_id))
         try:
             return file.read_at(position, size_bytes)
@@ -98,16 +98,16 @@ class SnapshotStore:
             file.close()
 
     def check(self, snapshot_id: OffsetAndEpoch) -> SnapshotSummary:
-        """Read a snapshot to its end. Raises DamagedSnapshotError where anything is not right."""
+        """Read a snapshot to its end. Raises DamagedSnapshotError if it fails verification."""
         checker = SnapshotChecker(self.path(snapshot_id), snapshot_id.epoch)
         for _ in self._batches(checker.path, checker):
             pass
         return checker.summary()
 
     def data_batches(self, snapshot_id: OffsetAndEpoch) -> Iterator[FileBatch]:
-        """The data batches of a snapshot in order, each checked, never the whole file in memory.
+        """Yield the data batches of a snapshot in order, each verified; the file is not loaded.
 
-        Raises DamagedSnapshotError, the lack of a footer included, after those that were whole.
+        Raises DamagedSnapshotError after the valid batches, also if the footer is missing.
         """
         checker = SnapshotChecker(self.path(snapshot_id), snapshot_id.epoch)
         for batch in self._batches(checker.path, checker):
@@ -116,11 +116,11 @@ class SnapshotStore:
         checker.summary()
 
     def content(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
-        """A whole snapshot. Raises DamagedSnapshotError where anything is not right."""
+        """Read a whole snapshot. Raises DamagedSnapshotError if it fails verification."""
         return read_content(self._fs, self.path(snapshot_id), snapshot_id.epoch)
 
     def last_contained_log_timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int:
-        """When the last record that the snapshot covers was written, from its header."""
+        """The time of the last record that the snapshot covers, from its header."""
         checker = SnapshotChecker(self.path(snapshot_id), snapshot_id.epoch)
         batches = self._batches(checker.path, checker)
         next(batches, None)
@@ -130,9 +130,9 @@ class SnapshotStore:
     # --- fetching ---------------------------------------------------------------------------------
 
     def write_chunk(self, snapshot_id: OffsetAndEpoch, *, position: int, data: bytes) -> None:
-        """Bytes of a snapshot that is being fetched, not flushed; position 0 starts it anew.
+        """Write bytes of a snapshot that is being fetched, not flushed; position 0 restarts it.
 
-        What there is of another one, whose fetch was given up, goes.
+        The part of another snapshot, whose fetch was abandoned, is removed.
         """
         if self._fetching not in (None, snapshot_id):
             given_up = self.path(self._fetching) + PART_SUFFIX
@@ -150,10 +150,11 @@ class SnapshotStore:
             file.close()
 
     def install(self, snapshot_id: OffsetAndEpoch, *, kraft_version: int = 0) -> SnapshotSummary:
-        """Check a fetched snapshot and give it its name, durable on return.
+        """Verify a fetched snapshot and give it its name, durable on return.
 
-        Raises DamagedSnapshotError after removing the file where it does not check, where its
-        kraft.version is below the given one or unknown, or where that needs voters and it has none.
+        Raises DamagedSnapshotError after removing the file if it fails verification, if its
+        kraft.version is below the given one or unknown, or if that version needs voters and the
+        snapshot has none.
         """
         part = self.path(snapshot_id) + PART_SUFFIX
         self._fetching = None
@@ -177,16 +178,16 @@ class SnapshotStore:
         publish(self._fs, self._directory, self.path(snapshot_id))
         return summary
 
-    # --- going ------------------------------------------------------------------------------------
+    # --- removal ----------------------------------------------------------------------------------
 
     def delete(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Remove a snapshot, by way of a name under which recovery would remove it too."""
+        """Remove a snapshot, after a rename to a suffix that recovery removes too."""
         doomed = self.path(snapshot_id) + DELETED_SUFFIX
         self._fs.rename(self.path(snapshot_id), doomed)
         self._fs.remove(doomed)
 
     def set_aside(self, snapshot_id: OffsetAndEpoch) -> str:
-        """Keep a damaged snapshot under a name that nothing reads: that name."""
+        """Quarantine a damaged snapshot; return its new name, which nothing reads."""
         return set_aside(self._fs, self.path(snapshot_id))
 
     def _batches(self, path: str, checker: SnapshotChecker) -> Generator[FileBatch, None, None]:
@@ -198,7 +199,7 @@ class SnapshotStore:
 
 
 class SnapshotChecker:
-    """Follows the batches of one snapshot and knows whether they make a whole one."""
+    """Verifies the batches of one snapshot in order, and that it is complete."""
 
     def __init__(self, path: str, epoch: Epoch) -> None:
         self.path = path
@@ -210,7 +211,7 @@ class SnapshotChecker:
         self._has_footer = False
 
     def take(self, batch: FileBatch) -> None:
-        """The next batch. Raises DamagedSnapshotError where it cannot stand here."""
+        """Take the next batch. Raises DamagedSnapshotError if it does not belong here."""
         header = batch.header
         if header.base_offset != self._offset:
             raise self.damaged(batch.position, f"offset {header.base_offset}, not {self._offset}")
@@ -243,13 +244,13 @@ class SnapshotChecker:
 
     @property
     def timestamp_ms(self) -> int:
-        """What the header says. Raises DamagedSnapshotError where it has not come."""
+        """The header's timestamp. Raises DamagedSnapshotError before the header."""
         if self._header is None:
             raise self.damaged(0, "no header")
         return self._header.last_contained_log_timestamp_ms
 
     def summary(self) -> SnapshotSummary:
-        """What the snapshot says. Raises DamagedSnapshotError where its footer has not come."""
+        """The snapshot's summary. Raises DamagedSnapshotError before the footer."""
         if not self._has_footer:
             raise DamagedSnapshotError(f"{self.path}: it has no footer, so its end is missing")
         return SnapshotSummary(self.timestamp_ms, self._voters, self._kraft_version)
@@ -259,7 +260,7 @@ class SnapshotChecker:
 
 
 def checked_batches(file: File, checker: SnapshotChecker) -> Iterator[FileBatch]:
-    """The batches of a snapshot file after `checker` has taken each."""
+    """Yield the batches of a snapshot file after `checker` has taken each."""
     try:
         for batch in scan_batches(file, file.size()):
             checker.take(batch)
@@ -269,7 +270,7 @@ def checked_batches(file: File, checker: SnapshotChecker) -> Iterator[FileBatch]
 
 
 def read_content(fs: FileSystem, path: str, epoch: Epoch) -> SnapshotContent:
-    """A file in the format of a snapshot: the checkpoints of the bootstrap are such, in epoch 0."""
+    """Read a file in snapshot format: also the bootstrap checkpoints, which have epoch 0."""
     checker = SnapshotChecker(path, epoch)
     records: list[bytes] = []
     file = fs.open(path)

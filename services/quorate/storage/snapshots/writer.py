@@ -1,4 +1,4 @@
-"""Writes snapshots in the format that Kafka reads: ours, and the two checkpoints of a bootstrap."""
+"""Writes snapshots and bootstrap checkpoints in Kafka's format."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
     from quorate.storage.file_system import FileSystem
 
-# Kafka's batches are up to 8 MiB; smaller ones let a large snapshot be written in short slices.
+# Kafka's batches are up to 8 MiB; smaller ones let a large snapshot be written in short time
+# slices.
 BATCH_BYTES: Final = 128 * 1024
 # Length, deltas, key and header count around a value take no more than this.
 _RECORD_OVERHEAD_BYTES: Final = 24
 
 
 class SnapshotWriter:
-    """One snapshot on its way: `append` as often as it takes, then `freeze`."""
+    """One snapshot in progress: call `append` repeatedly, then `freeze`."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class SnapshotWriter:
         kraft_version: int = 0,
         voters: VoterSet | None = None,
     ) -> None:
-        """`voters` are written at kraft.version 1 only, which has them in the log."""
+        """Write `voters` at kraft.version 1 only, which has them in the log."""
         self._fs = fs
         self._path = path
         self._snapshot_id = snapshot_id
@@ -63,7 +64,7 @@ class SnapshotWriter:
         self._write_control(header)
 
     def append(self, values: Iterable[bytes]) -> None:
-        """Data records, by their encoded values; a full batch is written at once, not flushed."""
+        """Append data records by their encoded values; full batches are written, not flushed."""
         assert not self._is_frozen, "a snapshot that is frozen takes no more records"
         for value in values:
             size_bytes = len(value) + _RECORD_OVERHEAD_BYTES
@@ -79,12 +80,12 @@ class SnapshotWriter:
         self._write_control([SnapshotFooter()])
         self._file.fdatasync()
         publish(self._fs, parent(self._path), self._path)
-        # Last: one that could not be published is closed when it is abandoned, once.
+        # Closed last: a file that could not be published is closed once, by `abandon`.
         self._file.close()
         return SnapshotInfo(self._snapshot_id, self._size_bytes)
 
     def abandon(self) -> None:
-        """Drop what has been written, unless it has its name already."""
+        """Remove what has been written, unless it has its name already."""
         self._file.close()
         part = self._path + PART_SUFFIX
         if self._fs.exists(part):
