@@ -1,1 +1,1 @@
-"""The admin sidecar: changes of the quorum, asked of its leader, for callers beside it."""
+"""The admin sidecar: carries out membership changes for callers at the current leader."""

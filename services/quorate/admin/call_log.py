@@ -1,4 +1,4 @@
-"""What is kept of the calls: a line in the log for each, and counters for a scrape."""
+"""Access log and metrics of admin calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUNDS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 
 class CallLog:
-    """Who asked for what, what came of it, and how long it took."""
+    """Logs each call with caller, outcome and duration, and counts it."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class CallLog:
         expires_s: Callable[[], float | None] = lambda: None,
         unread_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`expires_s` tells when the own certificate ends, None where there is none.
+        """`expires_s` returns when the own certificate expires, None without one.
 
-        `unread_s` tells for how long the pod's StatefulSet could not be read.
+        `unread_s` returns for how many seconds the pod's StatefulSet could not be read.
         """
         self.registry = new_registry()
         self._node_id = str(node_id)
@@ -72,11 +72,11 @@ class CallLog:
             expiry.labels(self._node_id).set_function(lambda: expires_s() or 0.0)
 
     def record(self, call: CallRecord) -> None:
-        """One call has ended."""
+        """Record a call that has ended."""
         self._calls.labels(self._node_id, call.method, call.outcome).inc()
         self._durations.labels(self._node_id, call.method).observe(call.duration_s)
         is_done = call.outcome == OK
-        # Each change that was made stays in the log; callers may ask and be refused at any rate.
+        # Every completed change is logged; rejected calls may come at any rate.
         is_change = is_done and call.method != DESCRIPTION
         key = None if is_change else (call.method, call.outcome, shown(call.principal))
         log.log(

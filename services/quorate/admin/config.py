@@ -1,4 +1,4 @@
-"""The sidecar's settings: where it listens, which controller it stands beside, and its timeouts."""
+"""Settings of the admin sidecar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
 @named_value
 class AdminConfig:
-    """Everything that one sidecar is told. `servers` begins with the controller beside it."""
+    """The settings of one sidecar. `servers` begins with the controller of the same pod."""
 
     node_id: NodeId
     host: str
@@ -61,7 +61,7 @@ def load_config(path: str, environment: Mapping[str, str]) -> AdminConfig:
 
 
 def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -> AdminConfig:
-    """Make sense of the properties. Raises ConfigError that names the key and the remedy."""
+    """Parse the properties. Raises ConfigError that names the key and the remedy."""
     settings = Settings(properties, environment)
     settings.required("node.id", "give that of the controller beside this sidecar")
     host, port = parse_address(

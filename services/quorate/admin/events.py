@@ -1,6 +1,6 @@
-"""Events of Kubernetes: what a stop could not do, at the StatefulSet, and the command that helps.
+"""Kubernetes Events about what a stop could not do, with the command that helps.
 
-The log of a pod goes with the pod. An Event stays for an hour, and `kubectl events` shows it.
+The log of a pod is deleted with the pod. An Event stays for an hour; `kubectl events` shows it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId
 
 log = logging.getLogger(__name__)
-# The API server refuses longer ones.
+# The API server rejects longer messages.
 MESSAGE_MAX: Final = 1024
 NOT_REMOVED: Final = "VoterNotRemoved"
 NOT_SPARED: Final = "VoterNotSpared"
@@ -26,16 +26,16 @@ _COMPONENT: Final = "quorate-admin"
 
 
 class Events:
-    """Tells of one pod of a StatefulSet. What cannot be told is logged, and stops nothing."""
+    """Posts Events about one pod of a StatefulSet. A failed post is logged and stops nothing."""
 
     def __init__(self, statefulset: StatefulSetAddress, ordinal: NodeId, *, has_tls: bool) -> None:
-        """With TLS the commands that are named need a file of properties."""
+        """With TLS, the commands in messages need a properties file."""
         self._statefulset = statefulset
         self._ordinal = ordinal
         self._has_tls = has_tls
 
     async def tell_not_removed(self, error: AdminError) -> None:
-        """The pod is scaled away and stops, and its voter stays in the set."""
+        """The pod is scaled down and stops, but its voter stays in the voter set."""
         removal = f"remove-controller --controller-id {self._ordinal}"
         await self._tell(
             NOT_REMOVED,
@@ -66,7 +66,7 @@ class Events:
         )
 
     async def _tell(self, reason: str, what: str, why: str, remedy: str) -> None:
-        # The command is what must not be cut off.
+        # The command must not be truncated.
         room = MESSAGE_MAX - len(what) - len(remedy) - len(": ; ")
         message = f"{what}: {why[: max(0, room)]}; {remedy}"
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

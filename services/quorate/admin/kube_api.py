@@ -1,4 +1,4 @@
-"""The Kubernetes API server, as the account of the pod may ask it: a few objects, read or made."""
+"""Minimal Kubernetes API client with the pod's service account: gets and creates objects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 # Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 ANSWER_S: Final = 3.0
-# For a whole answer, however slowly it comes.
+# Time limit in seconds for a complete answer, however slowly it arrives.
 WHOLE_ANSWER_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 @named_value
 class ApiServer:
-    """The URL of the API server, and the folder of the account. Calls block for seconds."""
+    """The URL of the API server and the folder of the account. Calls block for seconds."""
 
     url: str
     account: str = ACCOUNT
@@ -41,11 +41,11 @@ class ApiServer:
         return self._ask(path, None)
 
     def post(self, path: str, body: Mapping[str, object]) -> bytes:
-        """Make an object; the answer shows it. Raises OSError, of which HTTPError is one."""
+        """Create an object; returns it as JSON. Raises OSError, of which HTTPError is one."""
         return self._ask(path, json.dumps(body).encode())
 
     def _ask(self, path: str, body: bytes | None) -> bytes:
-        """The whole answer within its time. Raises OSError."""
+        """Return the complete answer within the time limit. Raises OSError."""
         answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
 
         def ask() -> None:
@@ -58,7 +58,7 @@ class ApiServer:
             except Exception as error:
                 answers.put(error)
 
-        # The time limit of a socket begins again with each byte.
+        # The time limit of a socket restarts with each byte.
         threading.Thread(target=ask, name=f"call of {self.url}", daemon=True).start()
         try:
             answer = answers.get(timeout=WHOLE_ANSWER_S)
@@ -84,7 +84,7 @@ class ApiServer:
 
 
 def api_server_of_pod(key: str, environment: Mapping[str, str]) -> ApiServer:
-    """The one of the cluster that this pod is in. Raises ConfigError that names the setting."""
+    """The API server of this pod's cluster. Raises ConfigError that names the setting."""
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
@@ -93,7 +93,7 @@ def api_server_of_pod(key: str, environment: Mapping[str, str]) -> ApiServer:
 
 
 def _with_text(error: urllib.error.HTTPError) -> urllib.error.HTTPError:
-    """The same refusal, with its text read."""
+    """The same error, with its text read."""
     try:
         text = error.read(ANSWER_BYTES_MAX)
     except (OSError, http.client.HTTPException):
@@ -104,7 +104,7 @@ def _with_text(error: urllib.error.HTTPError) -> urllib.error.HTTPError:
 
 
 def words_of(error: OSError) -> str:
-    """The reason for which a call failed, with the API server's own words where it gave any."""
+    """The reason for which a call failed, with the API server's message if it sent one."""
     if not isinstance(error, urllib.error.HTTPError):
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, socket.gaierror):

@@ -1,8 +1,8 @@
-"""PrepareStop: makes it safe to stop the controller beside the sidecar, step by step.
+"""PrepareStop: makes it safe to stop the controller of the same pod, step by step.
 
-Each step is decided from the leader's description and from what becomes of the controller, so that
-a second call goes on where the first one ended, also in another process. A voter that comes back
-takes its turn: it stops when the leader can spare it, or when its time is up.
+Each step is decided from the leader's description and the pod's StopIntent, so that a second call
+continues where the first one ended, also in another process. A voter that will restart waits for
+its shutdown permit: it stops when the leader can spare it, or when its time is up.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _ANY_CLUSTER: Final = ClusterId("")
-# Whose voter is removed before it stops.
+# The voter is removed before it stops.
 _GOING: Final = (Fate.SCALED_AWAY, Fate.GOES_FOR_GOOD)
-# How long a voter that comes back looks for a leader: an election takes less, and with nobody to
-# lead there is nothing to hand over and nothing that its stop would interrupt.
+# How long a voter that will restart looks for a leader: an election takes less, and without a
+# leader there is no leadership to transfer and nothing that its stop would interrupt.
 LOOK_S: Final = 5.0
-# One try to get leave, before the StatefulSet and the quorum are looked at again.
+# One attempt to get a permit, before the StatefulSet and the quorum are read again.
 TRY_S: Final = 2.0
-# Nobody answered: in a try that the end of its turn cut short that says nothing of the quorum.
+# No answer: if the attempt was cut short by the deadline, this says nothing about the quorum.
 _UNHEARD: Final = frozenset({NO_LEADER, OUTCOME_UNKNOWN})
-# What is left of the time when it stops without leave: for the hand-over of a leader.
+# Seconds kept for a leadership transfer when the voter stops without a permit.
 RESERVE_S: Final = 5.0
 RESERVE_SHARE: Final = 0.25
-# A voter that is scaled away as well, and has not fetched for so long, has no hook that removes it.
+# A voter that is scaled down too and has not fetched for this long has no hook to remove it.
 GHOST_MS: Final = 3000
-# What no waiting mends.
+# Permanent errors.
 PERMANENT: Final = frozenset(
     {
         m.Reason.LAST_VOTER.value,
@@ -58,8 +58,8 @@ PERMANENT: Final = frozenset(
         SUBJECT_UNREADABLE,
     }
 )
-# Why leave is not given yet. Whatever else is said, as by a controller of a release that does not
-# know the request, is no reason to wait.
+# Reasons to wait for a permit. Any other reason, such as that of a controller of a release without
+# this request, is not a reason to wait.
 NOT_YET: Final = frozenset(
     {
         m.Reason.VOTERS_AWAY.value,
@@ -76,28 +76,28 @@ NOT_YET: Final = frozenset(
 
 @value
 class TakeLeave:
-    """It comes back, and may stop once it can be spared."""
+    """Request a shutdown permit: the voter will restart, and may stop once it can be spared."""
 
     voter: ReplicaKey
 
 
 @value
 class LetOthersLead:
-    """Somebody else should lead; best first."""
+    """Transfer leadership to one of the successors, best first."""
 
     successors: tuple[ReplicaKey, ...]
 
 
 @value
 class Remove:
-    """A voter should go: that of the node, which is no leader, or one that is scaled away too."""
+    """Remove a voter: the node's own, if it does not lead, or one that is scaled down too."""
 
     voter: ReplicaKey
 
 
 @value
 class AwaitCommit:
-    """The node is out of the set that is in force, which is not known to be committed."""
+    """The node has left the voter set in effect, but the change is not known to be committed."""
 
 
 @value
@@ -111,11 +111,11 @@ Step: TypeAlias = TakeLeave | LetOthersLead | Remove | AwaitCommit | Ready
 def next_step(
     quorum: m.DescribeQuorumResponse, node_id: NodeId, outlook: Outlook, *, may_go: bool
 ) -> Step:
-    """What has to be done next; `may_go` is whether it has leave, or goes without.
+    """Decide the next step; `may_go` is true with a shutdown permit, or if it stops without one.
 
-    A leader asks for leave before it hands over: leaves are the leader's memory. Voters that are
-    scaled away and silent are removed first: beside them a live one may be needed for a majority.
-    Raises AdminError where nobody else would be left.
+    A leader requests its permit before it transfers leadership, because permits are in the leader's
+    memory. Scaled-down voters that do not fetch are removed first: with them in the set, a live one
+    may be needed for a majority. Raises AdminError if no other voter would remain.
     """
     fate = outlook.fate
     own = voter_of(node_id, quorum)
@@ -131,7 +131,7 @@ def next_step(
         return TakeLeave(own.key)
     if quorum.leader.leader_id == node_id:
         if own is None:
-            # It leads until its removal is committed, and then resigns by itself.
+            # It leads until its removal is committed, and then resigns.
             return AwaitCommit()
         fetching = [state for state in others if state.log_end_offset is not None]
         fetching.sort(key=lambda state: (-(state.log_end_offset or 0), state.key.node_id))
@@ -149,7 +149,7 @@ def next_step(
 def _ghosts(
     quorum: m.DescribeQuorumResponse, node_id: NodeId, outlook: Outlook
 ) -> list[ReplicaKey]:
-    """Other voters that are scaled away and do not fetch, the highest node id first."""
+    """Other voters that are scaled down and do not fetch, the highest node id first."""
     if outlook.fate is not Fate.SCALED_AWAY or outlook.end is None:
         return []
     end, now_ms = outlook.end, quorum.now_ms
@@ -168,10 +168,9 @@ async def prepare_stop(
 ) -> Prepared:
     """Take the steps, by `deadline` of the loop's clock.
 
-    `look` says what becomes of the controller, None where that cannot be known; it is asked again
-    while there is a wait. Raises AdminError; its metadata tell what was done. A successor that does
-    not take over is passed over for the next one, and what may pass is tried again while there is
-    time.
+    `look` returns the outlook of the controller, None if unknown; it is called again during a wait.
+    Raises AdminError; its metadata say what was done. A successor that does not take over is passed
+    over for the next one, and transient errors are retried while there is time.
     """
     stopping = _Stopping(client, node_id, look, deadline=deadline)
     try:
@@ -211,9 +210,9 @@ class _Stopping:
         return self._outlook.fate
 
     async def run(self) -> Prepared:
-        """Step by step until it is ready. Raises AdminError."""
+        """Take steps until the controller may stop. Raises AdminError."""
         while True:
-            # A controller that waits may be scaled away meanwhile, or wanted again.
+            # A waiting controller may be scaled down in the meantime, or wanted again.
             seen = await self._look_at_fate()
             self._is_fate_known = seen is not None
             self._outlook = seen or self._outlook
@@ -229,7 +228,7 @@ class _Stopping:
                 words = self._without_leave or f"no leader could give leave: {error.message}"
                 return self._prepared(nobody, is_voter=None, without_leave=words)
             if self._asks_others and quorum.leader.leader_id not in (None, self._node_id):
-                # Another one than was asked may have won the election, or an answer was lost.
+                # Another voter may have won the election, or an answer was lost.
                 self.handed_over = True
             may_go = self._has_leave or bool(self._without_leave)
             step = next_step(quorum, self._node_id, self._outlook, may_go=may_go)
@@ -267,10 +266,10 @@ class _Stopping:
         return await self._client.describe(asyncio.get_running_loop().time() + wait_s)
 
     async def _take_leave(self, step: TakeLeave) -> None:
-        """One try, and a wait where it may be given later.
+        """Make one attempt, and wait if the permit may be issued later.
 
-        One that may be scaled away, for all that is known, waits for what no waiting mends, too: of
-        two voters the other one would be left behind without a majority, for good.
+        A voter that may be scaled down, as far as is known, waits for permanent errors too: of two
+        voters, the other one would be left without a majority permanently.
         """
         try_until = asyncio.get_running_loop().time() + TRY_S
         request = m.TakeLeaveRequest(_ANY_CLUSTER, step.voter)
@@ -294,7 +293,7 @@ class _Stopping:
             self._without_leave = f"its time is up: {self._refusal}"
 
     async def _take(self, step: LetOthersLead | Remove | AwaitCommit) -> AdminError | None:
-        """Why it is not done; what is refused now may be granted a moment later."""
+        """Take the step, or return the failure; a rejected step may succeed a moment later."""
         match step:
             case LetOthersLead(successors=()):
                 return AdminError(
@@ -311,7 +310,7 @@ class _Stopping:
                 self.handed_over = self.handed_over or refusal is None
                 return refusal
             case Remove(voter):
-                # A voter that is scaled away may be wanted again, on the same disk.
+                # A scaled-down voter may be wanted again, on the same disk.
                 is_scaled_away = self._fate is Fate.SCALED_AWAY
                 removal = m.RemoveRaftVoterRequest(
                     cluster_id=_ANY_CLUSTER,

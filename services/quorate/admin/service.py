@@ -1,7 +1,7 @@
-"""The sidecar's process: configuration, ports, signals.
+"""Entry point of the sidecar process: configuration, ports, signals.
 
-It is ready whatever becomes of the controller beside it, whose stop it has to outlive. Exit status
-0 after a stop, 1 when it cannot start.
+It stays ready whatever happens to its controller, because it has to outlive that controller's stop.
+Exit status 0 after a stop, 1 when it cannot start.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EXPIRY_TICK_S: Final = 60.0
-# Between two looks at the StatefulSet, and between two while it cannot be read.
+# Seconds between two reads of the StatefulSet.
 LOOK_S: Final = 30.0
 LOOK_UNREAD_S: Final = 5.0
-# It is not ready once it could not be read for so long.
+# The sidecar is not ready once the StatefulSet could not be read for this many seconds.
 UNREAD_S: Final = 60.0
 
 
@@ -64,7 +64,7 @@ class Sidecar:
         pod: FateOfPod | None = None,
         events: Events | None = None,
     ) -> None:
-        """In a pod of a StatefulSet, whose ordinals are the node ids, a stop may be for good."""
+        """In a pod of a StatefulSet, whose ordinals are the node ids, a stop may be permanent."""
         self._client = client
         self._node_id = node_id
         self._timeout_s = request_timeout_ms / 1000
@@ -93,7 +93,7 @@ class Sidecar:
         try:
             prepared = await prepare_stop(self._client, self._node_id, look, deadline=deadline)
         except AdminError as error:
-            # Of a stop for good the caller is told, who is a person.
+            # The caller of a permanent stop is a person and gets the error itself.
             if self._events is not None and not request.leave:
                 await self._events.tell_not_removed(error)
             raise
@@ -151,7 +151,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     labels = {"node_id": str(config.node_id)}
     calls.registry.register(process_readings(labels))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
-    # Without names there is nobody to call for.
+    # Without principals no caller can be authorized for an operation.
     callers = Callers(config.access, have_names=tls is not None or config.access is not None)
     async with ControllerClient(
         config.servers, tls=tls, transport=config.transport, forwards=callers.have_names
@@ -200,7 +200,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
 
 
 async def _watch_certificate(tls: TlsFiles | None) -> None:
-    """Warn before the own certificate ends."""
+    """Warn before the own certificate expires."""
     if tls is None:
         return
     while True:
@@ -211,11 +211,11 @@ async def _watch_certificate(tls: TlsFiles | None) -> None:
 
 
 async def _watch_statefulset(pod: FateOfPod | None, health: HealthServer) -> None:
-    """Say in time that a stop would not know its reason.
+    """Report early that a stop would not know its reason.
 
-    Started means that the StatefulSet was read once, so that no pod counts that never could, and
-    ready that it was read within the last minute. What is lost later is no reason to take pods that
-    serve away from their clients.
+    Started means that the StatefulSet was read once, so that a pod that never could does not count.
+    Ready means that it was read within the last minute. Later loss of access is not a reason to
+    withdraw pods that serve from their clients.
     """
     if pod is None:
         await health.set(STARTUP, serving=True)

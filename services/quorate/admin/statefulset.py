@@ -1,8 +1,8 @@
-"""What becomes of a controller that stops: what the StatefulSet of its pod says of it.
+"""Reads the StatefulSet to tell a restart from a scale-down or an uninstall.
 
-Kubernetes tells a pod that it stops, and not why. The sidecar may read that one object and its
-namespace. Whatever cannot be known is a restart: a voter is never removed for a guess, and one that
-comes back waits for its turn.
+Kubernetes tells a pod that it stops, but not why. The sidecar may read the StatefulSet and its
+namespace. Anything unknown counts as a restart: a voter is never removed on a guess, and one that
+will restart waits for its shutdown permit.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 log = logging.getLogger(__name__)
-# A controller that waits looks again after that.
+# A waiting controller reads again after this many seconds.
 LOOK_AGAIN_S: Final = 2.0
 GONE: Final = 404
-# The account of the pod is gone: an uninstall takes it away with the StatefulSet. Rights alone are
-# withdrawn by mistake as well, and then all voters would stop at once.
+# The pod's account no longer exists: an uninstall deletes it with the StatefulSet. Missing rights
+# alone may be a mistake, and then all voters would stop at the same time.
 UNKNOWN_ACCOUNT: Final = 401
 REFUSED: Final = (UNKNOWN_ACCOUNT, 403)
-# For that long, though: an API server that starts knows nobody until it has read who there is, and
-# all controllers that wait for their turn would stop at that moment.
+# Required duration in seconds: an API server that starts knows no account until it has loaded
+# them, and all waiting controllers would stop at that moment.
 WITHDRAWN_S: Final = 5.0
 
 
 class Fate(Enum):
-    """What becomes of a controller that is stopped."""
+    """The reason for which a controller is stopped."""
 
     RETURNS = "comes back"
     SCALED_AWAY = "is scaled away"
-    # Nobody but a human says so: its disk is not to come back by itself.
+    # Only a person requests this: the disk must not return by itself.
     GOES_FOR_GOOD = "goes for good"
     ALL_GO = "goes with all others"
 
 
 @value
 class Outlook:
-    """A pod's fate by its StatefulSet. Ordinals from `end` on are scaled away; None if unknown."""
+    """The reason for a pod's stop. Ordinals from `end` on are scaled down; None if unknown."""
 
     fate: Fate
     end: int | None = None
@@ -78,11 +78,11 @@ class StatefulSetAddress:
 
 
 class FateOfPod:
-    """Reads the fate of one pod from its StatefulSet, and counts the time without an answer.
+    """Reads the stop reason of one pod from its StatefulSet, and times failed reads.
 
-    A refusal that lasts means that the account is gone with everything else, and only where there
-    were rights. An account that is there and has lost its rights says nothing: such a pod may be
-    one that the majority needs.
+    A rejection that lasts means that the account was deleted with everything else, but only if it
+    had rights before. An account that exists and has lost its rights proves nothing: such a pod may
+    be needed for the majority.
     """
 
     def __init__(
@@ -98,19 +98,19 @@ class FateOfPod:
         self._told = ""
         self._newest: Outlook | None = None
         self._looked_at: float | None = None
-        # The first and the last refusal without an answer between them.
+        # The first and the last rejection without an answer between them.
         self._refused_at: tuple[float, float] | None = None
         self._unread_since: float | None = clock()
         self.was_read = False
 
     @property
     def unread_s(self) -> float:
-        """For how long it could not be read, in seconds; 0 after it was."""
+        """Seconds since when the StatefulSet could not be read; 0 after a successful read."""
         since = self._unread_since
         return 0.0 if since is None else self._clock() - since
 
     async def look(self) -> Outlook | None:
-        """What becomes of the pod, None where that cannot be known."""
+        """Read the stop reason of the pod; None if it cannot be known."""
         name = self._statefulset
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -134,7 +134,7 @@ class FateOfPod:
         return outlook
 
     async def _does_namespace_go(self) -> bool:
-        """Its pods are deleted before its StatefulSets. False where that cannot be known."""
+        """Whether the namespace is being deleted, pods before StatefulSets; False if unknown."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 text = await asyncio.to_thread(self._statefulset.read_namespace)
@@ -150,13 +150,13 @@ class FateOfPod:
         now_s = self._clock()
         first_s, last_s = self._refused_at or (now_s, now_s)
         if now_s - last_s > 2 * WITHDRAWN_S:
-            # Nobody has looked since: that was another stop, which was taken back.
+            # No read since then: that was another stop, which was cancelled.
             first_s = now_s
         self._refused_at = first_s, now_s
         return status == UNKNOWN_ACCOUNT and now_s - first_s >= WITHDRAWN_S
 
     async def look_again(self) -> Outlook | None:
-        """The same for callers that ask all the time: what was said a moment ago still holds."""
+        """The same for frequent callers: a recent result is reused."""
         if self._looked_at is None or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._newest = await self.look()
             self._looked_at = self._clock()
@@ -181,7 +181,7 @@ class FateOfPod:
 def statefulset_at(
     named: str, environment: Mapping[str, str], *, key: str = "admin.statefulset"
 ) -> StatefulSetAddress | None:
-    """`NAMESPACE/NAME` at the API server of this pod; "" is none.
+    """Parse `NAMESPACE/NAME`, at the API server of this pod; "" is none.
 
     Raises ConfigError that names the key.
     """
@@ -204,7 +204,7 @@ def parse_statefulset(named: str, *, key: str) -> tuple[str, str]:
 def ordinals_of(found: Mapping[str, Mapping[str, object]]) -> range:
     """The ordinals of the pods that a StatefulSet wants.
 
-    Raises KeyError or TypeError for what is no StatefulSet.
+    Raises KeyError or TypeError if the object is not a StatefulSet.
     """
     spec = found["spec"]
     replicas = spec["replicas"]
@@ -216,11 +216,11 @@ def ordinals_of(found: Mapping[str, Mapping[str, object]]) -> range:
 
 
 def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlook:
-    """The fate of the pod with this ordinal, by a StatefulSet as the API server shows it.
+    """The stop reason of the pod with this ordinal, from a StatefulSet of the API server.
 
-    One that is being deleted, or has no replicas, wants nobody, and its disks may be used again:
-    that is no scaling, and nobody is left to wait for. Raises KeyError, TypeError or ValueError for
-    what is no StatefulSet.
+    A StatefulSet that is being deleted, or has no replicas, wants no pods, and its disks may be
+    used again: this is not a scale-down, and no other pod is left to wait for. Raises KeyError,
+    TypeError or ValueError if the object is not a StatefulSet.
     """
     if found["metadata"].get("deletionTimestamp"):
         return Outlook(Fate.ALL_GO)

@@ -1,4 +1,4 @@
-"""What a decision can be: one action with its reason, or a reason to wait."""
+"""Results of a decision: an action with its cause, or a reason to wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StepCause(Enum):
-    """Why something is done."""
+    """The cause of an action."""
 
     FIRST_VOTER = "FirstVoter"
     SCALE_UP = "ScaleUp"
@@ -29,7 +29,7 @@ class StepCause(Enum):
 
 
 class Waiting(Enum):
-    """Why nothing is done, or not yet."""
+    """The reason for which an action is not taken, or not yet."""
 
     IN_STEP = "InStep"
     PAUSED = "Paused"
@@ -61,13 +61,13 @@ class Waiting(Enum):
     POD_NOT_READY = "PodNotReady"
 
 
-# Nothing is left to do; a scale to zero is the end of it as well.
+# Nothing is left to do; this includes a scale to zero.
 AT_REST = frozenset({Waiting.IN_STEP, Waiting.NO_REPLICAS})
 
 
 @value
 class WriteRecord:
-    """Note for good that the quorum exists, so that no empty disk begins a second one."""
+    """Record permanently that the quorum exists, so that no empty disk bootstraps a second one."""
 
     record: BootstrapRecord
     cause: StepCause
@@ -76,7 +76,7 @@ class WriteRecord:
 
 @value
 class AddVoter:
-    """Make a voter of an observer that has caught up."""
+    """Add an observer that has caught up to the voters."""
 
     key: ReplicaKey
     cause: StepCause
@@ -85,7 +85,7 @@ class AddVoter:
 
 @value
 class RemoveVoter:
-    """Take a voter out of the set."""
+    """Remove a voter from the voter set."""
 
     key: ReplicaKey
     cause: StepCause
@@ -94,7 +94,7 @@ class RemoveVoter:
 
 @value
 class HandOver:
-    """Have another voter lead."""
+    """Transfer leadership to another voter."""
 
     to: ReplicaKey
     cause: StepCause
@@ -103,7 +103,7 @@ class HandOver:
 
 @value
 class DeletePod:
-    """Have a pod made anew, if it is still as it was seen: `uid` and `version` are conditions."""
+    """Delete a pod, to be recreated, unless it has changed: `uid` and `version` are conditions."""
 
     name: str
     uid: str
@@ -117,7 +117,7 @@ Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
 
 @value
 class Wait:
-    """Nothing to do, or nothing that may be done now; `text` is for people."""
+    """Nothing to do, or nothing that may be done now; `text` is human-readable."""
 
     why: Waiting
     text: str
@@ -125,7 +125,7 @@ class Wait:
 
 @value
 class NextStep:
-    """One step, everything that is waited for beside it, and what to note before the step."""
+    """One step, all other reasons to wait, and the memory to save before the step."""
 
     step: Action | Wait
     waits: tuple[Wait, ...]

@@ -1,7 +1,7 @@
-"""What the operator keeps on the StatefulSet, as text: its memory, and what it tells people.
+"""Annotations on the StatefulSet: persisted memory and conditions.
 
-A memory that cannot be read stops the operator, because it may name disks that must not come back;
-conditions that cannot be read are written anew.
+A memory that cannot be read stops the operator, because it may name disks that must not return.
+Conditions that cannot be read are rewritten.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _STATUSES: Final = {"True": True, "False": False, "Unknown": None}
 
 
 def memory_text(memory: Memory) -> str:
-    """One line of JSON, the same for the same memory."""
+    """Encode the memory as one line of JSON; equal memories give equal text."""
     ghosts = {str(key): since for key, since in memory.ghosts.items()}
     lost = [str(key) for key in memory.lost]
     return json.dumps({"ghosts": dict(sorted(ghosts.items())), "lost": lost})
 
 
 def read_memory(text: str) -> Memory:
-    """What `memory_text` wrote. Raises ValueError."""
+    """Decode the text of `memory_text`. Raises ValueError."""
     if not text:
         return Memory()
     try:
@@ -57,7 +57,7 @@ def _key(text: str) -> ReplicaKey:
 
 @value
 class Condition:
-    """Kubernetes' shape of a statement about an object; `since` is when `status` last changed.
+    """A condition of an object, as in Kubernetes; `since` is when `status` last changed.
 
     A status of None is Unknown.
     """
@@ -69,7 +69,7 @@ class Condition:
     since: str
 
     def as_json(self) -> dict[str, str]:
-        """As kubectl users know it."""
+        """The JSON object with Kubernetes' field names."""
         return {
             "type": self.kind,
             "status": "Unknown" if self.status is None else str(self.status),
@@ -80,12 +80,12 @@ class Condition:
 
 
 def conditions_text(conditions: Sequence[Condition]) -> str:
-    """One line of JSON."""
+    """Encode the conditions as one line of JSON."""
     return json.dumps([each.as_json() for each in conditions])
 
 
 def read_conditions(text: str) -> dict[str, Condition]:
-    """By type; what cannot be read is left out, and then written anew."""
+    """Decode conditions, by type; those that cannot be read are left out and rewritten later."""
     try:
         items: list[dict[str, Any]] = json.loads(text) if text else []
         return {
@@ -105,7 +105,7 @@ def read_conditions(text: str) -> dict[str, Condition]:
 def conditions_of(
     decision: NextStep, before: dict[str, Condition], *, has_leader: bool, now: str
 ) -> tuple[Condition, ...]:
-    """What to say after this decision; a status that stays keeps its time."""
+    """Build the conditions after this decision; an unchanged status keeps its time."""
 
     def condition(kind: str, reason: str, message: str, *, status: bool) -> Condition:
         return _dated(Condition(kind, status, reason, message, now), before)
@@ -129,31 +129,31 @@ def conditions_of(
 def unknown(
     before: Mapping[str, Condition], reason: str, message: str, now: str
 ) -> tuple[Condition, ...]:
-    """The same conditions while no operator knows how things stand."""
+    """The same conditions with status Unknown, while no operator observes the cluster."""
     return tuple(
         _dated(Condition(kind, None, reason, message, now), before) for kind in (HEALTHY, IN_STEP)
     )
 
 
 def _dated(new: Condition, before: Mapping[str, Condition]) -> Condition:
-    """With the time of the one before where the status stays."""
+    """Keep the time of the previous condition if the status has not changed."""
     old = before.get(new.kind)
     return new if old is None or old.status != new.status else replace(new, since=old.since)
 
 
 def claims_text(names: Sequence[str]) -> str:
-    """The claims that pods which were scaled away have left, and what to do about them."""
+    """Name the claims left by pods that were scaled down, and what to do about them."""
     return _claims_text(names[:CLAIMS_NAMED_MAX], len(names) - CLAIMS_NAMED_MAX)
 
 
 def claims_beyond(text: str, replicas: int) -> str:
-    """The same text without the claims of pods that are wanted again: their disks may vote."""
+    """Drop the claims of pods that are wanted again from the text: their disks may vote."""
     line = _CLAIMS_LINE.fullmatch(text)
     if line is None:
         return text
     names = line[1].split(", ")
     left = [name for name in names if not _is_wanted(name, replicas)]
-    # Those that are not named have higher ordinals, or are as unknown as how many are left.
+    # Claims that are not named have higher ordinals; how many of them are left is not known.
     return text if left == names else _claims_text(left, int(line[2] or 0))
 
 

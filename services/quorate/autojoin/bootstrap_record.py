@@ -1,8 +1,8 @@
-"""The bootstrap record: the ConfigMap that says for good that a quorum was founded.
+"""The bootstrap record: the ConfigMap that permanently records that a quorum was bootstrapped.
 
-The first pod creates it before it formats the directory that founds the quorum, and the operator
-where there is a leader and no record. It outlives StatefulSet and release: no empty disk founds a
-second quorum.
+The first pod creates it before it formats the directory that bootstraps the quorum. The operator
+creates it if there is a leader and no record. The record outlives StatefulSet and release, so that
+no empty disk bootstraps a second quorum.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from quorate.records.value_types import value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# By these Helm and Argo CD find what they may delete with a release.
+# Helm and Argo CD use these labels to find what they may delete with a release.
 _OF_A_RELEASE: Final = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 
 
 @value
 class BootstrapRecord:
-    """A quorum was founded under this cluster id.
+    """A quorum was bootstrapped with this cluster id.
 
-    `first` is the voter that founded it, or one that the operator saw first; None where a person
-    wrote the record, or a pod whose disk is of a quorum that had none.
+    `first` is the voter that bootstrapped it, or one that the operator observed first. It is None
+    if a person wrote the record, or a pod whose disk belongs to a quorum without a record.
     """
 
     cluster_id: ClusterId
@@ -44,7 +44,7 @@ def record_name(stateful_set: str) -> str:
 
 
 def labels_of(stateful_set: Mapping[str, str]) -> dict[str, str]:
-    """The labels of the ConfigMap: those of the StatefulSet by which nothing deletes it."""
+    """The labels of the ConfigMap: those of the StatefulSet except the labels of a release."""
     return {key: text for key, text in stateful_set.items() if key not in _OF_A_RELEASE}
 
 
@@ -58,9 +58,9 @@ def data_of(record: BootstrapRecord) -> dict[str, str]:
 
 
 def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
-    """Read what `data_of` made, or a person wrote. Raises ValueError that names the ConfigMap."""
+    """Parse the output of `data_of` or of a person. Raises ValueError that names the ConfigMap."""
     try:
-        # People write it, or take it from a file.
+        # People write the data by hand or from a file.
         cluster_id, first = ClusterId(data["clusterId"].strip()), None
         check_cluster_id(cluster_id)
         if "directoryId" in data:

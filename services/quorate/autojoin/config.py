@@ -1,4 +1,4 @@
-"""The operator's settings: which StatefulSet it keeps, and where it finds the sidecars."""
+"""Settings of the operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace
 
 @named_value
 class AutojoinConfig:
-    """Everything that one operator is told."""
+    """The settings of one operator: its StatefulSet, ports, timeouts, TLS and tracing."""
 
     namespace: str
     stateful_set: str
@@ -50,12 +50,12 @@ class AutojoinConfig:
 
     @property
     def template(self) -> str:
-        """The checksum that the StatefulSet has to have for all to be in step; empty is any."""
+        """The template checksum that a StatefulSet in step must have; an empty one matches any."""
         return self.effective[TEMPLATE]
 
 
 def own_namespace(path: str = NAMESPACE_FILE) -> str:
-    """The namespace of the pod that this runs in; empty outside of one."""
+    """The namespace of the pod that this process runs in; empty outside of a pod."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:
@@ -65,7 +65,7 @@ def own_namespace(path: str = NAMESPACE_FILE) -> str:
 def read_config(
     properties: Mapping[str, str], environment: Mapping[str, str], *, namespace: str = ""
 ) -> AutojoinConfig:
-    """Make sense of the properties. Raises ConfigError that names the key and the remedy."""
+    """Parse the properties. Raises ConfigError that names the key and the remedy."""
     settings = Settings(properties, environment)
     key = "autojoin.namespace"
     if not namespace or settings.has(key):

@@ -1,6 +1,6 @@
-"""The decision: from what is desired and one look, one action with its reason, or a wait.
+"""Pure decision function: desired state and observation in, one action or a wait out.
 
-A pure function: asked again after a crash, with the same cluster before it, it says the same.
+After a crash, the same cluster state gives the same decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def decide(desired: Desired, seen: Observed) -> NextStep:
-    """What to do now, and everything that is waited for."""
+    """Decide the next step, and collect all reasons to wait."""
     memory = seen.memory
     if seen.quorum is not None:
         memory = remembered(desired, seen, seen.quorum)
@@ -72,7 +72,7 @@ def _steps(desired: Desired, seen: Observed, memory: Memory) -> Iterator[Action 
 
 
 def _why_hands_off(desired: Desired) -> Wait | None:
-    """What the user has asked for that leaves nothing to do here."""
+    """The user's request that leaves the operator nothing to do, or None."""
     name = desired.stateful_set
     if desired.is_going:
         return Wait(Waiting.GOING, f"StatefulSet {name} is being deleted: its voters stay")
@@ -84,7 +84,7 @@ def _why_hands_off(desired: Desired) -> Wait | None:
 
 
 def _why_unclear(seen: Observed, quorum: DescribeQuorumResponse) -> Wait | None:
-    """What has to pass before anything may be judged by this answer."""
+    """The condition that must pass before this answer can be used, or None."""
     clusters = {pod.cluster_id: pod.name for pod in seen.pods if pod.cluster_id is not None}
     if seen.record is not None:
         clusters.setdefault(seen.record.cluster_id, "the bootstrap record")

@@ -1,7 +1,7 @@
-"""The StatefulSet, its pods and the bootstrap record, as the API server has them.
+"""Kubernetes API access: StatefulSet, pods, ConfigMap, Events.
 
-Annotations and the ConfigMap are the operator's only storage. Changes name the version of what they
-were decided on, so that a decision that is out of date does nothing.
+Annotations and the ConfigMap are the operator's only storage. Changes name the version of the
+object that they were decided on, so that an outdated decision does nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ORDINAL: Final = re.compile(r".*-(\d+)")
 
 
 async def reach(call: Awaitable[Any]) -> Any:  # noqa: ANN401 - the library's objects have no types
-    """The answer. Raises ConflictError or ClusterError with the API server's own words."""
+    """Await the answer. Raises ConflictError or ClusterError with the API server's message."""
     try:
         return await call
     except ApiException as error:
@@ -90,7 +90,7 @@ class ApiServer:
         return record_name(self._config.stateful_set)
 
     async def look(self) -> StatefulSet | None:
-        """The StatefulSet with its pods; None where there is none."""
+        """Read the StatefulSet with its pods; None if it does not exist."""
         try:
             found = await reach(self._apps.read_namespaced_stateful_set(*self._where, **_TIMED))
         except ClusterError as error:
@@ -131,18 +131,19 @@ class ApiServer:
             raise ClusterError(str(error)) from error
 
     async def note(self, memory: str, version: str) -> None:
-        """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
+        """Save the memory if the StatefulSet still has that version. Raises ConflictError."""
         await self._annotate({MEMORY: memory}, version)
 
     async def tell(self, conditions: str) -> None:
-        """Let people see the conditions."""
+        """Publish the conditions on the StatefulSet."""
         await self._annotate({CONDITIONS: conditions})
 
     async def left_claims(self) -> tuple[str, ...]:
-        """The claims that pods beyond the replicas have left, by ordinal, where they are kept.
+        """The kept claims of pods beyond the replicas, by ordinal.
 
-        A scale to zero leaves the whole quorum in them: they are no remains. A claim that a scale
-        has made since the look is of a pod that the StatefulSet wants, so it is asked again.
+        A scale to zero leaves the whole quorum in its claims, so these are not leftovers. A claim
+        that a scale-up has created since the observation belongs to a pod that the StatefulSet
+        wants, so the StatefulSet is read again.
         """
         if not self._claims.are_kept or self._claims.replicas < 1:
             return ()
@@ -160,13 +161,13 @@ class ApiServer:
         return now.left(left) if now.are_kept else ()
 
     async def tell_claims(self, text: str) -> None:
-        """Let people see which claims were left."""
+        """Publish the claims that were left."""
         await self._annotate({CLAIMS: text or None})
 
     async def _annotate(
         self, annotations: Mapping[str, str | None], version: str | None = None
     ) -> None:
-        """None takes an annotation away."""
+        """Set annotations; a value of None deletes one."""
         metadata: dict[str, object] = {"annotations": dict(annotations)}
         if version is not None:
             metadata["resourceVersion"] = version
@@ -178,7 +179,7 @@ class ApiServer:
         )
 
     async def write_record(self, record: BootstrapRecord) -> None:
-        """Keep it for good: nothing owns it, so that it outlives StatefulSet and release."""
+        """Create the record: it has no owner, so it outlives StatefulSet and release."""
         body = k8s.V1ConfigMap(
             immutable=True,
             metadata=k8s.V1ObjectMeta(name=self._record_name, labels=labels_of(self._labels)),
@@ -187,7 +188,7 @@ class ApiServer:
         await reach(self._core.create_namespaced_config_map(self._config.namespace, body, **_TIMED))
 
     async def delete_pod(self, name: str, uid: str, version: str) -> None:
-        """Delete exactly the pod that was seen. Raises ConflictError."""
+        """Delete exactly the pod that was observed. Raises ConflictError."""
         conditions = k8s.V1Preconditions(uid=uid, resource_version=version)
         body = k8s.V1DeleteOptions(preconditions=conditions)
         await reach(
@@ -195,7 +196,7 @@ class ApiServer:
         )
 
     async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
-        """Post an Event about the StatefulSet; its count is part of the name, with the time."""
+        """Post an Event about the StatefulSet; count and time are part of its name."""
         now = datetime.now(UTC)
         self._events += 1
         name, namespace = self._where
@@ -227,13 +228,13 @@ _TIMED: Final[dict[str, Any]] = {"_request_timeout": REQUEST_TIMEOUT_S}
 
 
 def selector_of(found: Any) -> str:  # noqa: ANN401 - the library's objects have no types
-    """As lists of the StatefulSet's pods and claims are narrowed."""
+    """The label selector for lists of the StatefulSet's pods and claims."""
     labels = found.spec.selector.match_labels or {}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def claims_of(found: Any) -> Claims:  # noqa: ANN401
-    """The claims of a StatefulSet's pods. Kubernetes keeps them by default."""
+    """The volume claims of a StatefulSet's pods. Kubernetes keeps them by default."""
     spec = found.spec
     policy = spec.persistent_volume_claim_retention_policy
     when_scaled = None if policy is None else policy.when_scaled
@@ -247,10 +248,10 @@ def claims_of(found: Any) -> Claims:  # noqa: ANN401
 
 
 def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
-    """What a StatefulSet asks for.
+    """The desired state according to a StatefulSet.
 
-    While Kubernetes has not looked at its latest form, its revision is that of the form before, and
-    nobody is rolled by it.
+    While Kubernetes has not observed the latest generation, `updateRevision` belongs to the
+    previous one, so no pod is rolled to it.
     """
     spec, status, metadata = found.spec, found.status, found.metadata
     strategy = spec.update_strategy.type if spec.update_strategy is not None else None
@@ -301,7 +302,7 @@ def _pod(found: Any, ordinal: int, container: str) -> Pod:  # noqa: ANN401
 
 
 async def connect() -> k8s.ApiClient:
-    """As the pod's service account, or as kubectl's current context outside of a pod.
+    """Connect as the pod's service account, or with kubectl's context outside of a pod.
 
     Raises ClusterError.
     """

@@ -1,12 +1,13 @@
-"""A Lease, so that of several operators one acts.
+"""Leader election among operators by a Kubernetes Lease.
 
-A holder that does not renew loses it after its time, measured by the others' own clocks from when
-they saw it change; the holder itself stops acting after two thirds of that. The Lease is one gate
-of several: the leader does one change at a time, and changes of pods name what was seen.
+A holder that does not renew loses the Lease after its duration. Other operators measure it on their
+own clocks, from when they saw the Lease change. The holder itself stops acting after two thirds of
+it. The Lease is one gate of several: the leader does one change at a time, and changes of pods name
+the version that was observed.
 
-The holder notes in the Lease the pod template of its release, and the verdict of its last pass. A
-standby of another template writes that one beside it, and a holder whose StatefulSet has it gives
-way (docs/decisions/0016-operators-readiness.md).
+The holder notes in the Lease the pod template of its release and the result of its last pass. A
+standby with another template adds that template. A holder whose StatefulSet has the standby's
+template gives way (docs/decisions/0016-operators-readiness.md).
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 HOLDER_SHARE: Final = 2 / 3
-# Between two renewals, and between two looks at another's.
+# Fraction of the duration between two renewals, and between two reads of another's Lease.
 RENEW_SHARE: Final = 1 / 5
 LOOK_SHARE: Final = 1 / 10
-# Of what is left of its time, after a renewal that failed: each call, and the wait before the next.
+# Fraction of the time left after a failed renewal, for each call and each wait before the next.
 CALL_SHARE: Final = 1 / 2
 AGAIN_SHARE: Final = 1 / 10
 SOON_S: Final = 0.05
-# What the holder says of itself.
+# Annotation with the holder's state.
 HOLDER: Final = "quorate/holder"
-# The template of an operator that stands by beside a holder of another one.
+# Annotation with the template of a standby whose template differs from the holder's.
 STANDBY: Final = "quorate/standby"
 RELEASES_MAX: Final = 3
 
 
 class Lease:
-    """`renew` again and again; `is_held` in between."""
+    """Call `renew` repeatedly, and check `is_held` before acting."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Lease:
         template: str,
         clock_s: Callable[[], float],
     ) -> None:
-        """`clock_s` is monotonic; `template` is the checksum that the operator's release has."""
+        """`clock_s` is monotonic; `template` is the template checksum of the operator's release."""
         self._api = k8s.CoordinationV1Api(api)
         self._name = name
         self._namespace = namespace
@@ -65,18 +66,18 @@ class Lease:
         self._template = template
         self._clock_s = clock_s
         self._held_until_s = float("-inf")
-        # What another one wrote last, and when it was seen to be new.
+        # The last change by another operator, and when this one first saw it.
         self._seen: tuple[object, float] = (None, 0.0)
         self._others_until_s = float("-inf")
         self._is_others_verdict_good = False
         self._is_in_step = False
-        # The template of a standby, and until when it counts.
+        # The template of a standby, and until when it is valid.
         self._standby: tuple[str, float] = ("", float("-inf"))
         self._gives_way_to: str | None = None
         self._looked_s = float("-inf")
         self._has_failed = False
         self._turn = 0
-        # What a process of the same name has done before this one is another's.
+        # Another process of the same name may have acted before this process took the Lease.
         self._is_turn_due = True
 
     def is_held(self) -> bool:
@@ -84,38 +85,38 @@ class Lease:
         return self._clock_s() < self._held_until_s
 
     def is_in_step_by_another(self) -> bool:
-        """True while another operator renews the Lease and says in it that all is in step.
+        """True while another operator renews the Lease and reports in it that all is in step.
 
-        The first sight of a Lease does not count: its holder may have exited long ago. The word of
-        a holder whose release has another template does not count either.
+        The first sight of a Lease does not count: its holder may have exited long ago. The report
+        of a holder whose release has another template does not count either.
         """
         is_alive = self._clock_s() < self._others_until_s
         return is_alive and self._is_others_verdict_good and not self.is_held()
 
     def note(self, *, is_in_step: bool) -> bool:
-        """Tell those that stand by with the next `renew`; True where it is news to them."""
+        """Report to standbys with the next `renew`; True if the value has changed."""
         was_in_step, self._is_in_step = self._is_in_step, is_in_step
         return was_in_step != is_in_step
 
     def standby_template(self) -> str:
-        """The template of an operator that stands by beside a holder of another; "" for none."""
+        """The template of a standby that differs from the holder's; "" for none."""
         template, until_s = self._standby
         return template if self._clock_s() < until_s else ""
 
     def give_way(self, template: str) -> None:
-        """Act no longer; the next `renew` frees the Lease for an operator of that template."""
+        """Stop acting; the next `renew` frees the Lease for an operator with that template."""
         log.info(f"gives the lease {self._name} to an operator of another release")
         self._held_until_s = float("-inf")
         self._gives_way_to = template
 
     @property
     def turn(self) -> int:
-        """Counts how often it was taken from another, or from none: one may have acted before."""
+        """Count of takeovers from another holder or none: another may have acted before."""
         return self._turn
 
     @property
     def _timed(self) -> dict[str, float]:
-        """A call may not take so long that the time of the lease passes meanwhile."""
+        """The timeout of a call, so short that the Lease does not expire during it."""
         longest_s = min(REQUEST_TIMEOUT_S, self._duration_s / 3)
         if self.is_held():
             left_s = self._held_until_s - self._clock_s()
@@ -134,7 +135,7 @@ class Lease:
         return min(look_s, left_s + SOON_S) if left_s > 0 else look_s
 
     async def renew(self) -> bool:
-        """Take it or keep it; False while another holds it. Raises ClusterError."""
+        """Acquire or renew the Lease; False while another one holds it. Raises ClusterError."""
         self._has_failed = True
         is_taken = await self._renew()
         self._has_failed = not is_taken
@@ -159,7 +160,7 @@ class Lease:
             if lease is not None:
                 await self._stand_by(lease)
             return False
-        # Remembered until it is taken: an answer that is lost may have been that it is.
+        # Kept until the Lease is acquired: a lost answer may have been a success.
         if lease is None or lease.spec.holder_identity != self._identity:
             self._is_turn_due = True
         try:
@@ -175,7 +176,7 @@ class Lease:
         except ConflictError:
             return False
         if self._gives_way_to is not None:
-            # It was told to while the call was on its way.
+            # `give_way` was called while the call was in flight.
             return False
         if not self.is_held():
             log.info(f"holds the lease {self._name}")
@@ -191,8 +192,8 @@ class Lease:
         if is_free or holder == self._identity:
             self._others_until_s = float("-inf")
             return True
-        # Freed for an operator of another template it is as one that such an operator holds. The
-        # version of the Lease changes also where a standby writes its template down.
+        # A Lease freed for another template is treated as held by such an operator. The version of
+        # the Lease also changes when a standby writes its template.
         renewed, now_s = (holder, lease.spec.renew_time), self._clock_s()
         if not holder:
             self._others_until_s = float("-inf")
@@ -200,7 +201,7 @@ class Lease:
         before, seen_s = self._seen
         if before != renewed:
             self._seen = (renewed, now_s)
-            # After a longer time without a look the change may be as old as that.
+            # After a longer time without a read, the change may be that old.
             is_renewal = bool(holder) and before is not None
             if is_renewal and now_s - self._looked_s < duration_s:
                 self._others_until_s = now_s + duration_s
@@ -208,12 +209,12 @@ class Lease:
         return now_s - seen_s >= duration_s
 
     async def _stand_by(self, lease: k8s.V1Lease) -> None:
-        """Take in what the holder says, and write the own template down beside that of another."""
+        """Read the holder's report, and add this operator's template if it differs."""
         holder, notes = lease.spec.holder_identity, lease.metadata.annotations or {}
         template, is_in_step = _read_words(notes.get(HOLDER, ""), holder)
         is_alike = not self._template or template in (None, "", self._template)
         self._is_others_verdict_good = is_alike and is_in_step
-        # The holder takes it out with each renewal, so that one that has ended is forgotten.
+        # The holder removes it with each renewal, so that a standby that has exited is forgotten.
         if holder and not is_alike and STANDBY not in notes:
             lease.metadata.annotations = {**notes, STANDBY: self._template}
             with contextlib.suppress(ConflictError):
@@ -237,17 +238,17 @@ class Lease:
             try:
                 await self._replace(lease)
             except ConflictError:
-                # A standby has written its template down: look again.
+                # A standby has written its template: read again.
                 return
         self._gives_way_to = None
         self._standby = ("", float("-inf"))
 
     async def release(self) -> None:
-        """Let the next one begin at once. Raises ClusterError."""
+        """Release the Lease so that the next operator starts immediately. Raises ClusterError."""
         if not self.is_held() and self._gives_way_to is None:
             return
         self._held_until_s = float("-inf")
-        # A standby may write its template down at the same moment.
+        # A standby may write its template at the same time.
         for left in reversed(range(RELEASES_MAX)):
             lease = await reach(
                 self._api.read_namespaced_lease(self._name, self._namespace, **self._timed)
@@ -273,16 +274,16 @@ class Lease:
     def _spec(self, holder: str) -> k8s.V1LeaseSpec:
         return k8s.V1LeaseSpec(
             holder_identity=holder,
-            # Others go by it where theirs is shorter, and it is whole seconds.
+            # Operators with a shorter duration use this value, which is in whole seconds.
             lease_duration_seconds=math.ceil(self._duration_s),
             renew_time=datetime.now(UTC),
         )
 
 
 def _read_words(text: str, holder: str | None) -> tuple[str | None, bool]:
-    """The template of this holder, and its verdict.
+    """The template of this holder, and the result of its last pass.
 
-    A release from before says neither, and leaves there what another one has said: (None, True).
+    An older release writes neither and leaves the annotation of another holder: (None, True).
     """
     try:
         words = json.loads(text)

@@ -1,7 +1,7 @@
-"""Which voter should go or come, and what stands in the way.
+"""Selects the next voter to add or remove, and reports what blocks it.
 
-Each subject yields its steps in the order in which they should be tried; the first that can be done
-is done. One change at a time: the next look decides what follows.
+Each function yields its steps in the order in which they should be tried; the first that is
+possible is done. Only one change is made at a time: the next observation decides what follows.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def remembered(desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> Memory:
-    """What to note of this look, from what was noted before.
+    """Update the memory from this observation.
 
-    A clock that went back starts a ghost's time anew. A disk that was taken for lost, and is the
-    voter's own after all, is not lost.
+    If the clock went back, the time of an orphaned voter starts over. A disk that was noted as lost
+    and turns out to be the voter's own is not lost.
     """
     view = View(desired, seen, quorum)
     before = seen.memory
@@ -48,7 +48,7 @@ def remembered(desired: Desired, seen: Observed, quorum: DescribeQuorumResponse)
 
 
 def with_lost(memory: Memory, step: Action | Wait) -> Memory:
-    """The memory that this step needs before it is done: its disk never comes back."""
+    """The memory to save before this step: a disk that is replaced must never return."""
     if not isinstance(step, RemoveVoter) or step.cause is not StepCause.DISK_REPLACED:
         return memory
     lost = [key for key in memory.lost if key != step.key]
@@ -56,14 +56,14 @@ def with_lost(memory: Memory, step: Action | Wait) -> Memory:
 
 
 def membership_steps(view: View, memory: Memory) -> Iterator[Action | Wait]:
-    """Replaced disks first, then who has to go, then who may come."""
+    """Replaced disks first, then voters to remove, then voters to add."""
     yield from _replaced_disks(view, memory)
     yield from _departures(view, memory)
     yield from _arrivals(view, memory)
 
 
 def _removal(view: View, state: ReplicaState, cause: StepCause, text: str) -> RemoveVoter | Wait:
-    """The removal, where those that are left can go on without it."""
+    """The removal, if the remaining voters can continue without this one."""
     left = view.without(state.key)
     if not left:
         return Wait(
@@ -112,7 +112,7 @@ def _returned(pod: Pod) -> Wait:
 
 
 def _why_behind(view: View, pod: Pod) -> Wait | None:
-    """Why this pod is not ready to become a voter, as far as its log goes."""
+    """The reason for which this pod's log is not ready for a voter, or None."""
     assert pod.key is not None
     observer = view.observer(pod.key)
     if observer is None:
@@ -150,7 +150,7 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
             continue
         cause = StepCause.GHOST if pod is None else StepCause.SCALE_DOWN
         removal = _removal(view, state, cause, f"{view.desired.replicas} replicas are wanted")
-        # Its own hook hands over while it ends; a leader that does not end yet has to be told.
+        # The pod's own hook transfers leadership while it ends; before that, request it here.
         if isinstance(removal, RemoveVoter) and leads and pod is not None and not pod.is_deleting:
             yield _hand_over_from(view, state) or removal
         else:
@@ -158,7 +158,7 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
 
 
 def _should_add_first(view: View, memory: Memory, left: int) -> bool:
-    """Whether a removal would leave few, while somebody can be added before it."""
+    """Whether a removal would leave few voters while another one can be added first."""
     if left >= majority(view.desired.replicas):
         return False
     return any(isinstance(step, AddVoter) for step in _arrivals(view, memory))
@@ -178,7 +178,7 @@ def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
 
 
 def _arrivals(view: View, memory: Memory) -> Iterator[Action | Wait]:
-    """Pods within the replicas that are no voters yet, from the lowest ordinal up."""
+    """Pods within the replicas that are not voters yet, from the lowest ordinal up."""
     for ordinal in range(view.desired.replicas):
         pod = view.pod_at(ordinal)
         if pod is None:

@@ -1,4 +1,4 @@
-"""What a scrape shows of the operator: what it wants, sees, waits for and has done."""
+"""Prometheus metrics of the operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quorate.autojoin.reconciler import Pass
 
-# From a look at pods that are all there to an action that waits for a voter to catch up.
+# From an observation without action to an action that waits for a voter to catch up.
 PASS_BOUNDS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 OUTCOMES: Final = ("done", "refused", "failed")
 
@@ -23,7 +23,7 @@ class Meters:
     """Counters and gauges of one operator. Label values come from fixed lists."""
 
     def __init__(self, stateful_set: str, now_s: float) -> None:
-        """`now_s` stands for the last pass until there is one: what never comes is late, too."""
+        """`now_s` is used as the time of the last pass until there is one, so a hang shows."""
         self.registry = new_registry()
         self._name = stateful_set
         labels = ("statefulset",)
@@ -75,7 +75,7 @@ class Meters:
         self.lease(held=False)
 
     def time_pass(self) -> AbstractContextManager[object]:
-        """Times what is done within, however it ends."""
+        """Time the pass within, also if it fails."""
         return self._durations.labels(self._name).time()
 
     def lease(self, *, held: bool) -> None:
@@ -88,11 +88,11 @@ class Meters:
             self._voters.clear()
 
     def failed(self) -> None:
-        """A pass that could not be made."""
+        """Record a pass that failed."""
         self._passes.labels(self._name, "failed").inc()
 
     def passed(self, done: Pass, now_s: float) -> None:
-        """A pass that was made."""
+        """Record a completed pass."""
         self._passes.labels(self._name, "done" if done.error is None else "refused").inc()
         self._last.labels(self._name).set(now_s)
         if done.desired is not None:

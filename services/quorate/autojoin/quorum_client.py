@@ -1,4 +1,4 @@
-"""The quorum as the operator meets it: each pod by its own name, the leader through any sidecar."""
+"""Quorum access: identifies pods, describes and changes the quorum through a sidecar."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 ASK_TIMEOUT_S: Final = 2.0
 DESCRIBE_TIMEOUT_S: Final = 6.0
-# A lookup that is under way is joined, so that this comes on top of the time of the call.
+# A call joins a DNS lookup in progress, so this is added to the time of the call.
 LOOKUP_S: Final = 1.0
 
 
 class PodQuorum:
-    """Asks pods by the names that their headless service gives them, which outlive their addresses.
+    """Queries pods by the names of their headless service, which outlive their addresses.
 
-    Implements `reconcile.Quorum`. Clients are kept from pass to pass, and made anew when the pods
-    are others.
+    Implements `reconcile.Quorum`. Clients are kept from pass to pass, and recreated when the pods
+    change.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class PodQuorum:
         self._known: tuple[str, ...] = ()
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the open clients."""
         if self._controllers is not None:
             await self._controllers.close()
         if self._sidecars is not None:
@@ -86,7 +86,7 @@ class PodQuorum:
         return self._controllers
 
     async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
-        """Who each running pod says that it is; the others and the silent ones stay as they are."""
+        """Identify each running pod; other and unresponsive pods stay as they are."""
         client = await self._connect(pods, service)
         if client is None:
             return tuple(pods)
@@ -106,7 +106,7 @@ class PodQuorum:
         if answer.directory_id is None:
             return pod
         if answer.node_id != pod.ordinal:
-            # Pods that restarted may have each other's addresses; DNS may be right by now.
+            # Restarted pods may have swapped addresses; DNS may be correct by now.
             client.renew(server, keeps_address=False)
         key = ReplicaKey(NodeId(answer.node_id), answer.directory_id)
         return replace(pod, key=key, cluster_id=ClusterId(answer.cluster_id))
@@ -114,7 +114,7 @@ class PodQuorum:
     async def describe(
         self, pods: Sequence[Pod], service: str
     ) -> tuple[DescribeQuorumResponse | None, str]:
-        """Through the first sidecar that answers."""
+        """Describe the quorum through the first sidecar that answers."""
         await self._connect(pods, service)
         if self._sidecars is None:
             return None, "there is no pod to ask"
@@ -128,15 +128,15 @@ class PodQuorum:
             return None, "; ".join((error.message, *news))
 
     async def add_voter(self, key: ReplicaKey) -> None:
-        """Raises AdminError."""
+        """Add a voter. Raises AdminError."""
         await self._connected().add_voter(key)
 
     async def remove_voter(self, key: ReplicaKey) -> None:
-        """Raises AdminError."""
+        """Remove a voter. Raises AdminError."""
         await self._connected().remove_voter(key)
 
     async def hand_over(self, to: ReplicaKey) -> None:
-        """Raises AdminError."""
+        """Transfer leadership. Raises AdminError."""
         await self._connected().transfer_leadership(to)
 
     def _connected(self) -> AdminClient:

@@ -1,7 +1,7 @@
-"""One look, read: who lives, who has caught up, which voter belongs to which pod.
+"""Interprets an observation: live and caught-up voters, voters of each pod.
 
-A voter belongs to the pod that says so of itself, and otherwise to the pod that its listeners name.
-An ordinal is never concluded from a node id.
+A voter belongs to the pod that reports its id, and otherwise to the pod that its listeners name.
+An ordinal is never derived from a node id.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def majority(voters: int) -> int:
-    """How many of so many voters decide."""
+    """The size of a majority of that many voters."""
     return voters // 2 + 1
 
 
 class View:
-    """The desired state beside a leader's description of the quorum."""
+    """The desired state next to a leader's description of the quorum."""
 
     def __init__(self, desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> None:
         self.desired = desired
@@ -38,7 +38,7 @@ class View:
         return self.quorum.leader.leader_id
 
     def turn(self, key: ReplicaKey) -> int:
-        """When this voter is asked to lead: those that did not take over come last."""
+        """Rank of this voter for a leadership transfer: those that did not take over come last."""
         passed_over = self.seen.passed_over
         return passed_over.index(key) + 1 if key in passed_over else 0
 
@@ -47,7 +47,7 @@ class View:
         return next((pod for pod in self.pods if pod.ordinal == ordinal), None)
 
     def ordinal_of(self, state: ReplicaState) -> int | None:
-        """The ordinal of the pod that this voter runs in; None for one of another set."""
+        """The ordinal of the pod that this voter runs in; None for another StatefulSet's."""
         for pod in self.pods:
             if pod.key is not None and pod.key.node_id == state.key.node_id:
                 return pod.ordinal
@@ -58,7 +58,7 @@ class View:
         return None
 
     def voter_in(self, pod: Pod) -> ReplicaState | None:
-        """The voter that this pod is, whichever its disk."""
+        """The voter in this pod, with any directory id."""
         if pod.key is not None:
             return self.voter(pod.key.node_id)
         return next((s for s in self.quorum.voters if self.ordinal_of(s) == pod.ordinal), None)
@@ -76,20 +76,20 @@ class View:
         return state.key.node_id == self.leader_id
 
     def is_live(self, state: ReplicaState) -> bool:
-        """Whether the leader heard it lately."""
+        """Whether the voter has fetched from the leader recently."""
         return self.leads(state) or self._is_recent(state.last_fetch_ms)
 
     def is_caught_up(self, state: ReplicaState) -> bool:
-        """Whether it had everything lately."""
+        """Whether the voter was fully caught up recently."""
         return self.leads(state) or self._is_recent(state.last_caught_up_ms)
 
     def _is_recent(self, at_ms: int | None) -> bool:
         return at_ms is not None and self.quorum.now_ms - at_ms < self.desired.fetch_timeout_ms
 
     def without(self, key: ReplicaKey) -> list[ReplicaState]:
-        """The voters that would be left."""
+        """The voters without this one."""
         return [state for state in self.quorum.voters if state.key != key]
 
     def count_live(self, states: Iterable[ReplicaState]) -> int:
-        """How many of them live."""
+        """The number of live voters among them."""
         return sum(map(self.is_live, states))

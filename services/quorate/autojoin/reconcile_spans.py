@@ -1,8 +1,8 @@
-"""The spans of the operator: a trace for each pass that does something, or waits for something new.
+"""Spans of reconciliations that act or wait for something new.
 
-One that finds all as it was the last time has none: the operator looks every few seconds. The
-decision tells them apart, and the looks come before it. So the calls of each pass are noted with
-their times, and their spans are made at the end of a pass that has a trace.
+A pass that finds everything unchanged has no span, because there is a pass every few seconds. Only
+the decision shows if the pass needs a trace, and the calls to observe the cluster come before it.
+So the calls of each pass are recorded with their times, and become spans at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPAN: Final = "kraft.operator.reconcile"
 
 @value
 class PastCall:
-    """A call of a pass that is over, in wall-clock time; `error` is empty if it came about."""
+    """A completed call of a pass, in wall-clock time; `error` is empty if it succeeded."""
 
     name: str
     began_ns: int
@@ -50,22 +50,22 @@ class PastCall:
 
 
 class Story:
-    """Times the calls of a pass; remembers what the one before waited for, and its span."""
+    """Times the calls of a pass; keeps what the previous pass waited for, and its span."""
 
     def __init__(self, wall_ns: Callable[[], int], clock_ns: Callable[[], int]) -> None:
-        """`wall_ns` tells wall-clock time, `clock_ns` a time that nothing sets back."""
+        """`wall_ns` returns wall-clock time, `clock_ns` monotonic time."""
         self._wall_ns = wall_ns
         self._clock_ns = clock_ns
         self.forget()
         self.begin()
 
     def forget(self) -> None:
-        """Take the next pass for the first one: another operator may have acted since."""
+        """Treat the next pass as the first one: another operator may have acted since."""
         self._waited: frozenset[str] = frozenset()
         self._previous: SpanContext | None = None
 
     def begin(self) -> None:
-        """A pass begins. Its times are that of the wall clock now, and what has passed since."""
+        """Start a pass. Its times are the wall clock now plus monotonic time since."""
         self._calls: list[PastCall] = []
         self._began_ns = self._wall_ns()
         self._ahead_ns = self._began_ns - self._clock_ns()
@@ -74,7 +74,7 @@ class Story:
         return self._clock_ns() + self._ahead_ns
 
     async def timed(self, name: str, call: Awaitable[T]) -> T:
-        """The answer to a call of this pass, which is a span if the pass has a trace."""
+        """Await and time a call of this pass; it becomes a span if the pass has a trace."""
         if tracing.active() is None:
             return await call
         began_ns, error = self._now_ns(), ""
@@ -88,9 +88,9 @@ class Story:
 
     @contextmanager
     def span(self, desired: Desired, decision: NextStep) -> Iterator[None]:
-        """Around what a pass does that has decided; the span begins with the pass.
+        """Enclose the action of a pass after its decision; the span starts with the pass.
 
-        It links to the one before, until all is in step: together they tell of one piece of work.
+        It links to the span before, until all is in step: together they describe one piece of work.
         """
         waits = frozenset(wait.why.value for wait in decision.waits)
         is_news, self._waited = waits != self._waited, waits
@@ -115,7 +115,7 @@ class Story:
 
 
 def name_of(step: Action | Wait) -> str:
-    """The name of a pass: what it does, in one of few ways."""
+    """The span name of a pass: its action, from a small fixed list."""
     match step:
         case Wait(Waiting.IN_STEP):
             return "in step"

@@ -1,7 +1,7 @@
-"""One pass: look, decide, note, act, tell. The next one goes on where it ended.
+"""One reconciliation: observe, decide, record, act, report.
 
-Nothing but an order of asking is held between two calls, so it may die at any line. What has to be
-remembered is noted in the cluster before the action that needs it.
+Between two passes the process keeps only the order in which voters are asked, so it may exit at any
+point. Anything that must persist is saved in the cluster before the action that needs it.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ log = logging.getLogger(__name__)
 
 
 class ClusterError(Exception):
-    """The API server does not answer, or refuses; `is_missing` where there is no such thing."""
+    """The API server is unreachable or rejects; `is_missing` if the object does not exist."""
 
     is_missing = False
 
 
 class ConflictError(ClusterError):
-    """What was to be changed is not as it was seen: look again."""
+    """The object has changed since it was observed: observe again."""
 
 
 @named_value
 class StatefulSet:
-    """What the API server says of it. `pods` have not been asked who they are."""
+    """The StatefulSet according to the API server. `pods` are not identified yet."""
 
     desired: Desired
     version: str
@@ -75,48 +75,48 @@ class StatefulSet:
     record: BootstrapRecord | None
     memory: str
     conditions: str
-    # The line about claims of pods that were scaled away; empty where there are none.
+    # The line about claims of pods that were scaled down; empty if there are none.
     claims: str = ""
 
 
 class Cluster(Protocol):
-    """What the operator needs of Kubernetes. Every method raises ClusterError."""
+    """The operator's interface to Kubernetes. Every method raises ClusterError."""
 
     async def look(self) -> StatefulSet | None:
-        """The StatefulSet with its pods; None where there is none."""
+        """The StatefulSet with its pods; None if it does not exist."""
 
     async def note(self, memory: str, version: str) -> None:
-        """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
+        """Save the memory if the StatefulSet still has that version. Raises ConflictError."""
 
     async def write_record(self, record: BootstrapRecord) -> None:
-        """Keep the bootstrap record for good. Raises ConflictError where there is one."""
+        """Create the bootstrap record permanently. Raises ConflictError if it exists."""
 
     async def delete_pod(self, name: str, uid: str, version: str) -> None:
         """Delete exactly that pod. Raises ConflictError."""
 
     async def tell(self, conditions: str) -> None:
-        """Let people see the conditions."""
+        """Publish the conditions on the StatefulSet."""
 
     async def left_claims(self) -> tuple[str, ...]:
         """The claims that pods beyond the replicas have left, by ordinal."""
 
     async def tell_claims(self, text: str) -> None:
-        """Let people see which claims were left."""
+        """Publish the claims that were left."""
 
     async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
         """Post an Event about the StatefulSet."""
 
 
 class Quorum(Protocol):
-    """What the operator needs of the quorum; changes raise AdminError."""
+    """The operator's interface to the quorum; changes raise AdminError."""
 
     async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
-        """The same pods, with what each says of itself."""
+        """The same pods, with the identity that each reports."""
 
     async def describe(
         self, pods: Sequence[Pod], service: str
     ) -> tuple[DescribeQuorumResponse | None, str]:
-        """The leader's view, or None and why there is none."""
+        """The leader's description, or None and the reason."""
 
     async def add_voter(self, key: ReplicaKey) -> None: ...
 
@@ -127,7 +127,7 @@ class Quorum(Protocol):
 
 @value
 class Pass:
-    """What came of one pass. `error` is why the action was not done."""
+    """The result of one pass. `error` is the reason for which the action failed."""
 
     decision: NextStep | None
     seen: Observed | None = None
@@ -136,7 +136,7 @@ class Pass:
 
     @property
     def has_acted(self) -> bool:
-        """Whether something was changed, so that another look is due."""
+        """Whether something was changed, so that another pass is due."""
         acted = self.decision is not None and not isinstance(self.decision.step, Wait)
         return acted and self.error is None
 
@@ -147,7 +147,7 @@ class Pass:
 
 
 class Reconciler:
-    """Brings a quorum one step nearer to what its StatefulSet wants."""
+    """Brings a quorum one step closer to what its StatefulSet wants."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Reconciler:
         story: Story,
         may_act: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`now_ms` and `timestamp` tell wall-clock time, `may_act` whether the lease is held.
+        """`now_ms` and `timestamp` return wall-clock time, `may_act` whether the Lease is held.
 
         `story` makes the spans.
         """
@@ -169,29 +169,29 @@ class Reconciler:
         self._timestamp = timestamp
         self._may_act = may_act
         self._story = story
-        # Forgotten with the process: it changes the order in which voters are asked, no more.
+        # Lost with the process: it only changes the order in which voters are asked.
         self._passed_over: tuple[ReplicaKey, ...] = ()
         self.begin()
 
     def begin(self) -> None:
-        """Trust nothing that was told before: another operator may have acted since."""
+        """Drop cached state: another operator may have acted since."""
         self._story.forget()
         self._patience, self._leader_patience = Patience(), Patience()
-        # None before the first look.
+        # None before the first observation.
         self._told: dict[str, Condition] | None = None
 
     async def withdraw(self) -> None:
-        """Say that nobody looks from now on. Raises ClusterError."""
+        """Set the conditions to Unknown when the operator stops. Raises ClusterError."""
         if self._told:
             text = "the operator has stopped, and the next one has not looked yet"
             await self._show(unknown(self._told, "OperatorStopped", text, self._timestamp()))
 
     async def run(self) -> Pass:
-        """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
+        """Run one pass. Raises ClusterError, and ValueError for annotations that cannot be read."""
         self._story.begin()
         found = await self._look()
         if found is not None and self._told is None and await self._doubt(found):
-            # The StatefulSet has a new version, and what is noted names the one that was seen.
+            # The save changed the version of the StatefulSet, and the next one has to name it.
             found = await self._look()
         if found is None:
             return Pass(None)
@@ -237,9 +237,9 @@ class Reconciler:
         await self._story.timed("post Event", posting)
 
     async def _doubt(self, found: StatefulSet) -> bool:
-        """Take back what a predecessor has told and could not withdraw, as one that was killed.
+        """Withdraw the conditions of a predecessor that was killed before it could.
 
-        True where there was something to take back.
+        True if there was something to withdraw.
         """
         before = read_conditions(found.conditions)
         is_told = self._may_act() and any(each.status is not None for each in before.values())
@@ -261,7 +261,7 @@ class Reconciler:
     async def _tell_claims(
         self, found: StatefulSet, text: str, *, is_news: bool = False
     ) -> StatefulSet:
-        """Once for each change. Whatever becomes of it, the pass was made."""
+        """Report once for each change. The pass counts as done, whatever the outcome."""
         if text == found.claims:
             return found
         try:
@@ -274,7 +274,7 @@ class Reconciler:
         return replace(found, claims=text)
 
     async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
-        """Conditions where they have changed, and an Event for a reason that is new or too old."""
+        """Publish changed conditions, and an Event for a reason that is new or too old."""
         before = read_conditions(found.conditions)
         conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
         old_ones = {kind: replace(each, since="") for kind, each in before.items()}
@@ -287,7 +287,7 @@ class Reconciler:
             HEALTHY: self._leader_patience.has_run_out(no_leader, now_ms),
             IN_STEP: self._patience.has_run_out(step, now_ms),
         }
-        # Without a leader both say the same, unless an action is told of instead.
+        # Without a leader both conditions say the same, unless an action is reported instead.
         is_same = isinstance(step, Wait) and step.why is Waiting.NO_LEADER
         for each in conditions:
             kinds = (HEALTHY, IN_STEP) if is_same else (each.kind,)
@@ -297,13 +297,13 @@ class Reconciler:
                 continue
             log.info(f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason})
             await self._post(each.reason, each.message, is_warning=is_warning)
-            # One that could not be posted is due in the next pass.
+            # An Event that could not be posted is due in the next pass.
             if is_warning:
                 for patience in (self._leader_patience, self._patience):
                     patience.has_warned(Waiting(each.reason))
 
     async def _act(self, action: Action) -> str | None:
-        """None when it is done, else why not: the next look decides what follows."""
+        """Do the action. Returns None when done, else the reason; the next pass decides again."""
         reason, text = action.cause.value, words(action)
         log.info(text, extra={"reason": reason})
         try:
@@ -311,13 +311,13 @@ class Reconciler:
         except AdminError as error:
             return await self._failed(action, f"{error.reason}: {error.message}")
         except ConflictError as error:
-            # What was seen has changed since, so the next look decides: nothing has failed.
+            # The object has changed since, so the next pass decides: this is not a failure.
             return await self._failed(action, str(error), is_warning=False)
         await self._post(reason, text, is_warning=False)
         return None
 
     def _pass_over(self, step: Action | Wait, error: str | None) -> None:
-        """Ask a voter that does not take over after all others, until one has."""
+        """Ask a voter that does not take over after all others, until one has taken over."""
         if not isinstance(step, HandOver) or error is None:
             self._passed_over = ()
         else:

@@ -1,9 +1,9 @@
-"""Which pod to make anew when the StatefulSet has a new revision, and when that is safe.
+"""Selects the next pod to restart during a rolling update, and checks that it is safe.
 
-A pod whose controller does not run takes no part in anything, so it may go at any time. Of the
-others those that are not ready go first, then followers, the leader last and only after a
-hand-over. Each waits until a majority without it has caught up, and until those that were rolled
-are back: a release that does not start ends the roll at its first pod.
+A pod whose controller does not run takes no part in the quorum, so it may be restarted any time. Of
+the others, pods that are not ready come first, then followers, then the leader after a leadership
+transfer. Each waits until a majority without it has caught up, and until restarted pods are back: a
+release that does not start ends the update at its first pod.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def stale_pods(desired: Desired, seen: Observed) -> list[Pod]:
-    """Pods that should be of another revision."""
+    """Pods that should have another revision."""
     if not desired.rolls:
         return []
     return [
@@ -34,14 +34,14 @@ def stale_pods(desired: Desired, seen: Observed) -> list[Pod]:
 
 
 def broken_steps(desired: Desired, seen: Observed) -> Iterator[Action]:
-    """Pods of an old revision that do not run; they need no quorum's leave."""
+    """Pods of an old revision that do not run; they need no permission from the quorum."""
     for pod in stale_pods(desired, seen):
         if not pod.is_running:
             yield _deletion(pod, StepCause.NOT_RUNNING, "it does not run, and a new revision may")
 
 
 def roll_steps(view: View) -> Iterator[Action | Wait]:
-    """The pods of an old revision in the order in which they may go."""
+    """The pods of an old revision in the order in which they may be restarted."""
     running = [pod for pod in stale_pods(view.desired, view.seen) if pod.is_running]
 
     def order(pod: Pod) -> tuple[bool, bool, int]:
@@ -75,10 +75,10 @@ def _not_back(view: View) -> Iterator[Wait]:
 
 
 def _is_sound(view: View, voter: ReplicaState) -> bool:
-    """Whether the quorum can rest on this voter now.
+    """Whether the quorum can rely on this voter now.
 
-    The leader takes a voter for caught up for a while after it has gone, so a pod that was made
-    lately has to be ready besides. Not so one of an old revision: its successor may mend that.
+    The leader reports a voter as caught up for a while after it has exited, so a recently restarted
+    pod has to be ready as well. A pod of an old revision does not: its successor may fix that.
     """
     ordinal = view.ordinal_of(voter)
     if ordinal is None:
@@ -105,9 +105,9 @@ def _roll(view: View, pod: Pod) -> Action | Wait:
 
 
 def _why_needed(view: View, voter: ReplicaState, pod: Pod) -> Wait | None:
-    """Why the quorum cannot do without this voter for a while.
+    """The reason for which the quorum needs this voter for now, or None.
 
-    One voter, or two, stand still without one: of two the other has to have everything.
+    A quorum of one or two voters stops without one: of two, the other one has to be caught up.
     """
     others = view.without(voter.key)
     caught_up = sum(_is_sound(view, state) for state in others)
@@ -122,9 +122,9 @@ def _why_needed(view: View, voter: ReplicaState, pod: Pod) -> Wait | None:
 
 
 def _hand_over_from(view: View, leader: ReplicaState, leaving: Pod) -> Action | Wait:
-    """To a voter that has caught up; one that has been rolled need not hand over again.
+    """Transfer leadership to a caught-up voter; a restarted one need not transfer it again.
 
-    One that did not take over just now may not be reached by the leader: others are asked first.
+    The leader may not reach a voter that just failed to take over: others are asked first.
     """
     successors = []
     for state in view.without(leader.key):

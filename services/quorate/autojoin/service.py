@@ -1,7 +1,7 @@
-"""The operator's process: configuration, the lease, passes by event and by timer, signals.
+"""Entry point of the operator process: configuration, lease, reconcile loop, signals.
 
-It is ready while all is in step, or while another one acts (readiness.py), and alive while its
-event loop turns: each pass has bounded calls. Exit status 0 after a stop, 1 when it cannot start.
+It is ready while all is in step, or while another operator acts (readiness.py). It is alive while
+its event loop runs: each pass has bounded calls. Exit status 0 after a stop, 1 on a failed start.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # Probes and scrapes come from other machines.
 _ANY_HOST: Final = ""
-# After something was done, or has happened: long enough for several events to be one.
+# After an action or event, in seconds: long enough to join several events in one pass.
 SOON_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
 WATCH_STOP_S: Final = 5.0
-# The next operator waits for the lease meanwhile.
+# Limit in seconds to withdraw the conditions; the next operator waits for the Lease until then.
 WITHDRAW_S: Final = 2.0
-# How much older than the interval a verdict may be: the calls of a slow pass have so long.
+# Seconds by which a result may be older than the interval: the time for calls of a slow pass.
 PASS_S_MAX: Final = 45.0
 READINESS_S: Final = 1.0
-# In a row, after which an operator of another release may try.
+# Failures in a row, after which an operator of another release may try.
 FAILURES_MAX: Final = 3
 
 
 def main_autojoin(path: str | None) -> int:
-    """Read the properties, and keep the quorum until SIGTERM; errors go to stderr."""
+    """Read the properties, and run the operator until SIGTERM; errors go to stderr."""
     try:
         properties = {} if path is None else read_properties(path)
         config = read_config(properties, os.environ, namespace=own_namespace())
@@ -129,7 +129,7 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
 
 
 class Operator:
-    """Runs passes while it holds the lease."""
+    """Runs passes while it holds the Lease."""
 
     def __init__(
         self,
@@ -139,16 +139,16 @@ class Operator:
         meters: Meters,
         show_ready: Callable[[bool], Awaitable[None]],
     ) -> None:
-        """`show_ready` is called where readiness has changed."""
+        """`show_ready` is called when readiness has changed."""
         self._config = config
         self._meters = meters
         self._show_ready = show_ready
         self._is_ready = False
         self._wake = asyncio.Event()
         self._renew_soon = asyncio.Event()
-        # The template of the StatefulSet as the last pass saw it.
+        # The template of the StatefulSet in the last pass.
         self._wanted_template = ""
-        # Passes in a row that came to no end.
+        # Failed passes in a row.
         self._failures = 0
         self._lease = Lease(
             api,
@@ -182,7 +182,7 @@ class Operator:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`. A part that ends by itself ends the process: Kubernetes starts it anew."""
+        """Run until `stop`. If a part ends, the process exits, and Kubernetes restarts it."""
         name, namespace = self._config.stateful_set, self._config.namespace
         watching = asyncio.create_task(watch(name, namespace, self._wake.set, stop))
         parts = [
@@ -199,7 +199,7 @@ class Operator:
                 raise RuntimeError("a part of the operator has ended by itself")
         finally:
             stop.set()
-            # The next one begins as soon as it has the lease: the watches end after that.
+            # The next operator starts as soon as it has the Lease: the watches end after that.
             await _cancelled(*parts)
             await self._hand_on()
             await asyncio.wait([watching], timeout=WATCH_STOP_S)
@@ -207,7 +207,7 @@ class Operator:
             await self._quorum.close()
 
     async def _hand_on(self) -> None:
-        """Take back what was told while that is this one's to tell, and let the next one act."""
+        """Withdraw the conditions that this operator has published, and release the Lease."""
         await self._set_ready(is_ready=False)
         with contextlib.suppress(ClusterError, TimeoutError):
             if self._lease.is_held():
@@ -234,7 +234,7 @@ class Operator:
             self._renew_soon.clear()
 
     async def _keep_readiness(self, stop: asyncio.Event) -> None:
-        """Readiness ends by itself, with the time of the lease or of what was seen."""
+        """Update readiness, which also expires with the Lease or with the last result."""
         while not stop.is_set():
             is_ready = self._readiness.is_ready()
             if self._lease.note(is_in_step=is_ready and self._lease.is_held()):
@@ -252,7 +252,7 @@ class Operator:
         while not stop.is_set():
             wait_s = self._config.interval_ms / 1000
             if not self._lease.is_held():
-                # One that takes over begins at once.
+                # An operator that takes over starts immediately.
                 failures = 0
             else:
                 outcome = await self._pass()
@@ -274,7 +274,7 @@ class Operator:
     def _give_way_if_awaited(self) -> None:
         """Give the Lease to a standby of the StatefulSet's release, or to one that may do better.
 
-        One of the StatefulSet's own release may not: the other one would give it back.
+        A holder of the StatefulSet's own release keeps it: the other one would give it back.
         """
         standby, own = self._lease.standby_template(), self._config.template
         is_stuck = self._failures >= FAILURES_MAX and self._wanted_template != own
@@ -285,7 +285,7 @@ class Operator:
             self._renew_soon.set()
 
     async def _pass(self) -> bool | None:
-        """Whether something was done, so that another look is due at once; None for a failure."""
+        """Run a pass; True if it acted, so that the next is due immediately, None if it failed."""
         try:
             with self._meters.time_pass():
                 done = await self._reconciler.run()
@@ -296,7 +296,7 @@ class Operator:
             log.warning(f"no pass: {error}", extra={"repeats": "pass"})
             return None
         self._meters.passed(done, time.time())
-        # It may have been lost during the pass: what one sees that stands by is no news.
+        # The Lease may have been lost during the pass, and a standby clears its gauges.
         self._meters.lease(held=self._lease.is_held())
         self._readiness.judge(is_in_step=done.is_in_step)
         self._failures = 0

@@ -1,7 +1,7 @@
-"""What the operator is told: how the quorum should be, how it is, and what was noted before.
+"""Inputs of a decision: desired state, observed pods and quorum, persisted memory.
 
-Everything that a decision rests on is in these values, so that it can be tested, and made again by
-an operator that has just started.
+A decision depends only on these values, so that it can be tested, and repeated by an operator that
+has just started.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ LOST_MAX: Final = 64
 
 @named_value
 class Desired:
-    """What the StatefulSet asks for: `replicas` voters, each pod of `revision`."""
+    """The state that the StatefulSet requests: `replicas` voters, each pod of `revision`."""
 
     stateful_set: str
     replicas: int
     revision: str
-    # Whether pods wait for somebody to delete them (OnDelete) before they change.
+    # Pods change only after the operator has deleted them (OnDelete).
     rolls: bool = True
-    # Kubernetes has looked at its latest form, which is the one that the operator came with.
+    # Kubernetes has observed the latest generation, and it is of the operator's release.
     is_observed: bool = True
     is_paused: bool = False
     is_going: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     ghost_delay_ms: int = GHOST_DELAY_MS
-    # The checksum of the pods that its release wrote; empty where none is written down.
+    # The template checksum that its release wrote; empty if it wrote none.
     template: str = ""
 
 
 @named_value
 class Pod:
-    """A pod of the StatefulSet. `key` and `cluster_id` are its own words, None while it is silent.
+    """A pod of the StatefulSet. It reports `key` and `cluster_id`; None if it does not respond.
 
-    `silence` is then the reason: a name that does not resolve, or a pod that has not answered yet.
-    `version` is the API's resource version: a pod that changed since is not the one that was seen.
+    `silence` is then the reason: its name does not resolve, or the pod has not answered yet.
+    `version` is the API's resource version, which shows if the pod has changed since.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Pod:
     uid: str
     version: str
     revision: str
-    # Whether the controller's container runs: one that does not takes no part in the quorum.
+    # The controller's container runs; otherwise the pod takes no part in the quorum.
     is_running: bool
     is_ready: bool
     is_deleting: bool
@@ -66,10 +66,10 @@ class Pod:
 
 @value
 class Memory:
-    """What has to outlive the operator: it is kept in the cluster.
+    """State that has to outlive the operator: it is kept in the cluster.
 
-    `ghosts` says since when voters beyond the replicas have had no pod. `lost` are the disks that
-    were replaced, oldest first: what comes back under such an id has forgotten what it promised.
+    `ghosts` are voters beyond the replicas without a pod, each with the time since when. `lost` are
+    replaced disks, oldest first: a replica that returns with such an id has lost its votes.
     """
 
     ghosts: Mapping[ReplicaKey, int] = field(default_factory=dict)
@@ -78,12 +78,12 @@ class Memory:
 
 @named_value
 class Observed:
-    """One look at the cluster. `quorum` is the leader's view, None while nobody leads."""
+    """One observation of the cluster. `quorum` is the leader's view, None without a leader."""
 
     now_ms: int
     pods: tuple[Pod, ...] = ()
     quorum: DescribeQuorumResponse | None = None
-    # Why there is no view, for people.
+    # The reason for which there is no view, human-readable.
     silence: str = ""
     record: BootstrapRecord | None = None
     memory: Memory = field(default_factory=Memory)

@@ -1,7 +1,7 @@
 """Finds the pods that are not yet in step although the voters are.
 
-A member is in step when its pod runs in the current revision and is ready, and what was deleted has
-ended. Until then the operator has nothing to do, and the StatefulSet is not what it is to be.
+A member is in step when its pod runs in the current revision and is ready, and deleted pods have
+ended. Until then the operator has nothing to do, but the StatefulSet is not in its desired state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def unsettled(desired: Desired, seen: Observed) -> Iterator[Wait]:
-    """Each pod that is not yet as it is to be, the latest form of the StatefulSet before them."""
+    """Reasons to wait: an unobserved generation first, then each pod that is not in step."""
     if not desired.is_observed:
         yield Wait(
             Waiting.REVISION_UNKNOWN,
@@ -41,7 +41,7 @@ def unsettled(desired: Desired, seen: Observed) -> Iterator[Wait]:
 
 
 def ending_pods(desired: Desired, seen: Observed) -> Iterator[Wait]:
-    """Pods that are on their way out and still there."""
+    """Pods that are terminating and still exist."""
     for pod in seen.pods:
         if pod.is_deleting:
             yield Wait(

@@ -1,4 +1,4 @@
-"""Claims of pods that were scaled away: no number deletes a disk, and every disk costs."""
+"""Claims of pods that were scaled down: no change of replicas deletes a disk, and disks cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Claims:
     are_kept: bool = False
 
     def left(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of the names whose pods are beyond the replicas, by ordinal."""
+        """The names that belong to pods beyond the replicas, by ordinal."""
         templates = "|".join(map(re.escape, self.templates))
         own = re.compile(rf"(?:{templates})-{re.escape(self.stateful_set)}-(\d+)")
         found = []

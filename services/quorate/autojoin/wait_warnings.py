@@ -1,7 +1,7 @@
-"""Turns a wait that lasts too long into one Warning for a person.
+"""Raises one Warning for a person when a wait lasts too long.
 
-Every scaling and every roll waits for something; a Warning is for what does not pass by itself.
-Reasons that take turns, or give way to an action every few passes, do not pass either.
+Every scaling and every update waits for something; a Warning is for a wait that does not end by
+itself. Reasons that alternate, or give way to an action every few passes, do not end either.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from quorate.autojoin.actions import Action, Wait
 
 PATIENCE_MS: Final = 60_000
-# For all waits together, since nothing was to be waited for: a roll is many short ones.
+# For all waits together since the last rest: an update is many short ones.
 UNREST_MS: Final = 10 * PATIENCE_MS
-# Only a person ends these.
+# Only a person ends these waits.
 AT_ONCE: Final = frozenset(
     {Waiting.OTHER_CLUSTER, Waiting.DISK_RETURNED, Waiting.KRAFT_VERSION_TOO_OLD}
 )
-# These are as a person wants it, or end at a time that is known.
+# These are intended by a person, or end at a known time.
 NEVER: Final = frozenset(
     {
         Waiting.IN_STEP,
@@ -37,23 +37,23 @@ _AT_REST: Final = NEVER - {Waiting.GHOST_SEEN_ONCE}
 
 
 class Patience:
-    """Tells of each wait that it is worth a warning, until that was given."""
+    """Decides for each wait if a warning is due, until it was given."""
 
     def __init__(self) -> None:
         self._why: Waiting | None = None
         self._since_ms = 0
-        # None while nothing is waited for.
+        # None while there is no wait.
         self._restless_since_ms: int | None = None
         self._warned: set[Waiting] = set()
 
     def has_run_out(self, step: Action | Wait | None, now_ms: int) -> bool:
-        """True where this wait is one for a person; None is nothing to wait for."""
+        """True if this wait needs a person's attention; None is no wait."""
         why, since_ms = getattr(step, "why", None), self._restless_since_ms
         if step is None or why in _AT_REST:
             since_ms = None
             self._warned.clear()
         else:
-            # A clock that went back starts the time again.
+            # If the clock goes back, the time starts over.
             since_ms = min(now_ms, now_ms if since_ms is None else since_ms)
         self._restless_since_ms = since_ms
         if why is not self._why:
@@ -66,5 +66,5 @@ class Patience:
         return not self._warned and since_ms is not None and now_ms - since_ms >= UNREST_MS
 
     def has_warned(self, why: Waiting) -> None:
-        """Note that the warning about such a wait was given."""
+        """Record that the warning about such a wait was given."""
         self._warned.add(why)

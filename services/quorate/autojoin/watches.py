@@ -1,7 +1,7 @@
-"""Events of the StatefulSet and its pods, so that a pass need not wait for the timer.
+"""Kubernetes watches that trigger a reconciliation early.
 
-kopf keeps the watches alive. Its handlers here only watch: none that needs a finalizer or writes
-into an object, because a StatefulSet has to go also while no operator runs.
+kopf keeps the watches alive. Its handlers here only watch. None needs a finalizer or writes into an
+object, because a StatefulSet must be deletable also while no operator runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LIBRARY: Final = ("kopf", "aiohttp")
 
 
 def digest(body: Any) -> tuple[object, ...]:  # noqa: ANN401 - whatever the API server has
-    """What of a StatefulSet is news: not what the operator itself notes on it."""
+    """The parts of a StatefulSet that count as news, without the operator's own annotations."""
     metadata, status = body.get("metadata", {}), body.get("status", {})
     return (
         metadata.get("uid"),
@@ -38,7 +38,7 @@ def digest(body: Any) -> tuple[object, ...]:  # noqa: ANN401 - whatever the API 
 
 
 def registry_of(stateful_set: str, wake: Callable[[], None]) -> kopf.OperatorRegistry:
-    """Handlers that call `wake` when something has happened to the StatefulSet or a pod of it."""
+    """Build handlers that call `wake` when the StatefulSet or one of its pods has changed."""
     registry = kopf.OperatorRegistry()
     seen: list[tuple[object, ...]] = []
 
@@ -67,7 +67,7 @@ def registry_of(stateful_set: str, wake: Callable[[], None]) -> kopf.OperatorReg
 
 
 def settings_of() -> kopf.OperatorSettings:
-    """Quiet, without rights beyond the namespace, and with watches that are renewed."""
+    """Settings for kopf: no events, no rights beyond the namespace, renewed watches."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
@@ -80,7 +80,7 @@ def settings_of() -> kopf.OperatorSettings:
 async def watch(
     stateful_set: str, namespace: str, wake: Callable[[], None], stop: asyncio.Event
 ) -> None:
-    """Watch until `stop`; passes go on by their timer where this cannot."""
+    """Watch until `stop`; if it fails, passes still run on their timer."""
     for name in _LIBRARY:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = asyncio.Event()
@@ -90,7 +90,7 @@ async def watch(
             registry=registry_of(stateful_set, wake),
             settings=settings_of(),
             namespaces=[namespace],
-            # Its own guess needs an entry in /etc/passwd.
+            # kopf's default needs an entry in /etc/passwd.
             identity=stateful_set,
             standalone=True,
             stop_flag=stop,
@@ -101,6 +101,6 @@ async def watch(
 
 
 async def _take_back_signals(ready: asyncio.Event, stop: asyncio.Event) -> None:
-    """kopf has taken them for itself: a stop would look like a watch that broke."""
+    """Reinstall the stop signals after kopf has: otherwise a stop looks like a broken watch."""
     await ready.wait()
     STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stop.set)

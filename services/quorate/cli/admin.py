@@ -1,4 +1,4 @@
-"""`quorate admin`: run the sidecar of one controller until it is told to stop."""
+"""`quorate admin`: run the admin sidecar of one controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve; the exit status is 1 where the sidecar cannot start."""
+    """Serve; the exit status is 1 if the sidecar cannot start."""
     from quorate.admin.service import main_admin
 
     return main_admin(arguments.config)

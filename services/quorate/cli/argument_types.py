@@ -1,4 +1,4 @@
-"""Command line arguments: their types, which argparse calls with a text, and files they name."""
+"""argparse types: durations, bounded integers; and the text of files that flags name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 def duration_s(text: str) -> int:
-    """Seconds, minutes or hours, of which there is at least one: `90s`, `10m`, `2h`."""
+    """Parse seconds, minutes or hours, at least one: `90s`, `10m`, `2h`."""
     match = _DURATION.fullmatch(text)
     if match is None or not int(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: a time such as 90s, 10m or 2h is needed")
@@ -27,7 +27,7 @@ def duration_s(text: str) -> int:
 
 
 def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
-    """A whole number within bounds; argparse puts the flag before what is wrong."""
+    """Make a type for integers within bounds; argparse puts the flag before its error."""
 
     def parse(text: str) -> int:
         try:
@@ -41,7 +41,7 @@ def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
 def text_of_file(flag: str, path: str, bytes_max: int) -> str:
     """The UTF-8 text of a file or a pipe. Raises CommandError that names the flag and the file.
 
-    Not on an event loop, which would wait for the program that writes into the pipe.
+    Not for use on an event loop: it waits for the program that writes into the pipe.
     """
     try:
         return read_input(path, bytes_max).decode("utf-8-sig")

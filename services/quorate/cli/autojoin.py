@@ -1,4 +1,4 @@
-"""`quorate autojoin`: run the Kubernetes operator of one quorum until it is told to stop."""
+"""`quorate autojoin`: run the Kubernetes operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Operate; the exit status is 1 where the operator cannot start."""
+    """Operate; the exit status is 1 if the operator cannot start."""
     try:
         from quorate.autojoin.service import main_autojoin
     except ModuleNotFoundError as error:

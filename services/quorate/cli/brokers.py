@@ -1,4 +1,4 @@
-"""`quorate brokers`: register stand-ins for brokers and keep them alive, and list brokers.
+"""`quorate brokers`: register stand-in brokers and list brokers.
 
 A registered id carries replicas like a real broker's, so a quorum can be tried without brokers.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.brokers.messages import ListedBroker
 
-# Of each Fetch, its wait at the leader included: one that stands still is left after this.
+# Limit of each Fetch in ms, including its wait at the leader: a hanging leader is abandoned.
 _FETCH_TIMEOUT_MS: Final = 5_000
 _LISTENER: Final = Listener("PLAINTEXT", "127.0.0.1", 9092)
 
@@ -120,7 +120,7 @@ async def _register(client: ControllerClient, arguments: argparse.Namespace) -> 
 
 
 def _request(broker_id: int, cluster_id: ClusterId) -> RegisterBroker:
-    """Another incarnation at each start, with the disk of before."""
+    """The registration: a new incarnation at each start, with the same disk."""
     return RegisterBroker(
         broker_id=broker_id,
         incarnation_id=secrets.token_bytes(UUID_BYTES),
@@ -145,7 +145,7 @@ def _print_registered(stand_ins: StandIns, output: str) -> None:
 
 
 def _warn_of_remaining(stand_ins: Sequence[StandIn], *, is_hurried: bool) -> None:
-    """Say which stopped although the quorum had not let them go, and why the first could not."""
+    """List the brokers that stopped without the quorum's permission, with the first reason."""
     left = [each for each in stand_ins if each.epoch >= 0 and not each.may_stop]
     if left:
         ids = ",".join(str(each.broker_id) for each in left)
@@ -173,14 +173,14 @@ async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
 
 
 def broker_state(broker: ListedBroker) -> str:
-    """One word for what the quorum makes of a broker."""
+    """The broker's state in one word, according to the quorum."""
     if broker.is_fenced:
         return "fenced"
     return "shutting-down" if broker.in_controlled_shutdown else "active"
 
 
 def broker_lines(brokers: Sequence[ListedBroker]) -> list[str]:
-    """A head and one line for each broker."""
+    """A header and one line for each broker."""
     lines = [f"{'BrokerId':<12}{'Epoch':<12}{'State':<15}{'Rack':<12}Listeners"]
     for broker in brokers:
         listeners = written_out(",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners))

@@ -1,4 +1,4 @@
-"""`quorate configs`: what is set on topics and brokers, read and changed as by kafka-configs."""
+"""`quorate configs`: describe and alter configs of topics and brokers, as kafka-configs does."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def parse_resource(arguments: argparse.Namespace) -> ConfigResource:
             raise CommandError("--entity-default: only brokers have one; give --entity-name")
         return ConfigResource(ResourceType.BROKER, "")
     if not arguments.entity_name:
-        # To the controllers that is every broker, and to a script a variable that nobody set.
+        # To controllers it means every broker, and in a script an unset variable.
         raise CommandError("--entity-name is empty: name one, or give --entity-default")
     return ConfigResource(_TYPES[arguments.entity_type], arguments.entity_name)
 
 
 def parse_changes(add: list[str], delete: list[str]) -> tuple[ConfigChange, ...]:
-    """`K=V,K=[V1,V2]` and `K,K` as changes. Raises CommandError that names the flag."""
+    """Parse `K=V,K=[V1,V2]` and `K,K` as changes. Raises CommandError that names the flag."""
     changes = []
     for text in add:
         for part in split_settings(text):
@@ -119,7 +119,7 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
 
 
 def resource_title(resource: ConfigResource) -> str:
-    """`topic orders`, `broker 3`, or what stands for every broker."""
+    """`topic orders`, `broker 3`, or the title for every broker."""
     word = _WORDS[resource.type]
     if not resource.name:
         return f"the default {word}"
@@ -127,7 +127,7 @@ def resource_title(resource: ConfigResource) -> str:
 
 
 def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
-    """A title and one indented line for each key, in the shape of kafka-configs."""
+    """A title and one indented line for each key, formatted as by kafka-configs."""
     title = f"{'All' if has_all else 'Dynamic'} configs for {resource_title(described.resource)}"
     return [f"{title} are:"] + [_entry_line(entry) for entry in described.entries]
 

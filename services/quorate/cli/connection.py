@@ -1,7 +1,7 @@
-"""What every command that talks to a quorum shares: its flags, its deadline, its way to fail.
+"""Shared flags, deadline and error reporting of commands that talk to a quorum.
 
-A command is an async function of a client and its arguments. Whatever goes wrong ends as one line
-on stderr that says which servers were tried and what each answered, and as exit status 1.
+A command is an async function of a client and its arguments. Every failure ends as one line on
+stderr that lists the servers tried and the answer of each, and as exit status 1.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
-# What a command waits at its end for the collector of its trace, in seconds.
+# Seconds that a command waits at its end for the collector of its trace.
 TRACE_S: Final = 0.2
 _on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
 
@@ -60,7 +60,7 @@ def add_connection_arguments(
     """
     _add_arguments(parser, has_pin=has_pin, has_defaults=True)
     for action in actions:
-        # Flags that the action does not name stay as the command's own have them.
+        # Flags that the action does not get keep the values given before it.
         _add_arguments(action, has_pin=has_pin, has_defaults=False)
 
 
@@ -121,8 +121,8 @@ def run_command(
 ) -> int:
     """Run a command against the quorum and return its exit status.
 
-    Every call ends within `--timeout-ms`; so does the whole command, unless it makes progress
-    meanwhile, or `is_endless`.
+    Every call ends within `--timeout-ms`. So does the whole command, unless it makes progress or
+    `is_endless`.
     """
     try:
         servers, kind = servers_of(arguments), kind_of(arguments)
@@ -160,8 +160,8 @@ async def _run(
     is_endless: bool,
 ) -> int:
     timeout_ms: int = arguments.timeout_ms
-    # The calls of one command share its time. A single call ends first and tells what each server
-    # answered meanwhile; after many calls the rest of the time is for asking them once more.
+    # The calls of one command share its time. A single call ends early enough to list the answers
+    # of the servers; after many calls the rest of the time is for asking them once more.
     reserve_ms = _reserve_ms(timeout_ms)
     call_ms = timeout_ms - 2 * reserve_ms
     limit_s = (timeout_ms - reserve_ms) / 1000
@@ -180,9 +180,9 @@ async def _run(
 
 
 def made_progress() -> None:
-    """One thing of many is done: the time of the command begins anew.
+    """Record progress of a command with many parts: its time limit starts over.
 
-    However long a list is, only a quorum that stands still ends the command.
+    A list may be arbitrarily long: only a quorum that does not respond ends the command.
     """
     on_progress = _on_progress.get()
     if on_progress is not None:
@@ -194,7 +194,7 @@ def _reserve_ms(timeout_ms: int) -> int:
 
 
 def deadline_of(arguments: argparse.Namespace) -> float:
-    """Until when one call may last, by the loop's clock, so that it can tell how it ended."""
+    """The deadline of one call, by the loop's clock, early enough to report its outcome."""
     timeout_ms: int = arguments.timeout_ms
     left_ms = timeout_ms - 2 * _reserve_ms(timeout_ms)
     return asyncio.get_running_loop().time() + left_ms / 1000
@@ -216,10 +216,10 @@ def servers_of(arguments: argparse.Namespace) -> list[Address]:
 
 
 def kind_of(arguments: argparse.Namespace) -> ChannelKind:
-    """The channels that `--command-config` asks for. Raises CommandError.
+    """The channels that `--command-config` requests. Raises CommandError.
 
-    Certificates are checked before anybody is called: to a client that presents none, or an expired
-    one, the server says nothing but that the connection is closed.
+    Certificates are checked before the first call: if the client has none, or an expired one, the
+    server just closes the connection.
     """
     path: str | None = arguments.command_config
     if path is None:
@@ -235,12 +235,12 @@ def kind_of(arguments: argparse.Namespace) -> ChannelKind:
 
 
 def pinned(arguments: argparse.Namespace) -> Address | None:
-    """The one controller that a read is to be answered by, or None."""
+    """The one controller that has to answer a read, or None."""
     return parse_server(arguments.controller) if arguments.controller else None
 
 
 async def ask(client: ControllerClient, arguments: argparse.Namespace, request: ReadFor[R]) -> R:
-    """A read, of whom and as fresh as the flags say."""
+    """Read from the server, and with the freshness, that the flags select."""
     return await client.read(
         request,
         min_offset=arguments.min_offset,
@@ -252,7 +252,7 @@ async def ask(client: ControllerClient, arguments: argparse.Namespace, request: 
 async def what_servers_say(
     client: ControllerClient, servers: Sequence[Address], timeout_s: float
 ) -> str:
-    """One phrase a server, asked all at once."""
+    """Ask all servers in parallel; one phrase for each."""
     answers = await ask_everybody(servers, lambda s: client.try_describe_at(s, timeout_s))
     phrases = []
     for server, answer in answers.items():

@@ -1,4 +1,4 @@
-"""`quorate controller`: run one controller until it is told to stop."""
+"""`quorate controller`: run one controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve; the exit status is 1 where the controller cannot start."""
+    """Serve; the exit status is 1 if the controller cannot start."""
     from quorate.server.service import main_controller
 
     return main_controller(arguments.config)

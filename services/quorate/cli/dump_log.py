@@ -1,7 +1,7 @@
-"""`quorate dump-log`: prints logs and checkpoints as Kafka's tool does, and says what is damaged.
+"""`quorate dump-log`: print and verify segments and snapshots, as Kafka's tool does.
 
-Every batch and control record is printed; metadata records too where they are asked for. What does
-not check goes to stderr with file and byte, and makes the exit status 1.
+Every batch and control record is printed; metadata records too on request. Damage is reported on
+stderr with file and byte, and makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def damage(name: str) -> list[str]:
-    """What is wrong with a file, one line each, with the byte where it begins."""
+    """The damage of a file, one line each, with the byte where it begins."""
     path = Path(name)
     fs = OsFileSystem()
     file = fs.open(name)
@@ -112,7 +112,7 @@ def damage(name: str) -> list[str]:
 
 
 def _log_damage(name: str, segment: Segment) -> list[str]:
-    """A log: contiguous; epochs rise at a LeaderChange only, and as the history says."""
+    """Check a log: contiguous; epochs rise at a LeaderChange only, and match the epoch history."""
     fs = OsFileSystem()
     beside = str(Path(name).parent)
     epochs = read_epochs(fs, f"{beside}/{layout.EPOCH_CHECKPOINT}") or ()
@@ -136,7 +136,7 @@ def _log_damage(name: str, segment: Segment) -> list[str]:
 
 
 def _batches(data: bytes) -> Iterator[tuple[int, BatchHeader, bool]]:
-    """Every batch whose header can be read, and whether it checks."""
+    """Every batch whose header can be read, and whether it passes verification."""
     position = 0
     while position < len(data):
         try:
@@ -157,7 +157,7 @@ def _batches(data: bytes) -> Iterator[tuple[int, BatchHeader, bool]]:
 def text_lines(
     name: str, data: bytes, unparsed: list[str], *, has_payload: bool, has_places: bool
 ) -> Iterator[str]:
-    """The file in the shape of kafka-dump-log. What does not parse is added to `unparsed`, too."""
+    """The file formatted as by kafka-dump-log. Unparsable parts are also added to `unparsed`."""
     yield f"Dumping {name}"
     yield _first_line(Path(name).name)
     end = 0
@@ -205,7 +205,7 @@ def _last_sequence(header: BatchHeader) -> int:
 
 
 def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, has_place: bool) -> str:
-    """A record with its place in the log; without it a control record is an empty line."""
+    """A record with its position in the log; without it a control record is an empty line."""
     if header.is_control and not has_place:
         return ""
     key_size = -1 if record.key is None else len(record.key)
@@ -225,7 +225,7 @@ def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, has_
 
 
 def _record_form(record: Record, header: BatchHeader) -> dict[str, object]:
-    """A record as an object; one whose bytes do not parse is an error among the others."""
+    """A record as an object; one whose bytes do not parse has an error instead."""
     try:
         if header.is_control:
             label, fields = control_to_json(record.key or b"", record.value or b"")
@@ -236,7 +236,7 @@ def _record_form(record: Record, header: BatchHeader) -> dict[str, object]:
 
 
 def json_lines(name: str, data: bytes, unparsed: list[str]) -> Iterator[str]:
-    """One object a batch, its records in it. What does not parse is added to `unparsed`, too."""
+    """One object for each batch with its records. Unparsable parts are also added to `unparsed`."""
     for position, header, is_valid in _batches(data):
         records: list[dict[str, object]] = []
         unread: dict[str, object] = {}

@@ -1,7 +1,7 @@
 """`quorate elect-leaders`: elect leaders of partitions, with the flags of kafka-leader-election.
 
-Many partitions are asked for in parts, and what became of each part is told at once. An election
-that may have been made is asked for again: a second one finds that none is needed.
+Many partitions are requested in parts, and the results of each part are reported immediately. An
+election with an unknown outcome is requested again: a second one finds that none is needed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from quorate.controller.replication.messages import ElectedLeader
     from quorate.controller.topics.messages import DescribedPartition
 
-# Of one request.
+# Partitions in one request.
 PARTITIONS_MAX: Final = 1_000
-# Some hundred thousand partitions.
+# Bytes for some hundred thousand partitions.
 _FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FINDINGS_SHOWN_MAX: Final = 20
 _FINE: Final = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
@@ -139,7 +139,7 @@ def named_partitions(arguments: argparse.Namespace) -> tuple[LeaderElection, ...
 
 
 def read_partitions(text: str) -> tuple[LeaderElection, ...]:
-    """The partitions of a JSON file, in its order. Raises ValueError, a line for each finding."""
+    """The partitions of a JSON file, in its order. Raises ValueError, one line per finding."""
     try:
         document = json.loads(text)
     except RecursionError:
@@ -180,7 +180,7 @@ def _entry_problem(entry: Any) -> str | None:  # noqa: ANN401 - whatever JSON ha
 async def parts_of(
     partitions: Sequence[LeaderElection],
 ) -> AsyncIterator[tuple[LeaderElection, ...]]:
-    """The partitions in parts, each of which fits into one request."""
+    """Split the partitions into parts that fit into one request each."""
     for start in range(0, len(partitions), PARTITIONS_MAX):
         yield tuple(partitions[start : start + PARTITIONS_MAX])
 
@@ -211,7 +211,7 @@ def _needs(partition: DescribedPartition, election_type: ElectionType) -> bool:
     return election_type is ElectionType.PREFERRED and partition.replicas[:1] != (partition.leader,)
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- what is reported -----------------------------------------------------------------------------
 
 
 class _TextReport:
@@ -221,7 +221,7 @@ class _TextReport:
         self._type = election_type.name
 
     def add(self, results: Sequence[ElectedLeader]) -> None:
-        """Tell what became of a part; what failed on stderr."""
+        """Report the results of a part; failures on stderr."""
         groups: dict[tuple[ErrorCode, str], list[str]] = {}
         for result in results:
             message = "" if result.error in _FINE else result.message
@@ -239,7 +239,7 @@ class _TextReport:
                 report_errors([(", ".join(names), error, message)])
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Do nothing: a text has no end."""
 
 
 class _JsonReport:
@@ -263,5 +263,5 @@ class _JsonReport:
             self._before = ", "
 
     def end(self) -> None:
-        """Close the document, also of a command that fails half-way."""
+        """Close the document, also if the command fails half-way."""
         print("]}", flush=True)

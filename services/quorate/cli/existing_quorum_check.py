@@ -1,4 +1,4 @@
-"""Asks whether there is a quorum already, before a directory is formatted to found one."""
+"""Checks that no quorum exists before a directory is formatted to bootstrap one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 def refuse_rival(
     arguments: argparse.Namespace, config: ControllerConfig, cluster_id: ClusterId
 ) -> None:
-    """Raises CommandError where a bootstrap server knows a quorum of this cluster, or may know.
+    """Raises CommandError if a bootstrap server knows a quorum of this cluster, or may know one.
 
-    A directory that founds one has the same first offsets and epoch, so that it could go on with
-    the log of the other one and lead its voters without what they acknowledged.
+    A directory that bootstraps a quorum has the same first offsets and epoch, so that it could
+    continue the log of the other quorum and lead its voters without what they acknowledged.
     """
     ignored = parse_ignored(arguments.ignore_server)
     servers = [each for each in config.quorum.bootstrap_servers if each not in ignored]
     if not servers:
         return
     answers = ask_for_leader(servers, cluster_id, kind_for(arguments, [config]))
-    # One that has never known a leader may be a voter that waits for its first one.
+    # A server that has never known a leader may be a voter that waits for its first one.
     knowing = (Standing.LEADS, Standing.LEADERLESS, Standing.NEW)
     known = [each for each in answers if each.standing in knowing]
     if known:
@@ -41,7 +41,7 @@ def refuse_rival(
         )
     refuse_leader(answers, ignored=())
     for answer in answers:
-        # DNS or its host may be down, and a leader that stands still takes no connections.
+        # DNS or its host may be down, and a leader that hangs accepts no connections.
         if answer.standing is Standing.UNREACHABLE:
             raise CommandError(
                 f"--standalone: {answer}: it may have a quorum. See to its name, its host and the"

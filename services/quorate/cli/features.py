@@ -1,6 +1,6 @@
-"""`quorate features describe | upgrade | downgrade`, in the shapes of kafka-features.
+"""`quorate features describe | upgrade | downgrade`, with the output of kafka-features.
 
-kraft.version is the feature that this release can change; the leader decides, in its own words.
+kraft.version is the feature that this release can change; the leader decides and gives the reason.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def feature_rows(
 
 
 def format_row(row: dict[str, str | int]) -> str:
-    """One line of columns as wide as Kafka's."""
+    """Format a row in columns as wide as Kafka's."""
     cells = [f"Feature: {row['Feature']:<{_NAME_WIDTH}}"]
     cells += [f"{column}: {row[column]:<{_LEVEL_WIDTH}}" for column in _COLUMNS]
     return "  ".join(cells).rstrip()
 
 
 def parse_levels(texts: list[str]) -> dict[str, int]:
-    """NAME=LEVEL, each feature once. Raises CommandError."""
+    """Parse NAME=LEVEL, each feature once. Raises CommandError."""
     levels: dict[str, int] = {}
     for text in texts:
         name, level = parse_setting("--feature", text)
@@ -110,7 +110,7 @@ async def _update(client: ControllerClient, arguments: argparse.Namespace) -> in
     deadline = deadline_of(arguments)
     finalised = (await membership.describe(deadline)).kraft_version
     if verb == "downgrade" and level >= finalised:
-        # The leader would take it for an upgrade.
+        # The leader would treat it as an upgrade.
         raise CommandError(
             f"Could not {verb} {KRAFT_VERSION} to {level}. The finalised level is {finalised}"
         )

@@ -1,6 +1,6 @@
-"""`quorate generate-log`: writes the metadata log that a week of a cluster would have left.
+"""`quorate generate-log`: write a synthetic metadata log of a week of a cluster.
 
-For tests, measurements and demonstrations that need a large log with a past. The same arguments
+For tests, measurements and demonstrations that need a large log with a history. The same arguments
 give the same bytes.
 """
 
@@ -91,7 +91,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_sizes(parser: argparse.ArgumentParser) -> None:
-    """What Kafka's settings of these names say."""
+    """Add the flags with the sizes of Kafka's settings of the same names."""
     add = parser.add_argument
     add(
         "--segment-bytes",
@@ -118,7 +118,7 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the directory; nothing is left of it where that fails."""
+    """Write the directory; nothing is left of it if that fails."""
     options = WeekOptions(
         seed=arguments.seed,
         days=arguments.days,
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_directory(directory: str) -> None:
-    """Raises CommandError where something is there already, or nothing is named."""
+    """Raises CommandError if the directory is not empty, or the name is."""
     if not directory:
         raise CommandError("DIR: it is empty; name a new directory")
     if not os.path.lexists(directory):
@@ -154,19 +154,19 @@ def check_directory(directory: str) -> None:
 
 
 def generate_log(directory: str, options: WeekOptions) -> str:
-    """Write the directory, which is new or empty, and say what came out."""
+    """Write the directory, which is new or empty, and summarize the result."""
     from quorate.sim.log_generator.generator import generate
 
     root = os.path.abspath(directory)
     had_it = os.path.isdir(root)
     begun_s = time.monotonic()
-    # Half a log would open as if it were a whole one, so it lies here until it is one: a run that
-    # is killed leaves this, and nothing else.
+    # An incomplete log would open as if it were complete, so it is kept here until it is complete:
+    # a run that is killed leaves this and nothing else.
     unfinished = os.path.join(root, UNFINISHED)
     try:
         os.makedirs(unfinished, exist_ok=True)
         generated = generate(unfinished, options, _Progress(options))
-        # The file without which nothing opens a directory comes last.
+        # The file that is needed to open a directory comes last.
         for name in sorted(os.listdir(unfinished), key=lambda name: name == META_PROPERTIES):
             os.rename(os.path.join(unfinished, name), os.path.join(root, name))
         os.rmdir(unfinished)
@@ -181,7 +181,7 @@ def generate_log(directory: str, options: WeekOptions) -> str:
 
 
 class _Progress:
-    """Tells on stderr now and then how far it is, where it takes long."""
+    """Reports progress on stderr now and then in a long run."""
 
     def __init__(self, options: WeekOptions) -> None:
         self._days = options.days

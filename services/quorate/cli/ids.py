@@ -1,4 +1,4 @@
-"""Ids of clusters on the command line, checked as they are given."""
+"""Checks cluster ids on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from quorate.storage.random_ids import RESERVED_UUIDS
 
 
 def parse_cluster_id(flag: str, text: str) -> ClusterId:
-    """A short word that every tool and log takes. Raises CommandError that names the flag."""
+    """Check that every tool and log accepts the id. Raises CommandError that names the flag."""
     try:
         check_cluster_id(text)
     except ValueError as error:

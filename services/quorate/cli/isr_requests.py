@@ -1,8 +1,8 @@
-"""AlterPartition requests of stand-ins for brokers, for the partitions that they lead.
+"""AlterPartition requests of stand-in brokers, for the partitions that they lead.
 
-A pass goes through all partitions and leaves out those parts of the image that were looked at
-before; another one follows when topics or brokers have changed. A request that fails changes
-nothing here: the next pass asks for what the log says is wanted still.
+A pass goes through all partitions except the parts of the image that were checked before; another
+one follows when topics or brokers have changed. A failed request changes nothing here: the next
+pass derives the wanted changes from the log again.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import PartitionRows
     from quorate.controller.topics.image import Topics
 
-# Of one request, which may have a mebibyte: partitions, and members of their ISRs.
+# Limits of one request, which may have a mebibyte: partitions, and members of their ISRs.
 PARTITIONS_MAX: Final = 1_000
 MEMBERS_MAX: Final = 20_000
-# What changes within so long is looked at together.
+# Seconds in which changes are accumulated for one pass.
 LINGER_S: Final = 0.05
 RETRY_FIRST_MS: Final = 100
 RETRY_LONGEST_MS: Final = 2_000
@@ -46,7 +46,7 @@ _RANDOM: Final = random.SystemRandom()
 
 
 class IsrRequests:
-    """Asks for ISR changes. `run` it beside the follower."""
+    """Requests ISR changes. `run` it as a task next to the follower."""
 
     def __init__(
         self,
@@ -55,13 +55,14 @@ class IsrRequests:
         epochs: Callable[[], Mapping[int, int]],
         report: Callable[[str], None],
     ) -> None:
-        """`epochs` are those of the stand-ins, by id; `report` hears once that it may not ask."""
+        """`epochs` are those of the stand-ins, by id; `report` is called once if a request is
+        denied."""
         self._client = client
         self._follower = follower
         self._epochs = epochs
         self._report = report
         self._is_told = False
-        # By identity, with which they are kept: parts of which nothing was wanted.
+        # By identity of the parts, which are kept alive here: parts without wanted changes.
         self._settled: dict[int, PartitionRows] = {}
         self._settled_for: tuple[Brokers, Mapping[int, int]] | None = None
 
@@ -72,7 +73,7 @@ class IsrRequests:
             seen = self._seen()
             has_asked, has_failed = await self._pass()
             if has_asked:
-                # What was answered is in the image before it is judged again.
+                # Results have to be in the image before the next pass.
                 await self._follower.catch_up()
             failures = failures + 1 if has_failed else 0
             if failures:
@@ -93,7 +94,7 @@ class IsrRequests:
         return image.topics is topics and image.brokers is brokers and self._epochs() == epochs
 
     async def _pass(self) -> tuple[bool, bool]:
-        """Ask for all that is wanted now; whether that was anything, and whether any failed."""
+        """Request all changes wanted now; returns if there were any, and if any failed."""
         image, epochs = self._follower.image, dict(self._epochs())
         brokers = image.brokers
         known = self._settled_for
@@ -117,7 +118,7 @@ class IsrRequests:
         return sending.count > 0, sending.has_failed
 
     async def _ask(self, request: AlterPartition) -> bool:
-        """True if all of it was done."""
+        """True if all changes were made."""
         try:
             reply = await self._client.write(request)
         except (OutcomeUnknownError, QuorumUnavailableError):
@@ -139,7 +140,7 @@ class IsrRequests:
 
 
 class _Sending:
-    """Gathers what leaders want into requests, of which each leader has one under way."""
+    """Accumulates wanted changes into requests; each leader has one request in flight."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class _Sending:
         self.has_failed = False
 
     async def add(self, wanted: WantedAlteration) -> None:
-        """Add one partition; waits where its leader has a whole request under way already."""
+        """Add one partition; waits if its leader already has a full request in flight."""
         leader, size = wanted.leader, len(wanted.alteration.new_isr)
         gathered = self._gathered.setdefault(leader, [])
         members = self._members.get(leader, 0)
@@ -169,7 +170,7 @@ class _Sending:
         self._members[leader] = members + size
 
     async def send_rest(self) -> None:
-        """Send what is gathered, however little."""
+        """Send the accumulated changes, however few."""
         for leader in tuple(self._gathered):
             await self._send(leader)
 
@@ -190,7 +191,7 @@ class _Sending:
 
 
 def _topics_of(gathered: Sequence[WantedAlteration]) -> tuple[TopicAlteration, ...]:
-    """They are in the order of their topics."""
+    """Group alterations by topic; they are in the order of their topics."""
     return tuple(
         TopicAlteration(topic_id, tuple(wanted.alteration for wanted in of_topic))
         for topic_id, of_topic in groupby(gathered, attrgetter("topic_id"))
@@ -198,7 +199,7 @@ def _topics_of(gathered: Sequence[WantedAlteration]) -> tuple[TopicAlteration, .
 
 
 def _is_registered(brokers: Brokers, broker_id: int, epoch: int) -> bool:
-    """True if the log has this very registration, and no later one."""
+    """True if the log has exactly this registration, and no later one."""
     broker = brokers.by_id.get(broker_id)
     return broker is not None and broker.registration.broker_epoch == epoch
 

@@ -1,9 +1,8 @@
-"""Asks whether anybody leads, before a command makes a quorum that must not have a rival.
+"""Checks that no leader is alive before a command creates a new quorum.
 
-Silence counts only where no process listens: the host refuses the connection, or the name provably
-does not exist. A name that cannot be looked up, a host that is out of reach, and a process that
-accepts a connection and gives no answer that can be understood may each be a leader's: those are
-not judged.
+A missing answer counts only if no process listens: the host refuses the connection, or the name
+provably does not exist. A name that cannot be looked up, an unreachable host, or a process that
+accepts a connection and gives no decodable answer may each belong to a leader: those prove nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
     from quorate.server.config import ControllerConfig
 
 PROBE_TIMEOUT_S: Final = 3.0
-# A follower that heard its leader more recently than this vouches for it.
+# A follower that heard from its leader more recently than this (ms) vouches for it.
 HEARD_LATELY_MS: Final = 10_000
 
 
 class Standing(Enum):
-    """What the answer of a server means for a new quorum."""
+    """The meaning of a server's answer for a new quorum."""
 
     REFUSED = "no process listens"
     ABSENT = "the name does not exist"
@@ -54,7 +53,7 @@ class Standing(Enum):
 
 @value
 class Answer:
-    """What one server said, in words that follow its address."""
+    """The answer of one server, as text that follows its address."""
 
     server: Address
     standing: Standing
@@ -65,12 +64,12 @@ class Answer:
 
 
 def ask_for_leader(servers: Iterable[Address], cluster_id: str, kind: ChannelKind) -> list[Answer]:
-    """Ask all servers at once, and those that they name as leader; the answers in order."""
+    """Ask all servers in parallel, and the leaders that they name; the answers in order."""
     return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, kind))
 
 
 def why_unknown(host: str) -> str | None:
-    """The reason for which DNS gives no address of a name now; None if it gives one."""
+    """The reason for which DNS has no address of a name now; None if it has one."""
     RESOLVER.forget(host)
     try:
         asyncio.run(RESOLVER.resolve(host, limit_s=PROBE_TIMEOUT_S))
@@ -80,7 +79,7 @@ def why_unknown(host: str) -> str | None:
 
 
 def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> ChannelKind:
-    """The channels that `--command-config` asks for, or those of a controller to its peers.
+    """The channels that `--command-config` requests, or those of a controller to its peers.
 
     Raises CommandError.
     """
@@ -96,7 +95,7 @@ def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig])
 
 
 def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> None:
-    """Raises CommandError where a leader answers, or may be there, that is not to be ignored."""
+    """Raises CommandError if a leader answers, or may exist, at a server that is not ignored."""
     judged = [answer for answer in answers if answer.server not in ignored]
     leading = "; ".join(str(answer) for answer in judged if answer.standing is Standing.LEADS)
     if leading:
@@ -121,7 +120,7 @@ async def _ask_all(servers: list[Address], cluster_id: str, kind: ChannelKind) -
 
 
 async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Answer, list[Address]]:
-    """One server's answer, and where the leader listens that it names."""
+    """One server's answer, and the addresses of the leader that it names."""
     try:
         host, port = server
         _, writer = await RESOLVER.connect(
@@ -162,7 +161,7 @@ async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Ans
 
 
 def judge(said: DescribeQuorumResponse, node_id: int) -> tuple[Standing, str]:
-    """What a controller's answer means, in words that follow its address."""
+    """Classify a controller's answer, with text that follows its address."""
     leader, epoch = said.leader.leader_id, said.leader.epoch
     if said.error is ErrorCode.NONE:
         return Standing.LEADS, f"is node {node_id}, which leads in epoch {epoch}"

@@ -1,8 +1,8 @@
-"""A quorum on this machine as files: ports, properties, identities, formatted directories.
+"""Files of a local quorum: ports, properties, formatted directories.
 
-`DIR/quorum.json` says what the quorum is; node i has `DIR/i/controller.properties`, its metadata in
+`DIR/quorum.json` describes the quorum; node i has `DIR/i/controller.properties`, its metadata in
 `DIR/i/metadata` and its log output in `DIR/i/controller.log`. A directory is formatted once only: a
-voter that lost its disk must not come back under its old id and vote again.
+voter that lost its disk must not return with its old id and vote again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HOST: Final = "127.0.0.1"
 LISTENER: Final = "GRPC"
 HEALTH_PORT_STEP: Final = 100
 METRICS_PORT_STEP: Final = 200
-# More would let the listeners of one node meet the health ports of another.
+# With more, the listeners of one node would collide with the health ports of another.
 CONTROLLERS_MAX: Final = 100
 BASE_PORT_DEFAULT: Final = 9094
 CONTROLLERS_DEFAULT: Final = 3
@@ -50,7 +50,7 @@ _PORT_MAX: Final = 65_535
 
 @value
 class NodePlan:
-    """Where one node listens and where its files are."""
+    """The port of one node and the location of its files."""
 
     node_id: int
     port: int
@@ -79,7 +79,7 @@ class NodePlan:
 
     @property
     def output_path(self) -> Path:
-        """What the process writes to stdout and stderr."""
+        """The file for stdout and stderr of the process."""
         return self.directory / "controller.log"
 
     def properties(self, bootstrap_servers: str) -> dict[str, str]:
@@ -94,7 +94,7 @@ class NodePlan:
             "health.port": str(self.health_port),
             "metrics.port": str(self.metrics_port),
             "grpc.reflection.enable": "true",
-            # All nodes are stopped at once, so the last leader has nobody to wait for.
+            # All nodes stop at the same time, so the last leader waits for no successor.
             "shutdown.timeout.ms": "1000",
         }
 
@@ -133,7 +133,7 @@ class LocalQuorum:
         )
 
     def ports(self) -> Iterator[tuple[int, str]]:
-        """Every port with what it is for."""
+        """Every port with its purpose."""
         for node in self.nodes:
             yield node.port, f"controller {node.node_id}"
             yield node.health_port, f"health of controller {node.node_id}"
@@ -156,11 +156,11 @@ def _identity_path(root: Path) -> Path:
 
 
 def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -> LocalQuorum:
-    """The quorum in `root`, or a new one; None stands for what is there, or the default.
+    """Open the quorum in `root`, or create one; None stands for the existing value or the default.
 
-    Raises CommandError when what is asked for is not what is there.
+    Raises CommandError if the request does not match the existing quorum.
     """
-    # Unlike Path.resolve, which has no word for a link that leads to itself.
+    # Unlike Path.resolve, which raises for a link that leads to itself.
     root = Path(os.path.realpath(root))
     try:
         str(root).encode()
@@ -218,7 +218,7 @@ def _new_quorum(root: Path, controllers: int, base_port: int) -> LocalQuorum:
 
 
 def check_ports(quorum: LocalQuorum) -> None:
-    """Raises CommandError that names the first port which somebody else listens on."""
+    """Raises CommandError that names the first port on which another process listens."""
     for port, purpose in quorum.ports():
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             # A port that a finished process left in TIME_WAIT is free.
@@ -255,7 +255,7 @@ def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> 
 def format_node(metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None) -> None:
     """Format one directory at the latest metadata.version; without voters for an observer."""
     fs = OsFileSystem()
-    # By itself, so that it is this user's alone.
+    # Created separately, so that only this user has access.
     fs.make_dirs(str(metadata_dir))
     format_directory(
         fs,

@@ -1,7 +1,7 @@
 """Bounds the log files of the controllers that `quorate up` runs.
 
 A controller writes to its file itself, so that its last lines are there also if `up` was killed. A
-file above the bound becomes the older one, of which one is kept.
+file above the limit is renamed to the older one; one older file is kept.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Of one file. What a controller writes between two looks comes on top.
+# Bytes of one file. Lines written between two checks come on top.
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
-# Seconds between two looks at the files of controllers that run.
+# Seconds between two checks of the files of running controllers.
 LOOK_EVERY_S: Final = 5.0
 
 
@@ -27,10 +27,10 @@ def older_log(path: Path) -> Path:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The file for a process that begins, at its end; a new one if it is too large.
+    """Open the file for a new process, at its end; a new file if it is too large.
 
-    Raises OSError if it cannot be opened. One that cannot be renamed goes on to grow:
-    `shorten_log` says why.
+    Raises OSError if it cannot be opened. A file that cannot be renamed continues to grow:
+    `shorten_log` reports the reason.
     """
     with suppress(OSError):
         if _is_too_large(path):
@@ -39,9 +39,9 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def shorten_log(path: Path) -> None:
-    """Move what is in the file of a running process to the older one, if it is too large.
+    """Move the contents of a running process's file to the older one, if it is too large.
 
-    The process has the file open for appending: it goes on at the new end. A line that it writes
+    The process has the file open for appending: it continues at the new end. A line that it writes
     between the copy and the truncation is lost. Raises OSError.
     """
     if _is_too_large(path):
@@ -54,5 +54,5 @@ def _is_too_large(path: Path) -> bool:
         found = path.stat()
     except FileNotFoundError:
         return False
-    # A pipe or a terminal keeps nothing.
+    # A pipe or a terminal stores nothing.
     return stat.S_ISREG(found.st_mode) and found.st_size > LOG_BYTES_MAX

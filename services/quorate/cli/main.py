@@ -1,6 +1,6 @@
-"""The `quorate` command: one sub-command a module, imported only when it is asked for.
+"""Command dispatch; each command module is imported only when it is used.
 
-What a user can mend is one line on stderr and exit status 1; a traceback is always a bug.
+An error that a user can fix is one line on stderr and exit status 1; a traceback is always a bug.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quorate.process.stop_signals import STOP_SIGNALS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Name of the command, the module that registers it, and what `quorate --help` says.
+# Command name, the module that registers it, and its line in `quorate --help`.
 COMMANDS: Final = {
     "storage": ("quorate.cli.storage", "ids, formatting, backups, rescue of directories"),
     "controller": ("quorate.cli.controller", "run one controller"),
@@ -48,7 +48,7 @@ COMMANDS: Final = {
 
 # They run until a signal stops them, and may not wait for a reader of their output.
 _SERVICES: Final = ("controller", "admin", "autojoin", "up")
-# Of a write without the name of a file.
+# Errors of a write without a file name.
 _OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -61,7 +61,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse at the action that was given what it does not know: its help has the flags."""
+        """Reject flags that the chosen action does not know: its help lists those that it does."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unknown arguments: {' '.join(unknown)}")
@@ -69,14 +69,14 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def overview() -> str:
-    """The commands, for `quorate --help`."""
+    """The list of commands for `quorate --help`."""
     width = max(len(name) for name in COMMANDS) + 2
     lines = [f"  {name:<{width}}{text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(["commands:", *lines, "", "`quorate COMMAND --help` shows what each takes."])
 
 
 def make_parser(command: str | None) -> CommandParser:
-    """The parser with the one command that is asked for, so that help is instant."""
+    """The parser with only the requested command, so that help is fast."""
     parser = CommandParser(
         prog="quorate",
         description="A KRaft metadata quorum.",
@@ -104,13 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _run(words)
         finally:
-            # The interpreter's end would come to it, too, but with a status and words of its own.
+            # The interpreter would flush it at its end, too, but with its own status and message.
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone: there is nobody left to tell.
+        # The reader of our output has exited: no process is left to report to.
         _let_go_of_output()
         return 1
     except OSError as error:
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _let_go_of_output() -> None:
-    """What is left in it cannot be written, and is not to be tried again at the end."""
+    """Discard the rest of the output, so that the interpreter does not try to write it again."""
     sys.stdout = io.StringIO()
 
 
@@ -144,7 +144,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     parsed = parser.parse_args(words)
-    # What the trace of a command is called by, where it has one.
+    # The command's name in its trace.
     parsed.command = command
     status: int = parsed.run(parsed)
     return status

@@ -1,9 +1,9 @@
-"""`quorate metadata-quorum describe`: who leads, who follows how far behind, and who needs care.
+"""`quorate metadata-quorum describe`: the leader, the lag of its replicas, and status warnings.
 
-The actions that change the voters and the leader are in `cli.voters`.
+The actions that change the voters and the leader are in `cli.metadata_quorum_changes`.
 
-The shapes are those of kafka-metadata-quorum. Below the status stand the remarks of every
-controller that answers: healing voters and refused votes, which only the controller itself knows.
+The output has the format of kafka-metadata-quorum. Below the status are the remarks of every
+controller that answers: healing voters and rejected votes, which only the controller itself knows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COLUMNS: Final = (
 
 @value
 class Remark:
-    """What a controller says of itself, or why it says nothing."""
+    """A status warning of a controller, or the reason for which it does not answer."""
 
     server: str
     text: str
@@ -104,7 +104,7 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
 async def collect_remarks(
     client: ControllerClient, servers: Sequence[Address], quorum: DescribeQuorumResponse
 ) -> list[Remark]:
-    """Ask every known controller at once; one that does not answer is a remark too."""
+    """Ask all known controllers in parallel; a missing answer is a remark too."""
     asked = {server: format_server(server) for server in servers}
     for state in (*quorum.voters, *quorum.observers):
         if state.endpoints:
@@ -124,7 +124,7 @@ async def collect_remarks(
 
 
 def status_fields(cluster_id: str, quorum: DescribeQuorumResponse) -> dict[str, object]:
-    """The lines of `--status`, in Kafka's order; -1 stands for what is not known."""
+    """The lines of `--status`, in Kafka's order; -1 stands for unknown."""
     leader_end = _leader_end(quorum)
     ends = [state.log_end_offset or 0 for state in quorum.voters]
     caught_up = [state.last_caught_up_ms for state in quorum.voters]
@@ -166,13 +166,13 @@ def _who(key: ReplicaKey) -> dict[str, object]:
 
 
 def observer_fields(state: ReplicaState) -> dict[str, object]:
-    """An observer for programs: with why it may not be added to the voters now, or null."""
+    """An observer as JSON fields: with the reason against adding it to the voters, or null."""
     obstacle = None if state.obstacle is None else state.obstacle.value
     return _member(state) | {"obstacle": obstacle, "obstacleText": state.obstacle_text}
 
 
 def observer_remarks(quorum: DescribeQuorumResponse) -> list[Remark]:
-    """The same for humans, beside what Kafka's tool prints."""
+    """The same as text, in addition to the output of Kafka's tool."""
     return [
         Remark(f"observer {state.key}", f"may not be added now: {state.obstacle_text}")
         for state in quorum.observers
@@ -196,7 +196,7 @@ def format_status(status: dict[str, object], remarks: Sequence[Remark]) -> str:
 def replication_rows(quorum: DescribeQuorumResponse, wall_ms: int) -> list[dict[str, object]]:
     """A row for each replica: the leader, followers, observers.
 
-    The leader's clock is monotonic; its ages become timestamps by `wall_ms`, the time here.
+    The leader's clock is monotonic; `wall_ms`, the local time, turns its ages into timestamps.
     """
     leader_id, leader_end = quorum.leader.leader_id, _leader_end(quorum)
 
@@ -219,7 +219,7 @@ def replication_rows(quorum: DescribeQuorumResponse, wall_ms: int) -> list[dict[
     leaders = [row(s, "Leader") for s in quorum.voters if s.key.node_id == leader_id]
     followers = [row(s, "Follower") for s in quorum.voters if s.key.node_id != leader_id]
     observers = [row(s, "Observer") for s in quorum.observers]
-    # Second processes of voters: not in Kafka, which takes both for one.
+    # Second processes of voters: not in Kafka, which does not tell the two apart.
     return leaders + followers + observers + [row(s, "Refused") for s in quorum.refused]
 
 
@@ -231,7 +231,7 @@ def _leader_end(quorum: DescribeQuorumResponse) -> int:
 
 
 def format_replication(rows: Sequence[dict[str, object]], wall_ms: int | None) -> str:
-    """A table of tab-ended columns; with `wall_ms` timestamps become ages, as `12 ms ago`."""
+    """A table of tab-ended columns; with `wall_ms`, timestamps become ages such as `12 ms ago`."""
     table = [list(_COLUMNS)]
     for row in rows:
         cells = []

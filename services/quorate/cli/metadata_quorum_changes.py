@@ -1,8 +1,8 @@
 """`quorate metadata-quorum add-controller | remove-controller | transfer-leader`.
 
-The commands ask the controllers themselves and follow the leader, as the sidecar does. With
-`--dry-run` they print what would be asked and what the leader's description says to it; nothing is
-changed.
+The commands ask the controllers directly and follow the leader, as the sidecar does. With
+`--dry-run` they print the request and the expected outcome according to the leader's description;
+nothing is changed.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def register(
 
 
 def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
-    """From the new controller's own files, or from the flags. Raises CommandError."""
+    """Build the request from the new controller's files, or from flags. Raises CommandError."""
     if arguments.config is None:
         if arguments.controller_id is None:
             raise CommandError(
@@ -141,7 +141,7 @@ def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
 
 
 def remove_request(arguments: argparse.Namespace) -> m.RemoveRaftVoterRequest:
-    """From the flags. Raises CommandError."""
+    """Build the request from the flags. Raises CommandError."""
     voter = _key(arguments.controller_id, arguments.controller_directory_id)
     return m.RemoveRaftVoterRequest(
         cluster_id=_ANY_CLUSTER, voter=voter, timeout_ms=Millis(0), force=arguments.force
@@ -149,7 +149,7 @@ def remove_request(arguments: argparse.Namespace) -> m.RemoveRaftVoterRequest:
 
 
 def transfer_request(arguments: argparse.Namespace) -> m.TransferLeadershipRequest:
-    """From the flags. Raises CommandError."""
+    """Build the request from the flags. Raises CommandError."""
     return m.TransferLeadershipRequest(_ANY_CLUSTER, _key(arguments.to, None))
 
 
@@ -162,7 +162,7 @@ def _key(node_id: int, directory: str | None) -> ReplicaKey:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """`NAME://HOST:PORT`. Raises CommandError."""
+    """Parse `NAME://HOST:PORT`. Raises CommandError."""
     name, separator, address = text.partition("://")
     if not separator or not name:
         raise CommandError(f"--endpoint: {text!r} is no NAME://HOST:PORT")
@@ -199,7 +199,7 @@ def _run(
 
 
 def _tell_trace(request: m.MembershipRequest) -> None:
-    """Where the change is found among the traces, if it is traced: on stderr, beside the result."""
+    """Print the trace id of the change, if it is traced: on stderr, next to the result."""
     ids = tracing.ids()
     if ids is not None:
         told = fields(request)
@@ -210,7 +210,7 @@ def _tell_trace(request: m.MembershipRequest) -> None:
 def _tell_foreseen(
     request: m.MembershipRequest, refusal: AdminError | None, arguments: argparse.Namespace
 ) -> int:
-    """What a dry run found; the exit status."""
+    """Print the result of a dry run; returns the exit status."""
     if arguments.output == "json":
         verdict = {
             "dryRun": True,
@@ -228,7 +228,7 @@ def _tell_foreseen(
 
 
 def in_words(request: m.MembershipRequest) -> tuple[str, str, str]:
-    """What was done, what would be done, and to whom, as Kafka's tool says it."""
+    """The action in past and present tense and its object, in the wording of Kafka's tool."""
     match request:
         case m.AddRaftVoterRequest(voter=key, listeners=listeners):
             ways = ", ".join(str(endpoint) for endpoint in listeners)
@@ -249,7 +249,7 @@ def _who(key: ReplicaKey) -> str:
 
 
 def fields(request: m.MembershipRequest) -> dict[str, object]:
-    """The same for programs."""
+    """The request as JSON fields."""
     assert not isinstance(request, m.UpdateFeaturesRequest)
     key = request.voter
     shown: dict[str, object] = {"id": key.node_id}

@@ -1,6 +1,6 @@
-"""What commands say and how they fail: results on stdout, one line for whatever is wrong on stderr.
+"""Output and error conventions of the commands: results on stdout, one line per error on stderr.
 
-Nothing here needs a connection, so that commands without one start at once.
+Nothing here needs a connection, so that commands without one start fast.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """The command cannot do what it was asked; the message is for the user, remedy included."""
+    """The command cannot be carried out; the message is for the user and has the remedy."""
 
 
 def parse_setting(flag: str, text: str) -> tuple[str, str]:
-    """`key=value`; the value may be empty. Raises CommandError."""
+    """Parse `key=value`; the value may be empty. Raises CommandError."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise CommandError(f"{flag}: {text!r} is no KEY=VALUE")
@@ -32,7 +32,7 @@ def parse_setting(flag: str, text: str) -> tuple[str, str]:
 
 
 def parse_keys(flag: str, text: str) -> list[str]:
-    """`K,K`. Raises CommandError."""
+    """Parse `K,K`. Raises CommandError."""
     keys = [key.strip() for key in text.split(",")]
     if "" in keys:
         raise CommandError(f"{flag}: {text!r} has an empty key: name each, with a comma between")
@@ -40,19 +40,19 @@ def parse_keys(flag: str, text: str) -> list[str]:
 
 
 def item_error(error: ErrorCode, message: str) -> str:
-    """One item's error as it is shown."""
+    """The error of one item as shown."""
     return f"{error.name}: {message}" if message else error.name
 
 
 def admin_error(error: AdminError) -> str:
-    """Kafka's error, the reason in one word, and the sentence with the remedy."""
+    """Kafka's error, the keyword of the reason, and the sentence with the remedy."""
     name = error.error.name
     reason = "" if error.reason == name else f" ({error.reason})"
     return f"{name}{reason}: {error.message}"
 
 
 def no_text(error: UnicodeEncodeError) -> str:
-    """What is wrong with an argument of which the shell gave bytes that stand for no characters."""
+    """The error text for an argument whose bytes are not valid characters."""
     shown = reprlib.repr(error.object)
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
@@ -61,28 +61,28 @@ def no_text(error: UnicodeEncodeError) -> str:
 
 
 def fail(message: str) -> int:
-    """Say on stderr what went wrong; the exit status to return."""
+    """Print an error on stderr; returns the exit status."""
     print(f"error: {message}", file=sys.stderr)
     return 1
 
 
 def warn(message: str) -> None:
-    """Say on stderr what is odd but stops nothing."""
+    """Print a warning on stderr."""
     print(f"warning: {message}", file=sys.stderr)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on one line, as scripts read it."""
+    """Print one JSON document on one line, for scripts."""
     print(json_for_stdout(value), flush=True)
 
 
 def print_offset(offset: int) -> None:
-    """Beside text on stdout, which keeps Kafka's shape."""
+    """Print the offset on stderr, because text on stdout keeps Kafka's format."""
     print(f"committed offset: {offset}", file=sys.stderr)
 
 
 def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
-    """Say on stderr what was refused; the exit status."""
+    """Print the rejected items on stderr; returns the exit status."""
     refused = [item for item in items if item[1] is not ErrorCode.NONE]
     for name, error, message in refused:
         print(

@@ -1,4 +1,4 @@
-"""`quorate pipeline`: answers questions about the past of a quorum from its log, with Spark."""
+"""`quorate pipeline`: analyse the metadata log with Spark."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The door of a formatted disk: a pod starts on its own one, and on no copy of another pod's.
+"""Checks that a pod starts on its own formatted disk, and not on a copy of another pod's.
 
-The voters that the log names are called by their own names. So a copy that is started in another
-namespace is a voter of the original quorum: it votes and acknowledges there with what it has. The
-init container runs before every start and knows its pod, so it asks here whose disk it is
+The voters in the log are called by their DNS names. So a copy that is started in another namespace
+is a voter of the original quorum: it votes and acknowledges there with the data it has. The init
+container runs before every start and knows its pod, so it checks here whose disk it is
 (`storage.pod_domain`).
 
-A disk that was moved is started once a person has named the StatefulSet that it comes from, and
-that one has no pods any more. From then on it belongs to the new pod, and what was said counts for
-no other disk.
+A moved disk is started once a person has named the StatefulSet that it comes from, and that
+StatefulSet has no pods any more. From then on it belongs to the new pod, and the permission applies
+to no other disk.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import FileSystem
 
 MOVED_FLAG: Final = "--moved-from"
-# Kubelet waits for minutes between tries, so that names and pods that come or go soon are waited
-# for.
+# Kubelet waits for minutes between tries, so this waits for names and pods that appear or
+# disappear soon.
 ROUNDS: Final = 60
 PAUSE_S: Final = 1.0
 
@@ -82,7 +82,7 @@ def domain_of_pod(config: ControllerConfig, *, namespace: str, name: str) -> Pod
 
 
 def doubts(answers: Iterable[Answer], *, domain: str, port: int) -> list[Answer]:
-    """The service of the pods, where names are absent and DNS does not know its name.
+    """The service of the pods, if names are absent and DNS does not know its name.
 
     It has at least this pod. The pod's own name proves less: kubelet writes it to /etc/hosts.
     """
@@ -117,7 +117,7 @@ class PodDisk:
     def admit(self) -> None:
         """Let the pod start on its own disk, on one without a pod, and on one that was moved.
 
-        Raises CommandError for every other disk, and StorageError where its pod cannot be read.
+        Raises CommandError for every other disk, and StorageError if its pod cannot be read.
         """
         known = read_pod_domain(self._fs, self._directory)
         own = self._own
@@ -134,7 +134,7 @@ class PodDisk:
             write_pod_domain(self._fs, self._directory, own)
 
     def _refuse_copy(self, known: PodDomain) -> None:
-        """Raises CommandError unless the disk was moved here from where the flag says."""
+        """Raises CommandError unless the disk was moved here from the place that the flag names."""
         own, node_id = self._own, self._config.node_id
         name, dash, ordinal = known.pod.rpartition("-")
         said = f"{self._path}: this is the disk of {known}, and this pod is {own}"
@@ -161,7 +161,7 @@ class PodDisk:
         self._refuse_original(known, said)
 
     def _refuse_cluster(self) -> None:
-        """Raises CommandError where empty disks here would be formatted for another cluster."""
+        """Raises CommandError if empty disks here would be formatted for another cluster."""
         meta = read_meta(self._fs, f"{self._directory}/{META_PROPERTIES}")
         if meta is not None and meta.cluster_id != self._arguments.cluster_id:
             raise CommandError(
@@ -170,7 +170,7 @@ class PodDisk:
             )
 
     def _refuse_other_quorum(self, said: str) -> None:
-        """Raises CommandError where the record is that of a quorum that was founded here."""
+        """Raises CommandError if the record is that of a quorum that was bootstrapped here."""
         record = self._objects.read_record()
         meta = read_meta(self._fs, f"{self._directory}/{META_PROPERTIES}")
         if record is None or meta is None:
@@ -189,7 +189,7 @@ class PodDisk:
     def _refuse_original(self, known: PodDomain, said: str) -> None:
         """Raises CommandError unless DNS has no pod of the StatefulSet that the disk comes from.
 
-        Pods may still be ending, so they are asked for a while.
+        Pods may still be ending, so this retries for a while.
         """
         endpoint = self._config.endpoints[0]
         service = f"{known.service}.{known.namespace}.svc"

@@ -1,7 +1,7 @@
-"""`quorate prepare-stop`: the hook that runs before a controller is stopped.
+"""`quorate prepare-stop`: the preStop hook of a controller.
 
-It asks the sidecar beside the controller and waits until that one may go; docs/admin.md has the
-steps. Exit status 0 means that it may be stopped.
+It calls the sidecar of the controller and waits until the controller may stop; docs/admin.md has
+the steps. Exit status 0 means that it may be stopped.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def _prepare(arguments: argparse.Namespace) -> Prepared:
 
 
 def in_words(prepared: Prepared) -> str:
-    """What was done, who leads now, and why a voter stops that cannot be spared."""
+    """Describe the actions taken, the current leader, and a stop without a permit."""
     done = []
     if prepared.has_leave:
         done.append("leave taken")

@@ -1,4 +1,4 @@
-"""`quorate quotas`: what users, clients and addresses may use, in the shape of kafka-configs."""
+"""`quorate quotas`: describe and alter client quotas, in the format of kafka-configs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.client_quotas.messages import DescribedEntity
 
-# What the flags call the types, and what kafka-configs shows of each.
+# The flag of each entity type, and its name in the output of kafka-configs.
 _FLAGS: Final = {"user": "user", "client": "client-id", "ip": "ip"}
 _TITLES: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 # Python's own `float` takes underscores and the digits of every script, too (settings/integers.py).
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
-# Of a flag that is given without a name.
+# The value of a flag that is given without a name.
 _ANY: Final = object()
 
 
@@ -88,7 +88,7 @@ def parse_entity(arguments: argparse.Namespace) -> tuple[EntityPart, ...]:
 
 
 def parse_components(arguments: argparse.Namespace) -> tuple[QuotaComponent, ...]:
-    """What entities have to match; nothing where no flag says anything."""
+    """The entities to match; empty without flags."""
     components = []
     for flag, type_ in _FLAGS.items():
         name = getattr(arguments, flag)
@@ -102,7 +102,7 @@ def parse_components(arguments: argparse.Namespace) -> tuple[QuotaComponent, ...
 
 
 def parse_ops(add: list[str], delete: list[str]) -> tuple[QuotaOp, ...]:
-    """`K=V,K=V` and `K,K` as changes. Raises CommandError that names the flag."""
+    """Parse `K=V,K=V` and `K,K` as changes. Raises CommandError that names the flag."""
     ops = []
     for text in add:
         for part in split_settings(text):
@@ -131,7 +131,7 @@ def _titles(entity: tuple[EntityPart, ...]) -> Iterator[str]:
 
 
 def entity_line(described: DescribedEntity) -> str:
-    """One entity in the shape of kafka-configs."""
+    """One entity in the format of kafka-configs."""
     values = ", ".join(f"{each.key}={each.value}" for each in described.values)
     return f"Quota configs for {entity_title(described.entity)} are {values}"
 

@@ -1,8 +1,8 @@
-"""`quorate simulate`: run seeds of the simulator, replay one, or a case that was kept.
+"""`quorate simulate`: run, replay and shrink simulation seeds.
 
-Prints one line a seed and, for a seed that fails, its fault mix, the steps that matter, what was
-violated and the command that repeats it; where that is asked for, also the smallest case that fails
-alike. Exit status 1 when anything failed.
+Prints one line per seed and, for a seed that fails, its fault mix, the relevant steps, the
+violation and the command that repeats it; on request, also the smallest case that fails the same
+way. Exit status 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from quorate.sim.runner import SeedResult
 
 LINES_DEFAULT: Final = 40
-# So many failed seeds are named at the end of a run, the first ones.
+# The number of failed seeds named at the end of a run, the first ones.
 NAMED_MAX: Final = 20
 INTERRUPTED: Final = 130
-# For how long smaller cases are looked for, of each failure.
+# Seconds spent on shrinking each failure.
 SHRINK_S: Final = 120
 
 
 @value
 class Seeds:
-    """All from `first` to `last`; without `last` for as long as somebody wants."""
+    """The seeds from `first` to `last`; without `last` they have no end."""
 
     first: int
     last: int | None
@@ -55,7 +55,7 @@ class Seeds:
 
 
 def parse_seeds(text: str) -> Seeds:
-    """`A-B`, `A-` without an end, or one seed `A`. Raises ValueError that says what is wrong."""
+    """Parse `A-B`, `A-` without an end, or one seed `A`. Raises ValueError with the reason."""
     first, dash, last = text.partition("-")
     if not is_whole_number(first) or (last and not is_whole_number(last)):
         raise ValueError(f"{text!r} is neither a seed nor a range such as 1-200 or 1-")
@@ -191,7 +191,7 @@ def _lines(arguments: argparse.Namespace) -> int:
 
 
 def _shrink(case: Case, arguments: argparse.Namespace) -> None:
-    """Keep the smallest case that fails alike, and tell how it fails."""
+    """Print the smallest case that fails the same way, and its failure."""
     from quorate.sim.cases.case import format_case
     from quorate.sim.cases.reducer import reduce_case
     from quorate.sim.runner import run_case
@@ -212,7 +212,7 @@ def _shrink(case: Case, arguments: argparse.Namespace) -> None:
 
 @dataclass(slots=True)
 class SeedTally:
-    """What came of the seeds so far."""
+    """Counts of the results so far."""
 
     count: int = 0
     first: int = 0
@@ -221,7 +221,7 @@ class SeedTally:
     named: list[int] = field(default_factory=list)
 
     def add(self, result: SeedResult) -> None:
-        """One more."""
+        """Add one result."""
         if not self.count:
             self.first = result.seed
         self.count += 1
@@ -261,7 +261,7 @@ def _print_result(result: SeedResult, arguments: argparse.Namespace) -> None:
 
 
 def _until(seeds: Iterable[int], for_s: int | None) -> Iterator[int]:
-    """The seeds that there is time to begin."""
+    """The seeds that can be started in the time limit."""
     end_s = None if for_s is None else time.monotonic() + for_s
     for seed in seeds:
         if end_s is not None and time.monotonic() >= end_s:

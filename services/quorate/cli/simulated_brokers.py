@@ -1,7 +1,7 @@
-"""Stand-ins for brokers: ids that are registered, kept alive, and shut down in order.
+"""Stand-in brokers: ids that are registered, kept alive, and shut down in order.
 
 All ids of a process follow the log together. A stand-in has no data: its replicas are in sync as
-soon as it is active, and the leaders of their partitions ask for them (cli/isr_requests.py).
+soon as it is active, and the leaders of their partitions request them (cli/isr_requests.py).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class StandIn:
 
     request: RegisterBroker
     epoch: int = -1
-    # What the last heartbeat carried, and what it was answered.
+    # The contents of the last heartbeat, and its answer.
     offset: int = -1
     is_caught_up: bool = False
     may_stop: bool = False
-    # Why it could not stop in order.
+    # The reason for which it could not stop in order.
     obstacle: str = ""
 
     @property
@@ -64,23 +64,23 @@ class StandIns:
         report: Callable[[str], None],
         follower: MetadataFollower | None = None,
     ) -> None:
-        """`report` is given a line about what is waited for."""
+        """`report` gets a line about a wait."""
         self._client = client
         self._report = report
         self._follower = follower
         self.all = [StandIn(request) for request in requests]
 
     def epochs(self) -> dict[int, int]:
-        """The epochs of those that are registered, by id."""
+        """The epochs of the registered ids."""
         return {each.broker_id: each.epoch for each in self.all if each.epoch >= 0}
 
     # --- register ---------------------------------------------------------------------------------
 
     async def register(self, on_registered: Callable[[], None], *, patience_s: float = 0.0) -> None:
-        """Register all. Raises CommandError and what the client raises.
+        """Register all. Raises CommandError and the errors of the client.
 
-        An id whose last process was killed is free when its session is over: that is waited for
-        as long as `patience_s`.
+        An id whose last process was killed becomes free when its session ends: this waits for that
+        for up to `patience_s`.
         """
         deadline = asyncio.get_running_loop().time() + patience_s
         for each in self.all:
@@ -88,7 +88,7 @@ class StandIns:
             on_registered()
 
     async def _register(self, each: StandIn, deadline: float) -> None:
-        """The same incarnation again is the same registration, so that a retry is safe."""
+        """Register one id; the same incarnation makes the same registration, so a retry is safe."""
         backoff, unknown, is_told = Backoff(deadline), 0, False
         while True:
             try:
@@ -112,14 +112,14 @@ class StandIns:
     # --- heartbeats -------------------------------------------------------------------------------
 
     async def beat(self) -> None:
-        """A heartbeat of each. Raises CommandError.
+        """Send a heartbeat for each id. Raises CommandError.
 
-        It outlives an election: what fails now is tried at the next beat.
+        Elections are survived: a failure now is retried at the next beat.
         """
         await asyncio.gather(*map(self._beat_through, self.all))
 
     async def beat_until_caught_up(self) -> None:
-        """Beats until the quorum takes none for behind; the caller bounds the time."""
+        """Send heartbeats until the quorum takes none for behind; the caller bounds the time."""
         count = 0
         while True:
             await self.beat()
@@ -136,7 +136,7 @@ class StandIns:
         with suppress(OutcomeUnknownError, QuorumUnavailableError):
             reply = await self._beat(each)
             if reply.error in _GONE:
-                # As a broker does if the quorum forgot or replaced its registration.
+                # A broker does the same if the quorum lost or replaced its registration.
                 await self._register(each, 0.0)
             elif reply.error is not ErrorCode.NONE:
                 said = item_error(reply.error, reply.message)
@@ -160,16 +160,16 @@ class StandIns:
         """The last offset that was replayed."""
         follower = self._follower
         if follower is None or follower.is_refused:
-            # It has nothing to replay then, or may not, and is of use all the same.
+            # It has nothing to replay then, or may not, and is useful anyway.
             return Offset(each.epoch)
         return Offset(max(0, follower.end_offset - 1))
 
     async def keep_alive(
         self, follower: MetadataFollower, announce: Callable[[], None], *, patience_s: float
     ) -> None:
-        """Heartbeats until cancelled. `announce` is called once: when all have caught up.
+        """Send heartbeats until cancelled. `announce` is called once: when all have caught up.
 
-        That is, when they may be given replicas; or after `patience_s`, if they have not by then.
+        That is when they may be given replicas; or after `patience_s`, if they have not by then.
         """
         loop = asyncio.get_running_loop()
         deadline, is_announced = loop.time() + patience_s, False
@@ -190,7 +190,7 @@ class StandIns:
     # --- shut down --------------------------------------------------------------------------------
 
     async def shut_down(self) -> None:
-        """Ask until each may stop, as brokers do whose partitions others are to lead first."""
+        """Request until each may stop, as brokers do whose partitions need other leaders first."""
         count = 0
         while True:
             staying = [each for each in self.all if each.epoch >= 0 and not each.may_stop]
@@ -222,16 +222,16 @@ async def run_stand_ins(
     *,
     patience_s: float,
 ) -> None:
-    """Register, stay alive until the first stop signal, then shut down, at the second at once.
+    """Register, stay alive until the first stop signal, shut down, and exit at the second signal.
 
-    Raises CommandError, and what the client raises while nothing is registered yet.
+    Raises CommandError, and the errors of the client before the registration.
     """
 
     async def serve() -> None:
         await stand_ins.register(lambda: None, patience_s=patience_s)
         await stand_ins.keep_alive(follower, announce, patience_s=patience_s)
 
-    # Brokers that shut down wait until the others have replayed, so that the log is followed on.
+    # Brokers that shut down wait until the others have replayed, so the log is still followed.
     async with _Beside(follower.run(), requests.run()) as beside:
         await beside.until(stop.first.wait(), serve())
         with suppress(TimeoutError):
@@ -240,19 +240,19 @@ async def run_stand_ins(
 
 
 class StopRequests:
-    """The first stop signal asks for an orderly end, the second for any end."""
+    """The first stop signal requests an orderly end, the second an immediate one."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
         self.second = asyncio.Event()
 
     def on_signal(self) -> None:
-        """One more signal came."""
+        """Count one more signal."""
         (self.second if self.first.is_set() else self.first).set()
 
 
 class _Beside:
-    """Tasks that run beside others and never end; what they raise ends everything."""
+    """Endless tasks that run concurrently with others; what they raise ends everything."""
 
     def __init__(self, *endless: Coroutine[Any, Any, Any]) -> None:
         self._endless = endless
@@ -266,7 +266,7 @@ class _Beside:
         await _cancel(self._tasks)
 
     async def until(self, *any_of: Coroutine[Any, Any, Any]) -> None:
-        """Wait until one of these is over, and cancel the others. Raises what any raises."""
+        """Wait until one of these ends, and cancel the others. Raises the errors of any."""
         tasks = [asyncio.create_task(each) for each in any_of]
         try:
             done, _ = await asyncio.wait(

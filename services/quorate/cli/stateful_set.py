@@ -51,12 +51,12 @@ class StatefulSetObjects:
         return record_name(self.name)
 
     def look(self) -> StatefulSetSeen:
-        """The StatefulSet as it is now."""
+        """Read the StatefulSet as it is now."""
         found = self._call(f"StatefulSet {self.name} cannot be read", self.address.path)
         try:
             labels = found["metadata"].get("labels") or {}
             wanted = ordinals_of(found)
-            # Pods that are scaled away or end count until they are gone.
+            # Pods that are scaled down or ending count until they no longer exist.
             present = int((found.get("status") or {}).get("replicas") or 0)
             return StatefulSetSeen(
                 wanted=wanted,
@@ -67,7 +67,7 @@ class StatefulSetObjects:
             raise CommandError(f"{FLAG}: {self.address} is no StatefulSet: {error!r}") from error
 
     def read_record(self) -> BootstrapRecord | None:
-        """The bootstrap record; None where there is none."""
+        """The bootstrap record; None if it does not exist."""
         path = f"{self._config_maps}/{self.record_name}"
         what = f"ConfigMap {self.record_name} cannot be read"
         found = self._call(what, path, none_if=GONE)
@@ -82,9 +82,9 @@ class StatefulSetObjects:
             ) from error
 
     def create_record(self, record: BootstrapRecord, labels: Mapping[str, str]) -> bool:
-        """Create the record for good; False where there is one already.
+        """Create the record permanently; False if it exists already.
 
-        Nothing owns it, so that it outlives StatefulSet and release.
+        It has no owner, so that it outlives StatefulSet and release.
         """
         body = {
             "apiVersion": "v1",

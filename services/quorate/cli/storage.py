@@ -1,7 +1,7 @@
-"""`quorate storage`: make ids, format the directory of a controller, show what a directory holds.
+"""`quorate storage`: random-uuid, format, info.
 
-A directory is formatted once only: a voter that lost its disk must not come back under its old id
-and vote again. What is wrong with the flags is said before anything is written.
+A directory is formatted once only: a voter that lost its disk must not return with its old id and
+vote again. Errors in the flags are reported before anything is written.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def random_uuid(arguments: argparse.Namespace) -> int:
-    """Print one id, as clusters and directories have it."""
+    """Print one random id in the format of cluster and directory ids."""
     del arguments
     print(format_uuid(draw_uuid()))
     return 0
@@ -144,7 +144,7 @@ def random_uuid(arguments: argparse.Namespace) -> int:
 
 
 def format_storage(arguments: argparse.Namespace) -> int:
-    """Format the directory of the properties; 1 when anything is wrong."""
+    """Format the directory of the properties; 1 on an error."""
     where: str = arguments.config
     try:
         config = load_config(arguments.config, os.environ)
@@ -160,7 +160,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
             print("All of the log directories are already formatted.")
             return 0
         if arguments.standalone:
-            # Only this one asks others: what that takes is not loaded for the rest.
+            # Only this command calls servers: the others do not load what it needs for that.
             from quorate.cli.existing_quorum_check import refuse_rival
 
             refuse_rival(arguments, config, plan.formatting.meta.cluster_id)
@@ -176,7 +176,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_move(moved_from: str | None) -> None:
-    """Raises CommandError where a disk was moved that belongs to no pod."""
+    """Raises CommandError if `--moved-from` is given for a disk that belongs to no pod."""
     if moved_from is not None:
         raise CommandError(
             "--moved-from is for --statefulset: leave it out, other disks belong to no pod"
@@ -207,7 +207,7 @@ def _is_formatted(plan: FormatPlan, *, may_be: bool) -> bool:
 
 
 def show_info(arguments: argparse.Namespace) -> int:
-    """Say what the directory holds; 1 when a controller could not start on it."""
+    """Print the directory's contents; 1 if a controller could not start on it."""
     try:
         config = load_config(arguments.config, os.environ)
     except ConfigError as error:
@@ -225,7 +225,7 @@ def show_info(arguments: argparse.Namespace) -> int:
         problems.append(str(error))
     try:
         path = f"{directory}/{META_PROPERTIES}"
-        # A start draws the id of a directory that has none.
+        # A start generates the id of a directory that has none.
         is_nameless = lacks_directory_id(fs, path)
         meta = read_meta(fs, path, new_directory_id=new_directory_id()) if is_there else None
     except StorageError as error:
@@ -250,7 +250,7 @@ def show_info(arguments: argparse.Namespace) -> int:
 
 
 def _why_no_start(fs: FileSystem, config: ControllerConfig) -> list[str]:
-    """What recovery would refuse. A directory in use is judged by its owner, who changes it."""
+    """Reasons for which a start would fail. A directory in use is skipped: its owner changes it."""
     directory = config.log.directory
     try:
         DirectoryLock(directory).check()

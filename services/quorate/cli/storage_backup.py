@@ -1,4 +1,4 @@
-"""`quorate storage backup` and `restore`: one checksummed file, and a quorum of one out of it."""
+"""`quorate storage backup` and `restore`: one checksummed file; restores a single-voter quorum."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FILE_MODE: Final = 0o600
 
 
 def run_backup(arguments: argparse.Namespace) -> int:
-    """Take a backup; 1 when it could not be taken, and then there is no file."""
+    """Take a backup; 1 if it failed, and then there is no file."""
     try:
         _backup(arguments)
     except (CommandError, ConfigError, StorageError) as error:
@@ -90,7 +90,7 @@ def _check_output(output: str) -> None:
 async def _committed(
     config: ControllerConfig, cluster_id: str | None, kind: ChannelKind
 ) -> OffsetAndEpoch | None:
-    """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
+    """The leader's epoch and high watermark; None without a leader. Raises CommandError."""
     advertised = (config.peers.advertised.host, config.peers.advertised.port)
     servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
     async with ControllerClient(
@@ -99,7 +99,7 @@ async def _committed(
         try:
             identity = await client.api_versions()
             async with asyncio.timeout(_LEADER_TIMEOUT_MS / 1000):
-                # A leader that was just elected does not know yet what is committed.
+                # A leader that was just elected does not know the committed offset yet.
                 quorum = await client.describe_quorum()
                 while quorum.high_watermark is None:
                     await asyncio.sleep(_POLL_S)
@@ -120,7 +120,7 @@ async def _committed(
 
 
 def _await_local(directory: str, goal: OffsetAndEpoch, timeout_ms: int) -> None:
-    """Until this directory has what is committed; its epoch tells that it is the leader's log."""
+    """Wait until this directory has what is committed; its epoch proves the leader's log."""
     fs, deadline = OsFileSystem(), time.monotonic() + timeout_ms / 1000
     while True:
         end = local_end(fs, directory)
@@ -135,7 +135,7 @@ def _await_local(directory: str, goal: OffsetAndEpoch, timeout_ms: int) -> None:
 
 
 def _write(source: BackupSource, output: str, *, is_committed: bool) -> str:
-    """The file under its name, durable; its SHA-256."""
+    """Write the file durably under its name; returns its SHA-256."""
     unfinished = output + layout.TEMPORARY_SUFFIX
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
@@ -167,7 +167,7 @@ def _now_ms() -> int:
 
 
 def run_restore(arguments: argparse.Namespace) -> int:
-    """Restore a backup; 1 when anything stands against it."""
+    """Restore a backup; 1 if a precondition does not hold."""
     try:
         _restore(arguments)
     except (CommandError, ConfigError, StorageError) as error:

@@ -1,4 +1,4 @@
-"""The plan of `quorate storage format`: made from its flags, then written."""
+"""Plan of `quorate storage format`: made from its flags, then written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FormatPlan:
 
 
 def write_plan(fs: FileSystem, plan: FormatPlan) -> None:
-    """Do what is planned, and say so; the caller holds the lock of the directory."""
+    """Carry out the plan and report it; the caller holds the lock of the directory."""
     print(
         f"Formatting {plan.kind} {plan.directory} with {METADATA_VERSION} {plan.metadata_version}."
     )
@@ -48,7 +48,7 @@ def write_plan(fs: FileSystem, plan: FormatPlan) -> None:
 
 
 def new_directory_id() -> DirectoryId:
-    """Draw one."""
+    """Generate a random directory id."""
     return DirectoryId(draw_uuid())
 
 
@@ -57,7 +57,7 @@ def make_plan(
     config: ControllerConfig,
     directory_id: DirectoryId | None = None,
 ) -> FormatPlan:
-    """Make sense of the flags; a directory id is drawn unless it is given.
+    """Make the plan from the flags; a directory id is generated unless it is given.
 
     Raises CommandError that names the flag and the remedy.
     """

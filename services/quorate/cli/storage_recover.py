@@ -1,7 +1,7 @@
-"""`quorate storage recover`: a quorum of one out of the disks that are left (rule 23).
+"""`quorate storage recover`: recover from loss of quorum with the remaining disks (rule 23).
 
-Without `--execute` it looks, asks and says what it would do. What it gives up cannot be had back,
-so it refuses wherever somebody may lead or hold a directory, and what it cannot judge.
+Without `--execute` it inspects, asks servers and prints the plan. Lost data cannot be restored, so
+it refuses if a leader or a process on a directory may be alive, and in every unclear case.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @value
 class NamedDirectory:
-    """A directory that was named, with its properties where those were."""
+    """A directory that was named, with its properties if those were."""
 
     directory: str
     config: ControllerConfig | None = None
@@ -55,7 +55,7 @@ class NamedDirectory:
 
 @value
 class Report:
-    """What is to be done, or has been, and why."""
+    """The actions that are planned or done, and their reasons."""
 
     plan: RescuePlan
     directory: str
@@ -66,7 +66,7 @@ class Report:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the plan, or carry it out; 1 when anything stands against it."""
+    """Show the plan, or carry it out; 1 if a precondition does not hold."""
     try:
         report = _recover(arguments)
     except (CommandError, ConfigError, StorageError) as error:
@@ -152,7 +152,7 @@ def find_sources(arguments: argparse.Namespace) -> list[NamedDirectory]:
 
 
 def parse_ignored(texts: Sequence[str]) -> list[Address]:
-    """What `--ignore-server` names. Raises CommandError."""
+    """Parse `--ignore-server`. Raises CommandError."""
     try:
         return [parse_server(text) for text in texts]
     except ValueError as error:
@@ -235,7 +235,7 @@ def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None
 
 
 def _servers(sources: Sequence[NamedDirectory], report: Report) -> list[Address]:
-    """Everybody who may lead: bootstrap servers, the controllers named, the voters of every log."""
+    """Servers that may lead: bootstrap servers, named controllers, voters of every log."""
     servers: list[Address] = []
     for source in sources:
         if source.config is not None:
@@ -262,13 +262,13 @@ def _addresses(endpoints: Sequence[Endpoint]) -> list[Address]:
 
 
 def _absent(plan: RescuePlan) -> list[Voter]:
-    """The voters of the old set whose directory was not looked at."""
+    """The voters of the old voter set whose directory was not inspected."""
     present = [plan.voters_before.voter(witness.key) for witness in plan.witnesses]
     return [voter for voter in plan.voters_before if voter not in present]
 
 
 def losses(report: Report) -> list[str]:
-    """What is given up, as far as the directories tell."""
+    """The data that is lost, as far as the directories show."""
     plan = report.plan
     said = []
     longest = max((w.highest_end for w in plan.witnesses), default=plan.end)
@@ -288,7 +288,7 @@ def losses(report: Report) -> list[str]:
 
 
 def remarks(report: Report) -> list[str]:
-    """What speaks for another way."""
+    """Reasons for another way of recovery."""
     plan = report.plan
     voters, absent = plan.voters_before, _absent(plan)
     if not voters.voters or len(absent) >= voters.majority or losses(report):
@@ -303,7 +303,7 @@ def remarks(report: Report) -> list[str]:
 
 
 def next_steps(report: Report) -> list[str]:
-    """What a human has to do afterwards, or the old quorum comes back."""
+    """Steps for a person afterwards, without which the old quorum could come back."""
     plan = report.plan
     offset = plan.end.offset
     steps = [
@@ -365,7 +365,7 @@ def _names(voters: VoterSet) -> str:
 
 
 def report_fields(report: Report) -> dict[str, object]:
-    """The same for a script."""
+    """The report for a script."""
     plan, is_done = report.plan, report.end is not None
     new_id = format_uuid(plan.after.directory_id) if is_done or report.is_continued else None
     return {

@@ -1,6 +1,6 @@
-"""The flags of `quorate storage recover`, `backup` and `restore`, and what `--help` says of them.
+"""Flags and help of `storage recover`, `backup` and `restore`.
 
-They ask servers, formatting does not: what they need is imported when they are run.
+These commands call servers, formatting does not: their modules are imported when they run.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """The flag of every command that asks controllers as one of them."""
+    """Add the flag of every command that calls controllers as one of them."""
     parser.add_argument(
         "--command-config",
         metavar="FILE",
@@ -145,7 +145,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ignore(parser: argparse.ArgumentParser) -> None:
-    """The flag of every command that asks for a leader first."""
+    """Add the flag of every command that looks for a leader first."""
     parser.add_argument(
         "--ignore-server",
         action="append",

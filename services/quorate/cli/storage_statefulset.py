@@ -1,14 +1,14 @@
-"""Formats the disk of a pod: the first pod founds the quorum of its StatefulSet, others join.
+"""Formats the disk of a pod: the first pod bootstraps the quorum of its StatefulSet, others join.
 
-A quorum is founded on proof alone: there is no bootstrap record, and each of the other pods says
-twice that it has never known a leader, or refuses the connection or provably does not exist for
-longer. A name proves that only while DNS knows the service of the pods, which has this pod. The
+A quorum is bootstrapped only on proof: no bootstrap record exists, and each of the other pods
+reports twice that it has never known a leader, or refuses the connection or provably does not exist
+for longer. A name proves that only while DNS knows the service of the pods, which has this pod. The
 record is created before the directory is formatted, so before the new quorum can acknowledge
 anything. It names the directory id that this disk has noted beforehand (`storage.founding`): after
-a crash at any step the disk that began goes on, and every other one joins.
+a crash at any step the same disk continues, and every other one joins.
 
-What cannot be told is asked again for a while, and ends with status 1: kubelet tries again. A disk
-that joins is always safe, and a formatted one is left alone.
+An unclear state is checked again for a while, and ends with status 1: kubelet tries again. Joining
+is always safe, and a formatted disk is left alone.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from quorate.storage.pod_domain import PodDomain
 
 FOUNDER: Final = 0
-# In a row: one answer may come from a moment at which nothing is as usual.
+# Rounds in a row: a single answer may come from an unusual moment.
 PROOFS: Final = 2
-# In a row, where a pod does not answer. Its init container may be about to refuse the disk of a
-# quorum, and creates the record then.
+# Rounds in a row in which a pod does not answer. Its init container may be about to reject the disk
+# of a quorum, and creates the record then.
 SILENCES: Final = 20
 _KNOWING: Final = (Standing.LEADS, Standing.LEADERLESS)
 _NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
@@ -74,7 +74,7 @@ class Verdict(Enum):
 
 
 def judge_pods(answers: Iterable[Answer]) -> Verdict:
-    """A quorum that one pod knows is there; that there is none takes proof from every pod."""
+    """A quorum exists if one pod knows it; that none exists takes proof from every pod."""
     standings = [answer.standing for answer in answers]
     if any(standing in _KNOWING for standing in standings):
         return Verdict.QUORUM
@@ -84,9 +84,9 @@ def judge_pods(answers: Iterable[Answer]) -> Verdict:
 
 
 def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
-    """Found, join, or leave the directory as it is.
+    """Bootstrap, join, or leave the directory as it is.
 
-    Raises CommandError, ConfigError, StorageError or OSError where neither is safe or possible.
+    Raises CommandError, ConfigError, StorageError or OSError if neither is safe or possible.
     """
     cluster_id = parse_cluster_id("--cluster-id", arguments.cluster_id)
     address = statefulset_at(arguments.statefulset, os.environ, key=FLAG)
@@ -111,10 +111,10 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
 
 
 def _admit(disk: PodDisk, fs: FileSystem, directory: str, objects: StatefulSetObjects) -> None:
-    """Raises CommandError for a disk that is not this pod's, which founds no quorum beside it.
+    """Raises CommandError for a disk of another pod, and makes sure that a record exists.
 
-    Its controller never listens, so an empty disk would take that for the proof that there is no
-    quorum. The record only prevents founding.
+    Its controller never listens, so an empty disk would take that for the proof that no quorum
+    exists. The record only prevents bootstrapping.
     """
     try:
         with _interrupted_by_sigterm():
@@ -129,9 +129,9 @@ def _admit(disk: PodDisk, fs: FileSystem, directory: str, objects: StatefulSetOb
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """SIGTERM is Ctrl-C. Without a handler the first process of a container never hears of it.
+    """Treat SIGTERM as Ctrl-C: a container's first process gets no signal without a handler.
 
-    What is interrupted goes on at the next start.
+    Interrupted work continues at the next start.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -144,14 +144,14 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 def _warn_of_cluster(fs: FileSystem, directory: str, cluster_id: ClusterId) -> None:
-    """Say that a disk is of another cluster, whose controllers this quorum refuses.
+    """Warn that a disk belongs to another cluster, whose controllers this quorum rejects.
 
-    It starts all the same: the disk may be right and the flag wrong, and does no harm if it is not.
+    It starts anyway: the disk may be right and the flag wrong, and otherwise it does no damage.
     """
     try:
         meta = read_meta(fs, f"{directory}/{META_PROPERTIES}")
     except StorageError:
-        # The controller says it, and what helps.
+        # The controller reports it, with the remedy.
         return
     if meta is not None and meta.cluster_id != cluster_id:
         print(
@@ -164,9 +164,9 @@ def _warn_of_cluster(fs: FileSystem, directory: str, cluster_id: ClusterId) -> N
 
 
 def _keep_record(fs: FileSystem, directory: str, objects: StatefulSetObjects) -> None:
-    """A disk that has been in an epoch proves that there is a quorum: there has to be its record.
+    """Create the record if it is missing: a disk that has been in an epoch proves a quorum.
 
-    Quorums of releases before have none without an operator. A controller starts without it, too.
+    Quorums of earlier releases without an operator have none. A controller starts without it, too.
     """
     try:
         election = read_quorum_state(fs, f"{directory}/{LOG_DIR}/{QUORUM_STATE}")
@@ -178,10 +178,10 @@ def _keep_record(fs: FileSystem, directory: str, objects: StatefulSetObjects) ->
         ):
             print(f"ConfigMap {objects.record_name} is created: cluster {meta.cluster_id} exists")
     except StorageError:
-        # The controller says it, and what helps.
+        # The controller reports it, with the remedy.
         return
     except Exception as error:
-        # Whatever an API server may answer: it keeps no formatted disk from starting.
+        # Whatever an API server answers, a formatted disk is started.
         print(f"warning: {error}", file=sys.stderr)
 
 
@@ -209,7 +209,7 @@ class _PodFormat:
         self._port = endpoint.port
 
     def run(self) -> None:
-        """Found or join. Raises CommandError where neither is safe yet."""
+        """Bootstrap or join. Raises CommandError if neither is safe yet."""
         if self._arguments.moved_from:
             self._join_moved()
             return
@@ -243,7 +243,7 @@ class _PodFormat:
         return bool(wanted) and node_id == wanted.start
 
     def _key(self, directory_id: DirectoryId | None) -> ReplicaKey:
-        """This disk as a record names it; no record names one without a directory id."""
+        """This disk's key as a record names it; no record names a disk without a directory id."""
         return ReplicaKey(self._config.node_id, directory_id)
 
     # --- who knows a quorum -----------------------------------------------------------------------
@@ -254,10 +254,10 @@ class _PodFormat:
     def _ask(
         self, settled: Sequence[Verdict], cluster_id: ClusterId
     ) -> tuple[Verdict, list[Answer]]:
-        """The verdict of the other pods; one that is not settled may be another one in a moment."""
+        """The verdict of the other pods; one that is not settled may change in a moment."""
         needs_proof, in_a_row, heard = Verdict.NO_QUORUM in settled, 0, 0
         for left in reversed(range(pod_disk_check.ROUNDS)):
-            # Pods may come and go meanwhile.
+            # Pods may be added and removed in between.
             servers = self._others()
             answers = self._answers(servers, cluster_id)
             if needs_proof:
@@ -273,14 +273,14 @@ class _PodFormat:
             print(f"{verdict.value}: asks again", flush=True)
             time.sleep(pod_disk_check.PAUSE_S)
         if needs_proof and not is_enough:
-            # The time is over after one look.
+            # After a single round the limit is reached.
             verdict = Verdict.UNKNOWN
         return verdict, answers
 
     def _others(self) -> list[Address]:
         """The addresses of the other pods that the StatefulSet wants now.
 
-        Its service has no more to say: it leads to some of the same pods.
+        Its service adds nothing: it leads to some of the same pods.
         """
         ignored = parse_ignored(self._arguments.ignore_server)
         dot = "." if self._domain else ""
@@ -294,7 +294,7 @@ class _PodFormat:
     # --- founding ---------------------------------------------------------------------------------
 
     def _begin(self) -> BootstrapRecord | None:
-        """There is no record: create it where no pod knows a quorum. None: this disk has joined."""
+        """Create a missing record if no pod knows a quorum. None: this disk has joined one."""
         verdict, answers = self._ask((Verdict.QUORUM, Verdict.NO_QUORUM), self._cluster_id)
         if verdict is Verdict.QUORUM:
             print(f"a quorum is known: {_words(answers, _KNOWING)}: this disk joins it")
@@ -312,7 +312,7 @@ class _PodFormat:
             )
         noted = read_founding(self._fs, self._directory)
         directory_id = noted or new_directory_id()
-        # What cannot be formatted must not be recorded.
+        # A directory that cannot be formatted must not be recorded.
         self._plan(self._cluster_id, directory_id, is_founder=True)
         check_unused(self._fs, self._directory)
         if noted is None:
@@ -330,7 +330,7 @@ class _PodFormat:
         return record
 
     def _found(self, record: BootstrapRecord) -> None:
-        """Go on with what the record says that this disk has begun."""
+        """Continue the bootstrap that this disk has begun according to the record."""
         assert record.first is not None, "it names this disk"
         answers = self._answers(self._others(), record.cluster_id)
         if judge_pods(answers) is Verdict.QUORUM:
@@ -352,7 +352,7 @@ class _PodFormat:
     def _join_moved(self) -> None:
         """Join the quorum whose disks were moved here, once one of them has started.
 
-        A disk that is moved starts with the record, and before its controller listens.
+        A moved disk starts with the record, and before its controller listens.
         """
         for left in reversed(range(pod_disk_check.ROUNDS)):
             record = self._objects.read_record()
@@ -383,7 +383,7 @@ class _PodFormat:
         self._join(self._cluster_id)
 
     def _refuse_other_cluster(self, record: BootstrapRecord) -> None:
-        """Raises CommandError where the record is not of the cluster whose disks were moved."""
+        """Raises CommandError if the record is not of the cluster whose disks were moved."""
         if record.cluster_id != self._cluster_id:
             name = self._objects.record_name
             raise CommandError(
@@ -398,14 +398,14 @@ class _PodFormat:
         try:
             record = self._objects.read_record()
         except CommandError as error:
-            # A disk under another cluster id is refused by the quorum and says so: no harm is done.
+            # The quorum rejects a disk with another cluster id and reports it: no damage is done.
             print(f"warning: {error}", file=sys.stderr)
         else:
             cluster_id = cluster_id if record is None else record.cluster_id
         self._join(cluster_id)
 
     def _record_known(self) -> None:
-        """There is a quorum: its record says so when no pod can be asked. Joining needs none."""
+        """Record the known quorum, for times when no pod can be asked. Joining needs no record."""
         try:
             self._objects.create_record(
                 BootstrapRecord(self._cluster_id), self._objects.look().labels
@@ -414,7 +414,7 @@ class _PodFormat:
             print(f"warning: {error}", file=sys.stderr)
 
     def _join_recorded(self, record: BootstrapRecord) -> None:
-        """The record is another disk's: wait for a pod that may know that quorum, and join it."""
+        """The record names another disk: wait for a pod that may know that quorum, and join it."""
         name = self._objects.record_name
         verdict, answers = self._ask((Verdict.QUORUM, Verdict.UNKNOWN), record.cluster_id)
         if verdict is Verdict.NO_QUORUM:

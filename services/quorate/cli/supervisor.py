@@ -1,10 +1,10 @@
-"""Keeps the processes of a local quorum running, each by its own pid.
+"""Runs and restarts the controller processes of a local quorum, each by its own pid.
 
-A controller that dies is started again: after one second, after twice as long each time it dies
-again, after half a minute at most; one that lived for a while starts from one second again. Each
-has a session of its own, so that Ctrl-C reaches only the supervisor, which stops them in order.
-Their standard input is a pipe that nobody writes to: it ends with the supervisor, however that
-ends, and the controllers stop with it.
+A controller that dies is restarted after one second, after twice as long each time it dies again,
+up to half a minute; one that lived for a while starts from one second again. Each has a session of
+its own, so that Ctrl-C reaches only the supervisor, which stops them in order. Their standard input
+is a pipe without a writer: it ends with the supervisor, however that ends, and the controllers stop
+with it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ STOP_TIMEOUT_S: Final = 15.0
 
 
 def next_backoff_s(backoff_s: float, lived_s: float) -> float:
-    """How long to wait before the start after this one."""
+    """The wait in seconds before the start after this one."""
     if lived_s >= LIVED_LONG_S:
         return BACKOFF_MIN_S
     return min(backoff_s * 2, BACKOFF_MAX_S)
 
 
 def exit_words(status: int) -> str:
-    """How a process ended, for people."""
+    """The end of a process, as text."""
     if status >= 0:
         return f"exit status {status}"
     try:
@@ -51,7 +51,7 @@ def exit_words(status: int) -> str:
 
 @dataclass(slots=True)
 class Child:
-    """One controller process; `pid` is None while it is down, and `note` then says why."""
+    """One controller process; `pid` is None while it is down, and `note` then gives the reason."""
 
     node: NodePlan
     pid: int | None = None
@@ -59,10 +59,10 @@ class Child:
 
 
 class Supervisor:
-    """Starts the controllers, starts them again, and stops them all."""
+    """Starts, restarts and stops the controllers."""
 
     def __init__(self, nodes: Sequence[NodePlan], say: Callable[[str], None]) -> None:
-        """`say` takes a line for each start and each death."""
+        """`say` gets a line for each start and each death."""
         self.children = [Child(node) for node in nodes]
         self._say = say
         self._processes: dict[int, Process] = {}
@@ -71,7 +71,7 @@ class Supervisor:
         self._log_keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start all; returns at once."""
+        """Start all; returns without waiting for them."""
         loop = asyncio.get_running_loop()
         self._keepers = [loop.create_task(self._keep(child)) for child in self.children]
         self._log_keeper = loop.create_task(self._keep_logs_short())
@@ -127,7 +127,7 @@ class Supervisor:
                 self._say(problem)
 
     def check(self) -> None:
-        """Raise what ended a task that keeps a controller or its log, which is a bug."""
+        """Raise the error that ended a task for a controller or its log; that is a bug."""
         tasks = [*self._keepers, *filter(None, [self._log_keeper])]
         for task in tasks:
             if task.done():
@@ -145,7 +145,7 @@ class Supervisor:
         if self._log_keeper is not None:
             self._log_keeper.cancel()
         for process in list(self._processes.values()):
-            # One that has ended by itself meanwhile needs no signal.
+            # A process that has exited in the meantime needs no signal.
             with suppress(ProcessLookupError):
                 process.terminate()
         _, late = await asyncio.wait(self._keepers, timeout=STOP_TIMEOUT_S)
@@ -161,7 +161,7 @@ async def _spawn(node: NodePlan) -> Process:
     with open_log(node.output_path) as output:
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            # Without it a module that lies in the working directory comes before Python's own.
+            # Without it a module in the working directory takes precedence over Python's own.
             "-P",
             "-m",
             "quorate.server",

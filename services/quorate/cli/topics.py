@@ -1,7 +1,7 @@
 """`quorate topics`: create, list, describe and delete, with the flags of kafka-topics.
 
 Lists and descriptions come from one controller's committed image; the offset that they reflect is
-in the JSON, and on stderr beside the text.
+in the JSON, and for text on stderr.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.topics.messages import DescribedPartition, DescribedTopic
 
-# A hundred thousand topics with some configs each.
+# Bytes for a hundred thousand topics with some configs each.
 _FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
@@ -110,7 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
-    """What `create` was asked for. Raises CommandError that names the flag or the entry."""
+    """The topics that `create` has to make. Raises CommandError that names the flag or the
+    entry."""
     if arguments.file is not None:
         given = (arguments.partitions, arguments.replication_factor, arguments.replica_assignment)
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
@@ -128,7 +129,7 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
 
 
 def parse_assignment(text: str | None) -> tuple[tuple[int, ...], ...]:
-    """`1:2,2:3`: partitions by commas, their replicas by colons. Raises CommandError."""
+    """Parse `1:2,2:3`: partitions by commas, replicas by colons. Raises CommandError."""
     if text is None:
         return ()
     try:
@@ -156,7 +157,7 @@ async def _create(client: ControllerClient, arguments: argparse.Namespace) -> in
         elif is_text:
             how = "" if may_differ else ", as defined"
             existed = f"Topic {topic.name} exists already{how}."
-            # Flushed, so that what was acknowledged is known even if this process is killed.
+            # Flushed, so that acknowledged topics are known even if this process is killed.
             print(existed if topic.existed else f"Created topic {topic.name}.", flush=True)
 
     try:
@@ -209,7 +210,8 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
     else:
         for topic in found:
             if topic.error is ErrorCode.NONE:
-                # As kafka-topics: the summary of a topic stands over all of its partitions only.
+                # As in kafka-topics: the summary of a topic is shown only with all of its
+                # partitions.
                 print("\n".join(topic_lines(topic)[0 if wanted is None else 1 :]))
         print_offset(reply.offset)
     return report_errors([(t.name, t.error, t.message) for t in found])
@@ -220,7 +222,7 @@ def _is_unknown(error: ErrorCode) -> bool:
 
 
 def partition_filter(arguments: argparse.Namespace) -> Callable[[DescribedPartition], bool] | None:
-    """Which partitions are asked for, None for all. Raises CommandError."""
+    """The filter for partitions, None for all. Raises CommandError."""
     if arguments.under_replicated_partitions and arguments.unavailable_partitions:
         raise CommandError(
             "--unavailable-partitions: give it or --under-replicated-partitions, not both"
@@ -243,7 +245,7 @@ def filtered(
 
 
 def topic_lines(topic: DescribedTopic) -> list[str]:
-    """One topic in the shape of kafka-topics --describe: a summary, then its partitions."""
+    """One topic in the format of kafka-topics --describe: a summary, then its partitions."""
     assert topic.topic_id is not None
     factor = len(topic.partitions[0].replicas) if topic.partitions else 0
     configs = ",".join(f"{key}={value}" for key, value in topic.configs)

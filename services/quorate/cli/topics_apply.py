@@ -1,7 +1,7 @@
-"""Creates many topics so that running it again is harmless: in batches, with retries.
+"""Creates many topics idempotently, in batches with retries.
 
-A batch that may still have committed is sent again. A topic that exists already with equal
-partitions, replicas and configs is a success, whoever created it.
+A batch with an unknown outcome is sent again. A topic that exists already with equal partitions,
+replicas and configs is a success, even if another client created it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RETRY_PAUSE_S: Final = 0.1
 
 @value
 class AppliedTopic:
-    """What became of one topic: `existed` when it was there already, and that is fine."""
+    """The result for one topic: `existed` if it was there already, which is a success."""
 
     name: str
     existed: bool = False
@@ -41,7 +41,7 @@ class AppliedTopic:
 
 
 def batches(topics: Sequence[NewTopic]) -> Iterator[tuple[NewTopic, ...]]:
-    """Split so that each request stays within one atomic batch of records, with room to spare."""
+    """Split into requests that each stay well within one atomic batch of records."""
     batch: list[NewTopic] = []
     partitions = 0
     for topic in topics:
@@ -56,7 +56,7 @@ def batches(topics: Sequence[NewTopic]) -> Iterator[tuple[NewTopic, ...]]:
 
 
 def difference(wanted: NewTopic, present: DescribedTopic) -> str | None:
-    """In what a topic that exists differs from the one wanted; None when they are equal.
+    """The difference of an existing topic from the wanted one; None if they are equal.
 
     Counts left to the controller's defaults are equal to anything.
     """
@@ -82,10 +82,10 @@ async def apply_topics(
     *,
     may_differ: bool = False,
 ) -> None:
-    """Create all topics, and report each as soon as it is known to be committed or refused.
+    """Create all topics, and report each as soon as it is known to be committed or rejected.
 
-    With `may_differ` a topic that exists is fine, however it is defined. Raises what the client
-    raises; the caller bounds the time.
+    With `may_differ` an existing topic is a success, whatever its definition. Raises the errors of
+    the client; the caller bounds the time.
     """
     for batch in batches(topics):
         reply = await _create(client, CreateTopics(batch))

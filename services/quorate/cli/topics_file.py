@@ -1,6 +1,6 @@
-"""Topic definitions in YAML: read, checked, and turned into topics to create.
+"""Reads topic definitions from YAML.
 
-The shape is that of kafka-gitops and tools like it, a map from names to definitions:
+The layout is that of kafka-gitops and similar tools, a map from names to definitions:
 
     topics:
       orders.placed:
@@ -10,8 +10,8 @@ The shape is that of kafka-gitops and tools like it, a map from names to definit
           cleanup.policy: compact
           retention.ms: 604800000
 
-`assignments` (a list of replica lists, one a partition) may stand in place of the two counts. What
-is not understood is refused, never skipped; every finding names the entry and the field.
+`assignments` (a list of replica lists, one per partition) may replace the two counts. Unknown
+content is rejected, never skipped; every finding names the entry and the field.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 _FIELDS: Final = ("partitions", "replication", "assignments", "configs")
 _FINDINGS_SHOWN_MAX: Final = 20
-# What is found is shown up to a length and a depth: YAML's aliases make exabytes of a few lines.
+# Findings are shown up to a length and a depth: YAML's aliases expand a few lines to exabytes.
 _short: Final = reprlib.Repr()
 _short.maxlevel = 2
 _shown: Final = _short.repr
 
 
 class TopicsFileError(CommandError):
-    """The file is no list of topics; the message has a line for each finding."""
+    """The file is not a list of topics; the message has a line for each finding."""
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
-    """YAML lets the last of two equal keys win; here the first would be lost without a word."""
+    """Rejects equal keys, of which YAML would silently drop the first."""
 
     def construct_object(
         self,

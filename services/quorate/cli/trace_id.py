@@ -1,7 +1,7 @@
-"""`quorate trace-id`: where the election of an epoch is found among the traces.
+"""`quorate trace-id`: print the trace id of an epoch's election.
 
-The id follows from the cluster's id and the epoch (telemetry/trace_ids.py), so nobody is asked who
-is told both; the cluster's id alone is asked of any controller.
+The id follows from the cluster's id and the epoch (telemetry/trace_ids.py), so no server is called
+if both are given; the cluster's id alone is requested from any controller.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def page_of(url: str) -> str:
-    """Where Jaeger shows a trace, but for its id. Raises CommandError."""
+    """The URL of a trace in Jaeger without the id. Raises CommandError."""
     try:
         parts = urlsplit(url)
-        # Read for its error: a port that is none.
+        # Read for its error: an invalid port.
         is_page = parts.scheme in _SCHEMES and bool(parts.netloc) and parts.port != 0
     except ValueError:
         is_page = False

@@ -1,8 +1,8 @@
-"""`quorate up`: a local quorum of real processes, kept running until Ctrl-C or SIGTERM.
+"""`quorate up`: run a local quorum with a live status table, until Ctrl-C or SIGTERM.
 
 On a terminal a table shows every controller as it is now, below a line for each start and each
 death. Elsewhere, and on a terminal that cannot move its cursor, each change of state is a line. A
-directory belongs to one `up` at a time. Started again on it `up` goes on where it stopped.
+directory belongs to one `up` at a time. Started again on a directory, `up` resumes its quorum.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ POLL_INTERVAL_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 1.0
 _COLUMNS: Final = ("NodeId", "Address", "Pid", "State", "Epoch", "LogEndOffset", "Lag")
 _WHOLE: Final = ("NodeId", "Address", "Pid", "State")
-# A column is there from this width of the terminal on.
+# The terminal width from which on a column is shown.
 _WIDTHS: Final = {"Address": 58, "Pid": 70, "LogEndOffset": 80}
 
 
 @value
 class Row:
-    """One controller in the table; -1 stands for what is not known."""
+    """One controller in the table; -1 stands for unknown."""
 
     node_id: int
     address: str
@@ -101,7 +101,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _directory(text: str) -> Path:
     if not text:
-        # A path of nothing is the directory in which the command happens to run.
+        # An empty path is the directory in which the command happens to run.
         raise argparse.ArgumentTypeError("it is empty: name a directory")
     return Path(text)
 
@@ -133,11 +133,11 @@ def _prepared(arguments: argparse.Namespace, held: ExitStack) -> LocalQuorum:
         overrides[ENDPOINT] = parse_endpoint("--otlp", arguments.otlp)
     quorum = _quorum_of(arguments)
     if not quorum.root.exists():
-        # A start that cannot succeed makes no directory.
+        # A start that cannot succeed creates no directory.
         check_ports(quorum)
     quorum.root.mkdir(parents=True, exist_ok=True)
     held.enter_context(DirectoryLock(str(quorum.root), "--data-dir"))
-    # Before the lock was taken another `up` may have made a quorum there.
+    # Another `up` may have created a quorum there before the lock was taken.
     quorum = _quorum_of(arguments)
     check_ports(quorum)
     prepare(quorum, overrides)
@@ -165,7 +165,7 @@ async def _run(quorum: LocalQuorum) -> None:
         return
     console = Console()
     servers = [node.address for node in quorum.nodes]
-    # FORCE_COLOR makes a terminal of a file for `console`, but the file keeps every table.
+    # FORCE_COLOR makes `console` treat a file as a terminal, but the file would keep every table.
     has_table = console.file.isatty() and not console.is_dumb_terminal
     async with ControllerClient(servers) as client:
         if has_table:
@@ -197,7 +197,7 @@ async def _watch(
     show: Callable[[Sequence[Row]], None],
     say: Callable[[str], None],
 ) -> None:
-    """Run until stopped; say `ready` once, when a leader is known."""
+    """Run until stopped; print `ready` once, when a leader is known."""
     is_ready = False
     supervisor.start()
     try:
@@ -221,7 +221,7 @@ async def _watch(
 async def _ask_all(
     children: Sequence[Child], client: ControllerClient
 ) -> dict[int, DescribeQuorumResponse | str]:
-    """What every running controller answers, or why it does not; by node id."""
+    """The answer of every running controller, or its error; by node id."""
     asked = [child.node for child in children if child.pid is not None]
     answers = await asyncio.gather(
         *(client.try_describe_at(node.address, ANSWER_TIMEOUT_S) for node in asked)
@@ -235,7 +235,7 @@ async def _ask_all(
 def leader_of(
     answers: Mapping[int, DescribeQuorumResponse | str],
 ) -> DescribeQuorumResponse | None:
-    """The answer of the leader with the highest epoch: a stale one may not know that it is."""
+    """The answer of the leader with the highest epoch: a stale leader may not know that it is."""
     leading = [
         answer
         for answer in answers.values()
@@ -247,7 +247,7 @@ def leader_of(
 def rows_of(
     children: Sequence[Child], answers: Mapping[int, DescribeQuorumResponse | str]
 ) -> list[Row]:
-    """What every controller says of itself, with the leader's view of its log."""
+    """Build the rows: every controller's own report, with the leader's view of its log."""
     leader = leader_of(answers)
     ends: dict[int, int] = {}
     if leader is not None:
@@ -279,8 +279,8 @@ def rows_of(
 def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
     """The live table for a terminal of so many columns, and a line for each row with remarks.
 
-    Addresses stay whole down to 80 columns. That is why the table has no frame, and no remarks.
-    Columns of a narrow terminal are fewer, so that every state stays whole.
+    Addresses are unwrapped down to 80 columns. Therefore the table has no frame, and no remarks. A
+    narrow terminal has fewer columns, so that every state stays readable.
     """
     title = Text(written_out(f"cluster {quorum.cluster_id} in {quorum.root}"))
     table = Table(title=title, box=HEAVY_HEAD, show_edge=False, pad_edge=False)
@@ -309,14 +309,14 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
 
 
 class ControllerNews:
-    """Says only what changed, a line for each controller in a new state or epoch."""
+    """Reports only changes, a line for each controller in a new state or epoch."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._shown: dict[int, str] = {}
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Compare with what was said before; starts and deaths have lines of their own."""
+        """Compare with the last report; starts and deaths have lines of their own."""
         for row in rows:
             if row.pid is None:
                 self._shown.pop(row.node_id, None)

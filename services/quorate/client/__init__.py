@@ -1,1 +1,1 @@
-"""Asking a quorum from outside: who leads, metadata calls, changes of the voters, the admin API."""
+"""Clients of a quorum: leader discovery, metadata, membership and admin API."""

@@ -1,8 +1,8 @@
-"""A client of the admin API: changes of the quorum through the sidecar of any controller.
+"""AdminClient: membership changes through the admin sidecar of any controller.
 
-Whatever goes wrong is an AdminError with a reason in one word: those of docs/admin.md, and
-NO_ANSWER where no sidecar could be asked. A change whose answer is lost is OUTCOME_UNKNOWN:
-describe the quorum before you ask for it again.
+Every failure is an AdminError with a reason: those of docs/admin.md, and NO_ANSWER if no sidecar
+could be asked. A change whose answer is lost is OUTCOME_UNKNOWN: describe the quorum before
+repeating it.
 """
 
 # ruff: noqa: ANN401 - one call serves every method, whatever its message
@@ -44,9 +44,9 @@ _ANY_CLUSTER: Final = ClusterId("")
 
 
 class AdminClient:
-    """Use as an async context manager. Any of `servers` does; each call ends within its time.
+    """Use as an async context manager. Any of `servers` does; each call is bounded in time.
 
-    A sidecar that cannot be reached is passed over, and one that answered is asked first.
+    An unreachable sidecar is skipped, and the one that answered last is asked first.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class AdminClient:
     # --- calls; all raise AdminError --------------------------------------------------------------
 
     async def describe(self, timeout_s: float | None = None) -> m.DescribeQuorumResponse:
-        """The leader's view of the quorum. The time is shared among the sidecars."""
+        """The leader's view of the quorum. The time limit is divided among the sidecars."""
         request = raft_pb2.DescribeQuorumRequest()
         answer = await self._ask("DescribeQuorum", request, timeout_s, is_read=True)
         return describe_response(answer)
@@ -90,7 +90,7 @@ class AdminClient:
         force: bool = False,
         timeout_s: float | None = None,
     ) -> Done:
-        """Make an observer a voter; what is left out is looked up by the sidecar."""
+        """Add an observer to the voters; the sidecar looks up arguments that are left out."""
         request = m.AddRaftVoterRequest(
             cluster_id=_ANY_CLUSTER,
             voter=voter,
@@ -103,18 +103,18 @@ class AdminClient:
     async def remove_voter(
         self, voter: ReplicaKey, *, force: bool = False, timeout_s: float | None = None
     ) -> Done:
-        """Take a voter out; returns when that is committed."""
+        """Remove a voter; returns when the removal is committed."""
         request = m.RemoveRaftVoterRequest(
             cluster_id=_ANY_CLUSTER, voter=voter, timeout_ms=Millis(0), force=force
         )
         return await self.change(request, timeout_s)
 
     async def transfer_leadership(self, to: ReplicaKey, timeout_s: float | None = None) -> Done:
-        """Let another voter lead; returns when it does."""
+        """Transfer leadership to a voter; returns when it leads."""
         return await self.change(m.TransferLeadershipRequest(_ANY_CLUSTER, to), timeout_s)
 
     async def change(self, request: m.MembershipRequest, timeout_s: float | None = None) -> Done:
-        """Any change. The answer holds what was asked in the end, and who leads now."""
+        """Make any change. The result holds the final request and the current leader."""
         answer = await self._ask(method_of(request), message_of(request, ADMIN), timeout_s)
         leader = leader_of(answer.current_leader)
         if isinstance(request, m.UpdateFeaturesRequest | m.TransferLeadershipRequest):
@@ -122,7 +122,7 @@ class AdminClient:
         return Done(replace(request, voter=key_in(answer.voter)), leader)
 
     async def prepare_stop(self, *, leave: bool, timeout_s: float | None = None) -> Prepared:
-        """Make it safe to stop the controller beside the one sidecar that this client knows."""
+        """Make it safe to stop the controller of the one sidecar that this client knows."""
         if len(self._servers) > 1:
             raise ValueError("which controller stops? PrepareStop is for a client of one sidecar")
         answer = await self._ask("PrepareStop", pb.PrepareStopRequest(leave=leave), timeout_s)
@@ -140,9 +140,9 @@ class AdminClient:
     async def _ask(
         self, method: str, message: Any, timeout_s: float | None, *, is_read: bool = False
     ) -> Any:
-        """The first answer; a read goes on after any silence, a change where it never left.
+        """The first answer; reads go to the next sidecar after any failure, changes if never sent.
 
-        A sidecar that finds no leader has changed nothing, and may be alone where it is.
+        A sidecar that finds no leader has changed nothing, and may be partitioned from it.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
@@ -151,7 +151,7 @@ class AdminClient:
         servers = list(self._servers)
         for position, server in enumerate(servers):
             left_s = max(0.001, deadline - loop.time())
-            # A server that is silent leaves the others their part of the time.
+            # An unresponsive server leaves the others their part of the time.
             attempt_s = left_s / (len(servers) - position) if is_read else left_s
             stub = admin_pb2_grpc.AdminStub(self._channels.get(*server))
             try:
@@ -164,7 +164,7 @@ class AdminClient:
                 if refusal is not None:
                     raise refusal from error
                 said.append(f"{target(*server)}: {words_of(error, self._tls)}")
-                # What listens there may be no sidecar: it does not know the call, and did nothing.
+                # The listener may not be a sidecar: it does not know the call, and did nothing.
                 may_be_done = error.code() is not grpc.StatusCode.UNIMPLEMENTED
                 if not is_read and may_be_done and not never_sent(error):
                     raise _unknown(said[-1]) from error

@@ -1,4 +1,4 @@
-"""Waits between attempts: ever longer, up to a bound, never in step, never past the deadline."""
+"""Backoff with jitter between attempts, never past the deadline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quorate.records.field_limits import INT32_MAX
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500
-# In less time than this a healthy server may give no answer: what was said before counts.
+# A healthy server may fail to answer in less time (seconds): the error before it counts.
 FAIR_S: Final = 0.2
 _RANDOM: Final = random.SystemRandom()
 
@@ -25,7 +25,7 @@ def wait_s(count: int) -> float:
 
 
 def told_ms(seconds: float) -> int:
-    """A time as a request tells it: in milliseconds, and no more of them than its field holds."""
+    """A time limit for a request, in milliseconds, limited to the range of its field."""
     return min(INT32_MAX, int(seconds * 1000))
 
 

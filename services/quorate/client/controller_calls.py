@@ -1,7 +1,7 @@
-"""One call to one controller, and what became of it: an answer, or an error with what is known.
+"""Single calls to one controller, and the errors they end with.
 
 A change that may have been made without an answer is an OutcomeUnknownError: only the caller can
-know whether it may be asked for again.
+know if it may be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
 Address = tuple[str, int]
 ATTEMPT_TIMEOUT_S: Final = 5.0
-# Of the time that a call has: the server gives up first, so that it can say what it waited for.
+# Fraction of a call's time: the server gives up first, so that it can say what it waited for.
 SERVER_SHARE: Final = 0.8
 _REFUSALS: Final = {
     grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_REQUEST,
@@ -51,13 +51,13 @@ _REFUSALS: Final = {
 
 
 class QuorumUnavailableError(Exception):
-    """No server gave an answer in time; the message says which were tried and what each said."""
+    """No server answered in time; the message lists the servers tried and their errors."""
 
 
 class OutcomeUnknownError(Exception):
     """The change may have been committed, or may still be.
 
-    `is_silence`: the server said nothing until the time was up.
+    `is_silence`: the server sent nothing until the timeout.
     """
 
     def __init__(self, said: str, *, is_silence: bool = False) -> None:
@@ -66,7 +66,7 @@ class OutcomeUnknownError(Exception):
 
 
 class RequestRefusedError(Exception):
-    """A server refused the request as a whole, or the caller; `reason` is why, in one word."""
+    """A server rejected the request or the caller; `reason` is a keyword."""
 
     def __init__(self, error: ErrorCode, message: str, *, reason: str = "") -> None:
         super().__init__(f"{error.name}: {message}")
@@ -77,7 +77,7 @@ class RequestRefusedError(Exception):
 
 @value
 class ApiVersions:
-    """Who a server is, on which disk; `features` are (name, lowest level, highest level)."""
+    """A server's identity and directory; `features` are (name, lowest level, highest level)."""
 
     cluster_id: str
     node_id: int
@@ -87,7 +87,7 @@ class ApiVersions:
 
 
 class RedirectError(Exception):
-    """Another server may lead: `leader` is where, as far as the one that was asked knows."""
+    """Another server may lead; `leader` is its address, as far as the queried server knows."""
 
     def __init__(self, said: str, leader: Address | None, epoch: Epoch) -> None:
         super().__init__(said)
@@ -96,9 +96,9 @@ class RedirectError(Exception):
 
 
 class NoAnswerError(Exception):
-    """A call that may be repeated had no answer; `refusal` says that the caller may not ask.
+    """A repeatable call had no answer; `refusal` is set if the caller is not authorized.
 
-    `is_silence`: the server said nothing until the time was up.
+    `is_silence`: the server sent nothing until the timeout.
     """
 
     def __init__(self, said: str, refusal: RequestRefusedError | None, *, is_silence: bool) -> None:
@@ -108,7 +108,7 @@ class NoAnswerError(Exception):
 
 
 class ControllerCalls:
-    """Calls to any controller by its address, on channels that are kept."""
+    """Calls to any controller by its address, on cached channels."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ControllerCalls:
         transport: Transport = DEFAULT_TRANSPORT,
         forwards: bool = False,
     ) -> None:
-        """Plaintext without `tls`. One that forwards calls for the callers of this process."""
+        """Plaintext without `tls`. With `forwards`, calls are made for callers of this process."""
         self._tls = tls
         self._forwards = forwards
         self._channels = ChannelPool(tls, drain_s=drain_s, transport=transport)
@@ -129,10 +129,10 @@ class ControllerCalls:
     # --- metadata ---------------------------------------------------------------------------------
 
     async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
-        """Change something, if this one leads.
+        """Write through this server, if it leads.
 
-        Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError when it
-        cannot have been asked.
+        Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError if the
+        request was certainly not sent.
         """
         stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
         message = convert_controller.write_request(request)
@@ -169,7 +169,7 @@ class ControllerCalls:
             response = await stub.Read(message, timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                # Every other controller would say the same.
+                # Every other controller would answer the same.
                 raise self._outcome(server, error) from error
             raise self._no_answer(server, error) from error
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
@@ -182,7 +182,7 @@ class ControllerCalls:
     async def describe_at(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> m.DescribeQuorumResponse:
-        """What one server says, leader or not. Raises NoAnswerError."""
+        """The description by one server, leader or not. Raises NoAnswerError."""
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         request = raft_pb2.DescribeQuorumRequest()
         try:
@@ -196,7 +196,7 @@ class ControllerCalls:
     async def try_describe_at(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> m.DescribeQuorumResponse | str:
-        """The same, with what went wrong as words. Raises RequestRefusedError."""
+        """The same, with errors as text. Raises RequestRefusedError."""
         try:
             return await self.describe_at(server, timeout_s)
         except NoAnswerError as error:
@@ -211,7 +211,7 @@ class ControllerCalls:
     async def describe_leader_at(
         self, server: Address, timeout_s: float
     ) -> m.DescribeQuorumResponse:
-        """The leader's view. Raises RedirectError where this one does not lead, NoAnswerError."""
+        """The leader's view. Raises RedirectError if this server does not lead, NoAnswerError."""
         answer = await self.describe_at(server, timeout_s)
         if answer.error is ErrorCode.NONE:
             return answer
@@ -225,7 +225,7 @@ class ControllerCalls:
     ) -> m.MembershipResponse:
         """Ask one server to change the voters, kraft.version or the leader.
 
-        Raises QuorumUnavailableError when it cannot have been asked, RequestRefusedError,
+        Raises QuorumUnavailableError if the request was certainly not sent, RequestRefusedError,
         OutcomeUnknownError.
         """
         call = RAFT_CALLS[type(request)]
@@ -241,7 +241,7 @@ class ControllerCalls:
         return answer
 
     async def api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions:
-        """Who one server is. Raises NoAnswerError."""
+        """The identity and features of one server. Raises NoAnswerError."""
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         request = raft_pb2.ApiVersionsRequest()
         try:
@@ -261,7 +261,7 @@ class ControllerCalls:
         )
 
     async def try_api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions | str:
-        """The same, with what went wrong as words."""
+        """The same, with errors as text."""
         try:
             return await self.api_versions_at(server, timeout_s)
         except NoAnswerError as error:
@@ -272,7 +272,7 @@ class ControllerCalls:
     async def fetch_at(
         self, server: Address, request: m.FetchRequest, timeout_s: float
     ) -> m.FetchResponse:
-        """What the leader has of its log. Raises NoAnswerError."""
+        """Batches of the leader's log. Raises NoAnswerError."""
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         message = convert_raft.pb_fetch_request(request)
         try:
@@ -284,7 +284,7 @@ class ControllerCalls:
     async def fetch_snapshot_at(
         self, server: Address, request: m.FetchSnapshotRequest, timeout_s: float
     ) -> m.FetchSnapshotResponse:
-        """A slice of a snapshot of the leader's. Raises NoAnswerError."""
+        """A chunk of one of the leader's snapshots. Raises NoAnswerError."""
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         message = convert_raft.pb_fetch_snapshot_request(request)
         try:
@@ -299,7 +299,7 @@ class ControllerCalls:
         try:
             _check(result)
         except RedirectError:
-            # If a name led to another controller than it should, it may be right by now.
+            # If the name resolved to the wrong controller, it may be correct by now.
             self._channels.renew(*server)
             raise
 
@@ -307,7 +307,7 @@ class ControllerCalls:
         return forwarding(CALLER.get().principal) if self._forwards else ()
 
     def _no_answer(self, server: Address, error: grpc.aio.AioRpcError) -> NoAnswerError:
-        """What is known of a call that may be repeated."""
+        """The error of a repeatable call."""
         refusal = self._outcome(server, error) if _is_denied(error) else None
         assert not isinstance(refusal, OutcomeUnknownError)
         return NoAnswerError(words_of(error, self._tls), refusal, is_silence=_is_silence(error))
@@ -318,7 +318,7 @@ class ControllerCalls:
     def _outcome(
         self, server: Address, error: grpc.aio.AioRpcError
     ) -> OutcomeUnknownError | RequestRefusedError:
-        """What is known of a change whose call failed after it was sent."""
+        """The error of a change whose call failed after it was sent."""
         words = f"{name_of(server)}: {words_of(error, self._tls)}"
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
@@ -330,17 +330,17 @@ class ControllerCalls:
 
 
 def _unread(data: bytes) -> m.FetchedBatches:
-    """The batches unread: they are checked where they are read."""
+    """The batches undecoded: their reader checks them."""
     return m.FetchedBatches(data, ())
 
 
 def address_of(endpoints: Sequence[Endpoint]) -> Address | None:
-    """Where a node is called, as far as it is known."""
+    """The address of a node, None if unknown."""
     return (endpoints[0].host, endpoints[0].port) if endpoints else None
 
 
 def name_of(server: Address) -> str:
-    """A server in what a client tells of it."""
+    """A server's address in messages."""
     return f"{server[0]}:{server[1]}"
 
 
@@ -367,5 +367,5 @@ def _is_silence(error: grpc.aio.AioRpcError) -> bool:
 
 
 def _is_denied(error: grpc.aio.AioRpcError) -> bool:
-    """Whether it was the caller that was refused, and not the request."""
+    """Whether the caller was rejected, and not the request."""
     return _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

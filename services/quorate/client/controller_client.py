@@ -1,7 +1,7 @@
-"""A client that finds the leader and follows it, within a deadline, and can say what it tried.
+"""ControllerClient: follows the leader and retries within a deadline.
 
-Reads may be pinned to one controller. A change whose outcome is unknown raises OutcomeUnknownError:
-only the caller can know whether it may be sent again.
+Errors name the servers that were tried. Reads may be pinned to one controller. A change whose
+outcome is unknown raises OutcomeUnknownError: only the caller can know if it may be repeated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ControllerClient(ControllerCalls):
         transport: Transport = DEFAULT_TRANSPORT,
         forwards: bool = False,
     ) -> None:
-        """Plaintext without `tls`. One that forwards calls for the callers of this process."""
+        """Plaintext without `tls`. With `forwards`, calls are made for callers of this process."""
         if not servers:
             raise ValueError("no server to ask: give at least one HOST:PORT")
         self._timeout_s = timeout_ms / 1000
@@ -67,7 +67,7 @@ class ControllerClient(ControllerCalls):
     # --- calls ------------------------------------------------------------------------------------
 
     async def write(self, request: WriteFor[W]) -> W:
-        """Change something through the leader; the reply comes after the commit.
+        """Write through the leader; the reply comes after the commit.
 
         Raises OutcomeUnknownError, RequestRefusedError, QuorumUnavailableError.
         """
@@ -88,10 +88,10 @@ class ControllerClient(ControllerCalls):
         controller: Address | None = None,
         even_if_behind: bool = False,
     ) -> R:
-        """Ask any server, or only `controller`; a current read goes to the leader.
+        """Read from any server, or only from `controller`; a linearizable read goes to the leader.
 
-        `even_if_behind` asks those that have not caught up since their start, too. A long answer
-        comes in pages, which are joined here (client/pagination.py).
+        `even_if_behind` accepts servers that have not caught up since their start. The pages of a
+        long answer are joined here (client/pagination.py).
         """
 
         whole: R | None = None
@@ -112,10 +112,10 @@ class ControllerClient(ControllerCalls):
         return whole
 
     async def read_pages(self, request: ReadFor[R], *, current: bool = False) -> AsyncIterator[R]:
-        """The pages of a long answer as they come, so that no caller has to hold all of it.
+        """The pages of a long answer as they arrive, so that no caller has to hold all of it.
 
-        A current read is one that begins with what is committed now. A topic that is replaced
-        between two of its pages has a part of each.
+        A `current` read begins with what is committed now. A topic that is replaced between two of
+        its pages has a part of each.
         """
         min_offset = 0
         for page in pagination.first_pages(request):
@@ -172,7 +172,7 @@ class ControllerClient(ControllerCalls):
         return await self._through_leader(attempt)
 
     async def api_versions(self) -> ApiVersions:
-        """Who the first server is that answers."""
+        """The identity and features of the first server that answers."""
         return await self._through_leader(self.api_versions_at)
 
     # --- following the leader ---------------------------------------------------------------------
@@ -185,7 +185,7 @@ class ControllerClient(ControllerCalls):
     ) -> T:
         """Try the servers in turn and every leader that they name, until the deadline.
 
-        What is not repeatable may be done where no answer comes, so it is not asked for again with
+        A call that is not repeatable may take effect without an answer, so it is not sent with
         hardly any time left.
         """
         finder = self.finder
@@ -194,7 +194,7 @@ class ControllerClient(ControllerCalls):
         asked: set[Address] = set()
         while backoff.left_s > 0:
             server = finder.next_server()
-            # Nobody is asked twice without a pause, two that name each other included.
+            # No server is asked twice without a pause, not even two servers that name each other.
             if server in asked:
                 asked.clear()
                 if not await backoff.wait():
@@ -214,15 +214,15 @@ class ControllerClient(ControllerCalls):
                 said[server] = str(redirect)
                 finder.named(server, redirect)
             except OutcomeUnknownError:
-                # It may stand still: the next attempt begins with the next server.
+                # The leader may hang: the next attempt begins with the next server.
                 finder.forget()
                 raise
             except NoAnswerError as error:
                 if error.refusal is not None:
-                    # No other server lets the caller do what it may not do.
+                    # No other server would authorize the caller.
                     raise error.refusal from error
                 if error.is_silence and timeout_s < ATTEMPT_TIMEOUT_S:
-                    # It did not answer in what was left of the time, and may have before.
+                    # It did not answer in the remaining time, and may have answered before.
                     said.setdefault(server, str(error))
                 else:
                     said[server] = str(error)

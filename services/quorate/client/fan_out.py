@@ -1,4 +1,4 @@
-"""Asking many servers the same thing at once, and the servers that they name."""
+"""Asks many servers in parallel, and the servers that they name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ async def ask_everybody(
     named_in: Callable[[T], Iterable[Address | None]] = lambda _: (),
     is_enough: Callable[[T], bool] = lambda _: False,
 ) -> dict[Address, T]:
-    """What each says, in the order in which they were asked, each once.
+    """Ask each server once; the answers are in the order of the calls.
 
-    An answer that is enough ends it: then it is among what is returned, and nobody else is waited
-    for. Raises what `ask` does.
+    An answer that `is_enough` ends it: it is in the result, and no other answer is awaited. Raises
+    the errors of `ask`.
     """
     tasks: dict[Address, asyncio.Task[T]] = {}
 
@@ -46,6 +46,6 @@ async def ask_everybody(
     finally:
         for task in tasks.values():
             task.cancel()
-        # Nobody waits for the others any more, whatever they would have said.
+        # The other answers are not needed any more, and neither are their errors.
         await asyncio.gather(*tasks.values(), return_exceptions=True)
     return {server: task.result() for server, task in tasks.items() if task in answered}

@@ -1,7 +1,7 @@
-"""Finds the replicas that leaders ask back into their ISRs, with AlterPartition.
+"""Finds the replicas that leaders add back to their ISRs, with AlterPartition.
 
-That is for leaders whose replicas are in sync as soon as their brokers are active. A leader that
-was elected uncleanly first says that it has recovered, with an ISR of itself alone.
+This is for leaders whose replicas are in sync as soon as their brokers are active. A leader that
+was elected uncleanly first reports that it has recovered, with an ISR of itself alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @value
 class WantedAlteration:
-    """A change of one partition, with the leader that asks for it."""
+    """A change of one partition, with the leader that requests it."""
 
     leader: int
     topic_id: TopicId
@@ -35,7 +35,7 @@ class WantedAlteration:
 
 
 class IsrExpansion:
-    """Finds what these leaders want, given the brokers that are registered."""
+    """Finds the changes that these leaders request, given the registered brokers."""
 
     def __init__(self, brokers: Brokers, leaders: Iterable[int]) -> None:
         """Inactive leaders are left out: the controller rejects an ISR with them."""
@@ -64,7 +64,7 @@ class IsrExpansion:
                 yield WantedAlteration(partition.leader, topic_id, alteration)
 
     def _isr_of(self, partition: Partition) -> tuple[int, ...] | None:
-        """The ISR to ask for, None where nothing is to change."""
+        """The ISR to request, or None if nothing changes."""
         if partition.leader_recovery_state != RECOVERED:
             return (partition.leader,)
         active = self._brokers.active
@@ -75,7 +75,7 @@ class IsrExpansion:
         ]
         if not back:
             return None
-        # One that is not active would have all of it refused; the controller takes it out itself.
+        # An inactive member would have the request rejected; the controller removes it itself.
         return (*(broker_id for broker_id in partition.isr if broker_id in active), *back)
 
     def _member(self, broker_id: int) -> IsrMember:

@@ -1,7 +1,7 @@
-"""Finding the leader, for every client: the last leader is asked first, then everybody else.
+"""Finds the leader and remembers it: last leader first, then every known server.
 
-The nearest controller comes first in `servers`. It need not run: the others' addresses are
-remembered from what leaders said. A leader that stands still is left once somebody else leads
+The nearest controller comes first in `servers`. It need not run: leaders report the addresses of
+the others, which are remembered. An unresponsive leader is abandoned once another one leads
 (client/unresponsive_servers.py).
 """
 
@@ -46,7 +46,7 @@ class FoundLeader:
 
 
 class LeaderFinder:
-    """Remembers who led, who else there is, and who did not answer."""
+    """Remembers the last leader, the other voters, and the servers that did not answer."""
 
     def __init__(self, calls: ControllerCalls, servers: Sequence[Address]) -> None:
         self._calls = calls
@@ -54,7 +54,7 @@ class LeaderFinder:
         self._turn = 0
         self._voters: list[Address] = []
         self._leader: Address | None = None
-        # Of `_leader`, as far as it is known.
+        # The epoch of `_leader`, if known.
         self._epoch: Epoch | None = None
         self._silent = SilentServers()
         self._cluster_id: ClusterId | None = None
@@ -62,7 +62,8 @@ class LeaderFinder:
     # --- by asking for something else -------------------------------------------------------------
 
     def next_server(self) -> Address:
-        """Whom to ask for what only a leader does: the one that leads, else the next in turn."""
+        """The server to ask for a leader's action: the last leader, else the next server in
+        turn."""
         if self._leader is not None:
             return self._leader
         count = len(self._servers)
@@ -72,7 +73,7 @@ class LeaderFinder:
         return server
 
     def named(self, by: Address, redirect: RedirectError) -> None:
-        """Somebody does not lead, and may have said who does."""
+        """Record a redirect: `by` does not lead, and may have named the leader."""
         leader, epoch = redirect.leader, redirect.epoch
         if leader is None or leader == by or self._silent.leads_no_more(leader, epoch):
             self.forget()
@@ -80,12 +81,12 @@ class LeaderFinder:
             self._leader, self._epoch = leader, epoch
 
     def leads(self, server: Address) -> None:
-        """That one has done what only a leader does."""
+        """Record that this server has performed a leader's action."""
         if server != self._leader:
             self._leader, self._epoch = server, None
 
     def forget(self) -> None:
-        """The last leader leads no more."""
+        """The last leader does not lead any more."""
         self._leader = self._epoch = None
 
     async def call(
@@ -93,7 +94,7 @@ class LeaderFinder:
     ) -> T:
         """The outcome of a call, unless another leader is found while it has no answer.
 
-        Then that one is the leader from now on. Raises ReplacedError, and whatever the call does.
+        The new leader is used from then on. Raises ReplacedError, and the errors of the call.
         """
         epoch = self._epoch if server == self._leader else None
         others = [one for one in dict.fromkeys((*self._servers, *self._voters)) if one != server]
@@ -117,9 +118,9 @@ class LeaderFinder:
     # --- by asking who leads ----------------------------------------------------------------------
 
     async def find(self, deadline: float) -> FoundLeader:
-        """The leader, by `deadline` of the loop's clock.
+        """Find the leader by `deadline` of the loop's clock.
 
-        Raises AdminError: NO_LEADER, or that the caller may not ask.
+        Raises AdminError: NO_LEADER, or the caller is not authorized.
         """
         backoff = Backoff(deadline)
         answers: dict[Address, DescribeQuorumResponse | str] = {}
@@ -136,19 +137,20 @@ class LeaderFinder:
                 return found
             self.forget()
             for server, answer in said.items():
-                # If its name led to a controller of another quorum, it may be right by now. A
-                # server that does not answer is resolved again when it is connected to again.
+                # If the name resolved to a controller of another quorum, it may be correct by now.
+                # The name of a server that does not answer is resolved again when it is
+                # reconnected.
                 if not isinstance(answer, str):
                     self._calls.renew(server, keeps_address=True)
             if timeout_s < ASK_TIMEOUT_S:
-                # A server without an answer in what was left of the time may have answered before.
+                # A server that did not answer in the remaining time may have answered before.
                 said |= {k: v for k, v in answers.items() if isinstance(said.get(k, ""), str)}
             answers = said
             if not await backoff.wait():
                 raise no_leader({target(*server): said for server, said in answers.items()})
 
     async def cluster_id(self, found: FoundLeader, deadline: float) -> ClusterId:
-        """The cluster's id, asked of the leader once."""
+        """The cluster's id, requested from the leader once."""
         if self._cluster_id is None:
             left_s = min(ASK_TIMEOUT_S, Backoff(deadline).left_s)
             answer = await self._calls.try_api_versions_at(found.server, max(0.001, left_s))
@@ -160,9 +162,9 @@ class LeaderFinder:
     async def _round(
         self, timeout_s: float
     ) -> tuple[FoundLeader | None, dict[Address, DescribeQuorumResponse | str]]:
-        """Ask the last leader, and if that is over everybody at once; the first leader counts.
+        """Ask the last leader, and if it does not lead, all servers in parallel.
 
-        With what everybody said, the nearest first.
+        Returns the first leader found, and all answers, the nearest server first.
         """
         # Another request may forget the leader, or find a new one, while this one waits.
         leader = self._leader
@@ -191,9 +193,9 @@ def _is_of_leader(answer: DescribeQuorumResponse | str) -> bool:
 
 
 def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:
-    """Nobody leads: who led last, and whom the first that answers heard when.
+    """The error for a missing leader: the last leader, and the first answer's last contact.
 
-    `answers` are by server, the controller beside the sidecar first.
+    `answers` are by server, the controller of the same pod first.
     """
     for server, answer in answers.items():
         if not isinstance(answer, str):

@@ -1,7 +1,7 @@
-"""Reading the log of a running quorum without being one of its replicas.
+"""Reads the committed log and snapshots of a running quorum without being a replica.
 
-A Fetch that names no replica is served by the leader up to the high watermark and acknowledges
-nothing, so such a reader neither counts nor is waited for.
+The leader serves a Fetch without a replica id up to the high watermark, and takes it as no
+acknowledgement, so such a reader neither counts nor is waited for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.rpc.security.tls import TlsFiles
 
 CHUNK_BYTES: Final = 1024 * 1024
-# What says that another one leads, or that this one has not heard of its own epoch yet.
+# Errors for which the leader moved, or this server has not observed its own epoch yet.
 _MOVED: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -41,16 +41,16 @@ _MOVED: Final = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
     }
 )
-# Nobody tells the epoch below the log's start; it is that of the oldest snapshot, so one of these.
+# No server reports the epoch below the log's start: tried from the oldest snapshot's down.
 _EPOCHS_TRIED_MAX: Final = 1000
 
 
 @value
 class FetchedLog:
-    """What the leader had from an offset on: whole batches, none of them above `high_watermark`.
+    """Complete batches of the leader from an offset on, all below `high_watermark`.
 
-    `snapshot_id` is set, and there are no batches, where the log begins above the offset. Nor are
-    there any where the log `is_diverging`: what the reader has below the offset is not in it.
+    `snapshot_id` is set, without batches, if the log starts above the offset. There are no batches
+    either if the log `is_diverging`: the log does not contain the reader's data below the offset.
     """
 
     data: bytes
@@ -61,11 +61,11 @@ class FetchedLog:
 
 
 class SnapshotGoneError(Exception):
-    """The leader has that snapshot no more: a newer one has taken its place."""
+    """The leader has replaced that snapshot by a newer one."""
 
 
 class LogReader:
-    """Use as an async context manager. `timeout_ms` bounds each call, elections included."""
+    """Use as an async context manager. `timeout_ms` bounds each call, including elections."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LogReader:
         transport: Transport = DEFAULT_TRANSPORT,
         client: ControllerClient | None = None,
     ) -> None:
-        """With a `client` its connections are used, and what it knows of the leader."""
+        """With a `client`, its connections and its known leader are used."""
         self._timeout_s = timeout_ms / 1000
         self._has_own_calls = client is None
         self._calls: ControllerCalls
@@ -102,10 +102,10 @@ class LogReader:
         max_bytes: int = CHUNK_BYTES,
         max_wait_ms: int = 0,
     ) -> FetchedLog:
-        """Committed batches from the one that holds `offset` on; one at least where there is any.
+        """Committed batches from the one that contains `offset` on, at least one if there is any.
 
-        Where there is none the leader waits up to `max_wait_ms`. `epoch` is that of the batch below
-        the offset, from a reader that has it: a log without that batch is diverging then, and a
+        If there is none, the leader waits up to `max_wait_ms`. `epoch` is that of the batch below
+        the offset, for a reader that has it: a log without that batch is then diverging, and a
         leader of an earlier epoch is not asked. Raises QuorumUnavailableError, AdminError and
         RequestRefusedError if no controller answers in time, or the caller may not read.
         """
@@ -113,7 +113,7 @@ class LogReader:
         answer = await fetch(epoch)
         snapshot_id = answer.snapshot_id
         if snapshot_id is not None and offset == answer.log_start_offset and epoch is None:
-            # Nothing is missing: only the epoch below the offset has to be the right one there.
+            # Nothing is missing: only the epoch below the offset has to match there.
             lowest = max(-1, snapshot_id.epoch - _EPOCHS_TRIED_MAX)
             for below in range(snapshot_id.epoch, lowest, -1):
                 answer = await fetch(Epoch(below), is_guess=True)
@@ -128,15 +128,16 @@ class LogReader:
         )
 
     async def cluster_id(self) -> ClusterId:
-        """The cluster's id, asked of the leader once; no other cluster's log is read after that.
+        """The cluster's id, requested once; other clusters' logs are rejected from then on.
 
-        Raises what `fetch` does.
+        Raises the errors of `fetch`.
         """
         _, cluster_id = await self._leader(asyncio.get_running_loop().time() + self._timeout_s)
         return cluster_id
 
     async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[bytes]:
-        """The file of a snapshot, in slices. Raises SnapshotGoneError, and what `fetch` does."""
+        """The file of a snapshot, in chunks. Raises SnapshotGoneError, and the errors of
+        `fetch`."""
         position = 0
         while True:
             answer = await self._fetch_snapshot(snapshot_id, position)
@@ -147,9 +148,9 @@ class LogReader:
                 return
 
     async def snapshot_batches(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[FileBatch]:
-        """The batches of a snapshot, each one checked.
+        """The batches of a snapshot, each one verified.
 
-        Raises CorruptBatchError at the first that is not whole, and what `snapshot` does.
+        Raises CorruptBatchError at the first that is not intact, and the errors of `snapshot`.
         """
         data, base = b"", 0
         async for chunk in self.snapshot(snapshot_id):
@@ -185,7 +186,7 @@ class LogReader:
                 replica=None,
                 current_leader_epoch=leads,
                 fetch_offset=Offset(offset),
-                # Of this leader's own epoch all that it has is valid.
+                # All that this leader has of its own epoch is valid.
                 last_fetched_epoch=_epoch_before(offset, found) if epoch is None else epoch,
                 max_wait_ms=max_wait_ms,
                 max_bytes=max_bytes,
@@ -197,7 +198,7 @@ class LogReader:
             except NoAnswerError as error:
                 if error.refusal is not None:
                     raise error.refusal from error
-                # The last attempt has hardly any time left: what was said before says more.
+                # The last attempt has hardly any time left: an earlier error says more.
                 said = said if error.is_silence and said else str(error)
                 await self._again(backoff, said)
                 continue
@@ -233,7 +234,7 @@ class LogReader:
             if answer.error is ErrorCode.NONE and answer.chunk:
                 return answer
             if answer.error is ErrorCode.NONE:
-                # The leader checks the file before it gives any of it away.
+                # The leader verifies the file before it serves any of it.
                 if not await backoff.wait():
                     raise QuorumUnavailableError(
                         f"snapshot {snapshot_id} is not offered: it is being checked, or damaged"
@@ -249,7 +250,8 @@ class LogReader:
         return self._found, await self._finder.cluster_id(self._found, deadline)
 
     async def _again(self, backoff: Backoff, said: str) -> None:
-        """Look for the leader anew after a while. Raises QuorumUnavailableError at the deadline."""
+        """Back off, then look for the leader again. Raises QuorumUnavailableError at the
+        deadline."""
         server = "nobody" if self._found is None else "{}:{}".format(*self._found.server)
         self._found = None
         self._finder.forget()

@@ -1,8 +1,8 @@
-"""Changes of the quorum, followed to their end through changes of the leader.
+"""Carries out a membership change across leader changes, without doing it twice.
 
-A change is asked for again only where that cannot do anything twice: when it was refused for what
-passes by itself, when it never left, and when its outcome was unknown and the leader's log then
-shows that it is not there. An unknown outcome is always settled by looking.
+A change is repeated only if that cannot do it twice: after a transient rejection, if it was never
+sent, or if its outcome was unknown and the leader's log then shows that it is missing. An unknown
+outcome is always settled by describing the quorum.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of the time that is left: the leader gives up first, so that it can say why.
-# Of what the leader says of a change.
+# Characters shown of a leader's message.
 _SAID_SHOWN_MAX: Final = 500
+# Fraction of the remaining time: the leader gives up first, so that it can give the reason.
 LEADER_SHARE: Final = 0.8
-# What passes by itself, without anything having been changed.
+# Transient reasons: nothing was changed.
 PASSING: Final = frozenset(
     {m.Reason.NOT_LEADER, m.Reason.PENDING_VOTER_CHANGE, m.Reason.HIGH_WATERMARK_UNKNOWN}
 )
 # The change may be in the log.
 OPEN: Final = frozenset({m.Reason.LEADERSHIP_LOST, m.Reason.NOT_COMMITTED_IN_TIME})
-# What a leader says to a change that was made before.
+# Errors of a leader for a change that was already made.
 _DONE_BEFORE: Final = frozenset({ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND})
 
 
 class MembershipClient:
-    """Asks the leader of the moment; the first server of the client is the nearest controller."""
+    """Asks the current leader; the first server of the client is the nearest controller."""
 
     def __init__(self, client: ControllerClient) -> None:
         self._client = client
@@ -67,15 +67,15 @@ class MembershipClient:
     async def foresee(
         self, request: m.MembershipRequest, deadline: float
     ) -> tuple[m.MembershipRequest, AdminError | None]:
-        """What would be asked, and why it would be refused as far as that can be known.
+        """Predict the request that would be sent, and its rejection as far as that can be known.
 
-        Raises AdminError where it could not be asked at all.
+        Raises AdminError if the request could not be sent at all.
         """
         whole, found = await self._complete(request, deadline)
         return whole, foreseen(whole, found.quorum)
 
     async def change(self, request: m.MembershipRequest, deadline: float) -> Done:
-        """Have it done, by `deadline` of the loop's clock. Raises AdminError."""
+        """Carry out the change by `deadline` of the loop's clock. Raises AdminError."""
         whole, found = await self._complete(request, deadline)
         return await _Course(self._client, self._finder, whole, deadline).run(found)
 
@@ -88,7 +88,7 @@ class MembershipClient:
 
 
 class _Course:
-    """One change on its way. `_open` says why it may be in the log already."""
+    """One change in progress. `_open` is the reason for which it may be in the log already."""
 
     def __init__(
         self,
@@ -105,14 +105,14 @@ class _Course:
         self._successor: m.LeaderInfo | None = None
 
     async def run(self, found: FoundLeader) -> Done:
-        """Ask and look until it is done. Raises AdminError."""
+        """Request and check until the change is done. Raises AdminError."""
         before: AdminError | None = None
         while True:
             said = self._open
             where = Doneness.NOT_DONE if said is None else doneness(self._request, found.quorum)
             if where is Doneness.NOT_DONE:
                 if before is not None and self._backoff.left_s <= FAIR_S:
-                    # Asked for now it would be of unknown outcome, which it is not yet.
+                    # Requested now, its outcome would become unknown, which it is not yet.
                     raise self._last_word(before)
                 said = before = await self._ask(found)
                 where = Doneness.DONE if said is None else Doneness.UNCOMMITTED
@@ -132,7 +132,7 @@ class _Course:
                 raise self._last_word(error if is_fair else said) from error
 
     def _last_word(self, error: AdminError) -> AdminError:
-        """What to tell when time is up; an outcome that is unknown is not hidden."""
+        """The error at the deadline; an unknown outcome is not hidden."""
         if self._open is None or self._open is error:
             return error
         return AdminError(
@@ -144,12 +144,13 @@ class _Course:
         )
 
     async def _ask(self, found: FoundLeader) -> AdminError | None:
-        """None when it is done, else why not yet. Raises AdminError when it will not be."""
+        """None when done, else the reason for which it is not yet. Raises AdminError if
+        permanent."""
         request = self._timed(found)
         left_s = max(0.001, self._backoff.left_s)
         calling = self._client.change_at(found.server, request, left_s)
         try:
-            # Only a later leader counts: this one may take its time.
+            # Only a later leader counts: this one may be slow.
             answer = await self._finder.call(found.server, calling, is_repeatable=False)
         except ReplacedError as error:
             said = f"{name_of(found.server)}: {error}"
@@ -189,7 +190,7 @@ class _Course:
         return reason in PASSING or (reason is m.Reason.STALE_EPOCH and is_ours)
 
     def _timed(self, found: FoundLeader) -> m.MembershipRequest:
-        """The request for this leader, who has to answer before the time is up."""
+        """The request for this leader, which has to answer before the deadline."""
         match self._request:
             case m.AddRaftVoterRequest() | m.RemoveRaftVoterRequest():
                 timeout_ms = Millis(max(1, told_ms(self._backoff.left_s * LEADER_SHARE)))
@@ -201,7 +202,7 @@ class _Course:
                 return self._request
 
     async def _accepted(self, found: FoundLeader) -> AdminError | None:
-        """Two requests are answered before they are done: that is waited for here."""
+        """Two kinds of requests are answered before they are done: wait for them here."""
         match self._request:
             case m.UpdateRaftVoterRequest() if found.quorum.kraft_version > 0:
                 self._open = AdminError(

@@ -1,6 +1,6 @@
-"""What is asked of a leader, made whole and judged against its own description of the quorum.
+"""Completes a membership request and predicts its outcome from DescribeQuorum.
 
-Callers may leave out what one look at the quorum tells: the cluster, a directory id, an observer's
+Callers may leave out what DescribeQuorum reports: the cluster, a directory id, an observer's
 listeners.
 """
 
@@ -18,12 +18,12 @@ from quorate.records.ids import Epoch
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, NodeId, ReplicaKey
 
-# In UpdateRaftVoter: that of whichever leader is asked.
+# In UpdateRaftVoter: the epoch of the leader that is asked, whatever it is.
 UNKNOWN_EPOCH: Final = Epoch(0)
 
 
 class Doneness(Enum):
-    """How far the quorum is as it was asked to be."""
+    """The state of a request: done, in the log, or not done."""
 
     DONE = auto()
     UNCOMMITTED = auto()
@@ -33,7 +33,7 @@ class Doneness(Enum):
 def completed(
     request: m.MembershipRequest, quorum: m.DescribeQuorumResponse, cluster_id: ClusterId
 ) -> m.MembershipRequest:
-    """The request with nothing left out. Raises AdminError where that is not one thing."""
+    """Complete the request. Raises AdminError if a missing value is ambiguous."""
     match request:
         case m.UpdateFeaturesRequest():
             return request
@@ -51,7 +51,7 @@ def completed(
 
 
 def _voter(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> ReplicaKey:
-    """A node id is once among the voters, so it names one."""
+    """The voter with that node id; an id is unique among the voters."""
     if key.directory_id is not None:
         return key
     voter = voter_of(key.node_id, quorum)
@@ -65,7 +65,7 @@ def _observer(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> m.ReplicaSta
     if key.directory_id is not None:
         return next((state for state in quorum.observers if state.key == key), None)
     observers = [state for state in quorum.observers if state.key.node_id == key.node_id]
-    # A disk that was replaced is listed for minutes beside the new one, and could not be added.
+    # A replaced disk is listed for minutes next to the new one, and could not be added.
     able = [state for state in observers if state.obstacle is None]
     observers = able if len(able) == 1 else observers
     if len(observers) == 1:
@@ -79,7 +79,7 @@ def _observer(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> m.ReplicaSta
             "the directory id",
         )
     if voter_of(key.node_id, quorum) is not None:
-        # The leader says what is wrong with that; any directory id will do to ask.
+        # The leader reports the error for an unknown voter; any directory id serves for that.
         return voter_of(key.node_id, quorum)
     raise AdminError(
         OBSERVER_NOT_FOUND,
@@ -95,7 +95,7 @@ def voter_of(node_id: NodeId, quorum: m.DescribeQuorumResponse) -> m.ReplicaStat
 
 
 def doneness(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> Doneness:
-    """Whether a completed request is what the leader's log says already.
+    """The completion of a request, according to the leader's log.
 
     A leader that has committed nothing in its epoch does not know what is committed.
     """
@@ -123,16 +123,16 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
         case m.TransferLeadershipRequest():
             return quorum.leader.leader_id == request.voter.node_id
         case m.TakeLeaveRequest():
-            # No log holds it, and a voter that asks twice is given it twice.
+            # A permit is not in the log, and requesting it twice is harmless.
             return False
         case _:
             assert_never(request)
 
 
 def foreseen(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> AdminError | None:
-    """Why the leader would refuse a completed request, as far as its description tells.
+    """Predict why the leader would reject a completed request, from its description.
 
-    A live majority, and how the new voter answers, are looked at only when it is asked.
+    A live majority, and the new voter's responses, are checked only by the actual request.
     """
     if doneness(request, quorum) is Doneness.DONE and isinstance(
         request, m.TransferLeadershipRequest

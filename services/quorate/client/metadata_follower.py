@@ -1,8 +1,8 @@
 """Follows the metadata log of a running quorum into an image, as a broker does.
 
-The leader lets a Fetch wait until something is committed, so that news comes at once and an idle
-quorum is asked once in a while. What goes wrong is tried again for as long as the follower runs: an
-election is over soon, and an operator may grant the right to read.
+The leader delays a Fetch until something is committed, so that news arrives immediately and an idle
+quorum is asked rarely. Failures are retried for as long as the follower runs: an election is over
+soon, and an operator may grant the right to read.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from quorate.client.log_reader import FetchedLog, LogReader
     from quorate.records.ids import OffsetAndEpoch
 
-# How long the leader may keep a Fetch that it has nothing for; most answer sooner.
+# Longest time in ms that the leader may delay a Fetch without data; most answer sooner.
 FETCH_WAIT_MS: Final = 1_000
-# Between two fetches that brought nothing, where a leader does not let them wait; half is drawn.
+# Pause in ms after a fetch without data, if a leader does not delay it; half of it is random.
 IDLE_MS: Final = 500
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 5_000
-# After what may last: the caller may not read, or the log is not as this release expects it.
+# After a lasting failure: the caller may not read, or this release cannot read the log.
 RETRY_LASTING_MS: Final = 60_000
-# Until then a failure may be an election.
+# Seconds in which a failure may be an election.
 QUIET_S: Final = 10.0
 _RANDOM: Final = random.SystemRandom()
 
 
 class MetadataFollower:
-    """`image` is what is committed, as far as it was replayed. `run` it beside everything else."""
+    """`image` is the committed metadata replayed so far. `run` it as a concurrent task."""
 
     def __init__(self, reader: LogReader, report: Callable[[str], None]) -> None:
-        """`report` is given a line when the log cannot be read, and when it can be again."""
+        """`report` gets a line when the log cannot be read, and when it can be read again."""
         self._reader = reader
         self._report = report
         self._replayer = Replayer(MetadataImage())
@@ -69,16 +69,16 @@ class MetadataFollower:
 
     @property
     def is_refused(self) -> bool:
-        """True once the quorum has said that this caller may not read the log."""
+        """True once the quorum has denied this caller to read the log."""
         return self._troubles.is_refused
 
     async def moved(self) -> None:
-        """Wait until a Fetch is over, whether it brought anything or not."""
+        """Wait until a Fetch has ended, with data or without."""
         await self._moved.wait()
 
     async def catch_up(self) -> None:
         """Wait until everything is replayed that was committed when this was called."""
-        # A Fetch that is under way may have been answered before.
+        # A Fetch in flight may have been answered before.
         wanted = self._begun + 1
         while self._caught_up < wanted:
             await self.moved()
@@ -95,7 +95,7 @@ class MetadataFollower:
             except SnapshotGoneError as error:
                 wait_ms = self._troubles.failed(error)
             except (ReplayError, CorruptBatchError, SchemaError) as error:
-                # What is read from the beginning may be sound: the quorum may have been restored.
+                # A replay from the beginning may succeed: the quorum may have been restored.
                 self._replayer = Replayer(MetadataImage())
                 wait_ms = self._troubles.failed(error)
             else:
@@ -112,7 +112,7 @@ class MetadataFollower:
         moved.set()
 
     async def _step(self) -> bool:
-        """Fetch and replay; False where there was nothing. Raises what the reader and replay do."""
+        """Fetch and replay; False without data. Raises the errors of reader and replay."""
         self._begun += 1
         number, end = self._begun, self.end_offset
         epoch = self._epoch if end else None
@@ -146,7 +146,8 @@ class MetadataFollower:
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
         pace = Pace(LOADING_SHARE)
-        # The time of the last record below it is for metrics, which are not exported here.
+        # The time of the last record below the snapshot is for metrics, which are not exported
+        # here.
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, 0))
         async for batch in self._reader.snapshot_batches(snapshot_id):
             if not batch.header.is_control:
@@ -157,7 +158,7 @@ class MetadataFollower:
 
 
 class _Troubles:
-    """Failures in a row: how long to wait after each, and what to say of them, once."""
+    """Failures in a row: the wait after each, and one report about them."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -186,7 +187,7 @@ class _Troubles:
         )
 
     def over(self) -> None:
-        """It went well."""
+        """Reset after a success."""
         if self._is_told:
             self._report("the metadata log is read again")
         self._count, self._is_told, self.is_refused = 0, False, False

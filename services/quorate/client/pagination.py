@@ -1,7 +1,7 @@
-"""Long reads by a client: page after page, joined into one reply.
+"""Fetches all pages of a long read and joins them.
 
-Pages are of one controller or of several, each no older than the first. What changes meanwhile may
-be in a later page; the joined reply has the offset of the first.
+Pages come from one controller or several, each no older than the first. A change during the read
+may be in a later page; the joined reply has the offset of the first.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NAMES_MAX: Final = 1000
 
 
 def first_pages(request: ReadFor[R]) -> Iterator[ReadFor[R]]:
-    """What to ask first: of a long list of names one part after the other."""
+    """The first requests; a long list of names is split into several."""
     if request.pages is None:
         yield request
         return
-    # Of whichever type, with the same one.
+    # Of any type, but always the same one.
     paged: Any = request
     limit = {request.pages.limit: LIMIT}
     if isinstance(request, DescribeTopics):
@@ -44,7 +44,7 @@ def first_pages(request: ReadFor[R]) -> Iterator[ReadFor[R]]:
 
 
 def next_page(request: ReadFor[R], reply: R) -> ReadFor[R] | None:
-    """What to ask after this reply, None where it was the last."""
+    """The request after this reply, None if it was the last."""
     cursor = None if request.pages is None else getattr(reply, "next_cursor", None)
     if cursor is None:
         return None
@@ -54,8 +54,8 @@ def next_page(request: ReadFor[R], reply: R) -> ReadFor[R] | None:
 
 
 def joined(request: ReadFor[R], before: R, page: R) -> R:
-    """What was read so far, with one page more."""
-    # Of whichever type, and both of the same one.
+    """Join the reply so far with one more page."""
+    # Of any type, both of the same one.
     whole: Any = before
     more: Any = page
     if isinstance(whole, DescribeTopicsReply):
@@ -76,10 +76,10 @@ def _joined_descriptions(
     if not page.topics or cursor is None or not cursor.partition_index:
         topics = before.topics + page.topics
     elif page.topics[0].name != cursor.topic_name:
-        # Deleted in the meantime, as a whole.
+        # The topic was deleted in the meantime.
         topics = before.topics[:-1] + page.topics
     elif page.topics[0].topic_id != before.topics[-1].topic_id and page.topics[0].topic_id:
-        # Another topic of that name: from its beginning.
+        # Another topic of that name: start from its beginning.
         again = Cursor(cursor.topic_name)
         return replace(before, topics=before.topics[:-1], next_cursor=again)
     else:
@@ -88,5 +88,5 @@ def _joined_descriptions(
 
 
 def _whole(first: DescribedTopic, rest: DescribedTopic) -> DescribedTopic:
-    """One topic that two pages tell of; what has become of it is in the second."""
+    """Join one topic from two pages; its latest state is in the second."""
     return replace(rest, partitions=first.partitions + rest.partitions if rest.topic_id else ())

@@ -1,4 +1,4 @@
-"""Servers as people write them: `HOST:PORT`, separated by commas."""
+"""Parses and formats `HOST:PORT` lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def parse_server(text: str) -> Address:
-    """`HOST:PORT`, the host of IPv6 in brackets. Raises ValueError that says what is wrong."""
+    """Parse `HOST:PORT`, an IPv6 host in brackets. Raises ValueError with the reason."""
     before, _, port = text.strip().rpartition(":")
     host = host_in(before)
     if host is None:
@@ -24,10 +24,10 @@ def parse_server(text: str) -> Address:
 
 
 def parse_servers(text: str) -> list[Address]:
-    """`HOST:PORT[,HOST:PORT...]`. Raises ValueError that names the part at fault."""
+    """Parse `HOST:PORT[,HOST:PORT...]`. Raises ValueError that names the part at fault."""
     return [parse_server(part) for part in text.split(",")]
 
 
 def format_server(server: Address) -> str:
-    """`HOST:PORT` as `parse_server` reads it."""
+    """Format a server as `HOST:PORT`, as `parse_server` reads it."""
     return target(*server)

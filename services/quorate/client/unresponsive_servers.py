@@ -1,9 +1,9 @@
-"""Servers that do not answer: they are remembered, and others are asked who leads now.
+"""Remembers servers that do not answer, and looks for another leader while a call waits.
 
-A process that stands still keeps its connections, and for as long as its voters wait for it they
-name it as the leader. So a call that has no answer after a second asks the other servers who leads,
-one a second, and is given up once a leader of a later epoch is named. A server that was silent is
-not believed to lead in that epoch, whatever others say, until it has had time to come back.
+A process that hangs keeps its connections, and its voters name it as leader until they time out. So
+a call without an answer after a second asks the other servers for the leader, one per second, and
+is abandoned once one names a leader of a later epoch. An unresponsive server is not accepted as the
+leader of that epoch, whatever others say, until it has had time to come back.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
 
 T = TypeVar("T")
-# A call without an answer for so long asks others, and each of them has as long.
+# Seconds without an answer after which others are asked, each with the same limit.
 PATIENCE_S: Final = 1.0
-# A leader that was merely slow is asked again after this.
+# Seconds after which a leader that was merely slow is asked again.
 SILENCE_S: Final = 5.0
 
 
@@ -41,40 +41,40 @@ class ReplacedError(Exception):
 
 @dataclass(slots=True)
 class _Silence:
-    """Until when, by the loop's clock; `epoch` is the last one in which the server may lead."""
+    """Valid until a time of the loop's clock; `epoch` is the last one in which it may lead."""
 
     until: float
     epoch: Epoch | None
 
 
 class SilentServers:
-    """The servers that did not answer lately."""
+    """The servers that did not answer recently."""
 
     def __init__(self) -> None:
         self._silences: dict[Address, _Silence] = {}
 
     def add(self, server: Address, epoch: Epoch | None) -> None:
-        """It gave no answer; `epoch` is that in which it was taken for the leader."""
+        """Record a missing answer; `epoch` is that in which the server was taken for the leader."""
         now = asyncio.get_running_loop().time()
         self._silences = {one: s for one, s in self._silences.items() if s.until > now}
         self._silences[server] = _Silence(now + SILENCE_S, epoch)
 
     def discard(self, server: Address) -> None:
-        """It answers."""
+        """The server has answered."""
         self._silences.pop(server, None)
 
     def has(self, server: Address) -> bool:
-        """Whether it did not answer lately."""
+        """Whether the server did not answer recently."""
         silence = self._silences.get(server)
         return silence is not None and silence.until > asyncio.get_running_loop().time()
 
     def leads_no_more(self, server: Address, epoch: Epoch) -> bool:
-        """Whether it is who was silent in that epoch already."""
+        """Whether the server was already unresponsive as leader of that epoch."""
         if not self.has(server):
             return False
         silence = self._silences[server]
         if silence.epoch is None:
-            # The first that names it says in which epoch it was silent.
+            # The first redirect to the server tells the epoch in which it was unresponsive.
             silence.epoch = epoch
         return epoch <= silence.epoch
 
@@ -82,7 +82,7 @@ class SilentServers:
 class SilenceWatch:
     """Looks for another leader while a call has no answer.
 
-    `epoch` is that in which the server leads, where it is known.
+    `epoch` is that in which the server leads, if known.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SilenceWatch:
         self._is_repeatable = is_repeatable
 
     async def over(self, calling: Coroutine[Any, Any, T]) -> T:
-        """The outcome of the call. Raises ReplacedError, and whatever the call does."""
+        """The outcome of the call. Raises ReplacedError, and the errors of the call."""
         call = asyncio.ensure_future(calling)
         looking: asyncio.Future[ReplacedError | None] | None = None
         try:
@@ -122,11 +122,12 @@ class SilenceWatch:
             if unfinished:
                 await asyncio.gather(*unfinished, return_exceptions=True)
             for task in tasks:
-                # A caller that gives up in the turn of a failure takes it from nowhere else.
+                # If the caller is cancelled in the iteration of a failure, no other code retrieves
+                # it.
                 _ = task.cancelled() or task.exception()
 
     async def _look(self) -> ReplacedError | None:
-        """Ask the others in turn for as long as the call lasts; None where one may not ask."""
+        """Ask the others in turn while the call lasts; None if the caller is not authorized."""
         while True:
             for other in self._others:
                 try:
@@ -134,19 +135,19 @@ class SilenceWatch:
                 except RequestRefusedError:
                     return None
                 except ValueError:
-                    # An answer that cannot be read says nothing, and is no reason to end the call.
+                    # An undecodable answer proves nothing, and must not end the call.
                     answer = "unreadable"
                 replaced = None if isinstance(answer, str) else self._judged(other, answer)
                 if replaced is not None:
                     return replaced
-                # So that all who wait for one server do not ask at the same moments.
+                # Jitter, so that all callers of one server do not ask at the same time.
                 await asyncio.sleep(PATIENCE_S * random.uniform(0.5, 1.0))  # noqa: S311
 
     def _judged(self, other: Address, answer: DescribeQuorumResponse) -> ReplacedError | None:
-        """Whether this answer says that another leads.
+        """The error if this answer names another leader, else None.
 
-        Without an epoch the address that is named may be the same server by another name. A call
-        that may be repeated goes there; any other one waits until a later epoch is named.
+        Without an epoch the named address may be the same server by another name. A repeatable call
+        goes there; any other call waits until a later epoch is named.
         """
         leader = answer.leader
         at = other if answer.error is ErrorCode.NONE else address_of(leader.endpoints)

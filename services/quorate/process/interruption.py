@@ -1,4 +1,4 @@
-"""Work of a start that a stop interrupts."""
+"""Runs work of a start so that a stop interrupts it."""
 
 from __future__ import annotations
 

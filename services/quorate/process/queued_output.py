@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Bytes of one stream that wait for its reader.
 QUEUED_BYTES_MAX: Final = 1024 * 1024
-# What a queued line takes beside its text.
+# Bytes that a queued line takes in addition to its text.
 _LINE_OVERHEAD_BYTES: Final = 100
 # Seconds that the end of the process waits for a reader.
 EXIT_WAIT_S: Final = 1.0
@@ -77,7 +77,7 @@ class QueuedOutput(io.RawIOBase):
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Queue the bytes, or drop them all; returns their number at once in both cases."""
+        """Queue the bytes, or drop them all; returns their number without waiting."""
         line = bytes(data)
         if not line:
             return 0
@@ -104,7 +104,7 @@ class QueuedOutput(io.RawIOBase):
 
     @property
     def lines_dropped(self) -> int:
-        """Lines that no reader got."""
+        """Lines that were dropped or not read."""
         return self._lost_lines + self._failed_lines
 
     @property
@@ -158,7 +158,7 @@ class QueuedOutput(io.RawIOBase):
             self._stated_losses = losses
 
     def _put_out(self, line: bytes) -> bool:
-        """Write all of it, however long that takes; False where the reader is gone."""
+        """Write all of it, however long that takes; False if the reader is gone."""
         rest = memoryview(line)
         while rest:
             try:

@@ -1,4 +1,4 @@
-"""A logger that says nothing for a while."""
+"""Silences a logger for a while."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ _STANDARD: Final = (0, 1, 2)
 
 
 def open_standard_descriptors() -> None:
-    """Open those that are closed. Before the process opens any file of its own."""
+    """Open those that are closed. Call this before the process opens any file of its own."""
     for descriptor in _STANDARD:
         try:
             os.fstat(descriptor)
         except OSError:
-            # A machine without /dev/null is no reason to refuse the start.
+            # A machine without /dev/null must still be able to start.
             with suppress(OSError):
                 opened = os.open(os.devnull, os.O_RDWR)
                 # Child processes have the same need.

@@ -1,16 +1,16 @@
 """Signals that stop a process in order: SIGTERM, SIGINT, and SIGHUP unless it was ignored.
 
 `keep` records them from the first moment of a process on: loading a service takes a second or two.
-Without a handler a signal would end the process at once, and the first process of a container
-(PID 1) would never hear of it: the kernel drops what has no handler there. The service then takes
-over with `on_stop`, which delivers what was recorded.
+Without a handler a signal would end the process immediately, and the first process of a container
+(PID 1) would never receive it: the kernel drops signals without a handler there. The service then
+takes over with `on_stop`, which delivers the recorded signals.
 
 A command without a loop has them `raised`, and `deferred` while it must not be interrupted.
 
 SIGUSR1 and SIGUSR2 have no meaning here. Log rotation sends them by habit, and without a handler
-they would end a leader before it hands over: `keep` has them ignored.
+they would end a leader before it transfers leadership: `keep` has them ignored.
 
-A process that was started with SIGHUP ignored, as `nohup` does, goes on when its terminal closes.
+A process that was started with SIGHUP ignored, as by `nohup`, continues when its terminal closes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ALWAYS: Final = (signal.SIGTERM, signal.SIGINT)
 _MEANINGLESS: Final = (signal.SIGUSR1, signal.SIGUSR2)
-# The exit status of what a signal ended is so much more than its number, as in shells.
+# The exit status of a process ended by a signal is the signal's number plus this, as in shells.
 _BY_SIGNAL: Final = 128
 
 
@@ -40,7 +40,7 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 def _handlers() -> dict[signal.Signals, Any]:
     """The handlers of the stop signals, without those that this process was started to ignore.
 
-    A shell has what runs in its background ignore SIGINT.
+    A shell has its background processes ignore SIGINT.
     """
     found = {number: signal.getsignal(number) for number in stop_signals()}
     return {number: each for number, each in found.items() if each is not signal.SIG_IGN}
@@ -91,7 +91,7 @@ class StopSignals:
 
     def _receive(self, number: int, _: Any) -> None:  # noqa: ANN401 - a frame
         if number == signal.SIGINT and number in self._received:
-            # A person who presses Ctrl-C twice will not wait for a start that hangs.
+            # A person who presses Ctrl-C twice does not wait for a start that hangs.
             raise KeyboardInterrupt
         if number not in self._received:
             self._received.append(number)

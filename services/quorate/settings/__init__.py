@@ -1,1 +1,1 @@
-"""Settings of every process: Kafka's properties files, overridden by the environment."""
+"""Settings of every process: Kafka properties files, overridden by the environment."""

@@ -1,6 +1,6 @@
-"""Settings in the environment: their names, and variables that look like settings and are none.
+"""Environment variables of settings: their names, and a check for misspelt ones.
 
-A misspelt variable would otherwise leave a setting at its default without a word.
+A misspelt variable would otherwise silently leave a setting at its default.
 """
 
 from __future__ import annotations

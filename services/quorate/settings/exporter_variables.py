@@ -1,7 +1,7 @@
-"""OpenTelemetry's variables for the way to a collector, looked at before its exporter reads them.
+"""Checks OpenTelemetry's exporter variables before its exporter reads them.
 
-The exporter prints a header that it cannot read, secret and all, and of the others it tells little:
-a traceback, or the name of a class.
+The exporter prints a header that it cannot read, including the secret in it. For other variables it
+reports little: a traceback, or the name of a class.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from quorate.settings.regular_files import UnfitFileError, read_regular
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A name and a value as they are written, and as gRPC takes them.
+# A name and a value as written, and as gRPC accepts them.
 _WRITTEN: Final = re.compile(r"""([^\s"(),/:;<=>?@\[\\\]{}]+)\s*=([^",;\\]*)""", re.ASCII)
 _NAME: Final = re.compile(r"[0-9a-z_.-]+(?<!-bin)", re.ASCII)
 _VALUE: Final = re.compile(r"[ -~]*", re.ASCII)
 _PAIRS: Final = "cannot be read: write NAME=VALUE,..., percent-encoded"
 _RESOURCE: Final = "OTEL_RESOURCE_ATTRIBUTES"
-# Two of them are read only beside the first.
+# Two of them are read only together with the first.
 _FILES: Final = ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE")
 
 
@@ -47,7 +47,7 @@ def check_exporter(endpoint: str, environment: Mapping[str, str]) -> None:
 
 
 def warning_of_attributes(environment: Mapping[str, str]) -> str:
-    """The sentence for attributes of which some are left out; empty where all can be read."""
+    """The warning about attributes that are left out; empty if all can be read."""
     pairs = environment.get(_RESOURCE, "").split(",")
     if all("=" in pair for pair in pairs if pair.strip()):
         return ""
@@ -55,7 +55,7 @@ def warning_of_attributes(environment: Mapping[str, str]) -> str:
 
 
 def _name_of(kind: str, environment: Mapping[str, str]) -> str:
-    """The variable that counts: that of traces comes before that of all signals."""
+    """The variable in effect: that of traces takes precedence over that of all signals."""
     of_traces = f"OTEL_EXPORTER_OTLP_TRACES_{kind}"
     return of_traces if of_traces in environment else f"OTEL_EXPORTER_OTLP_{kind}"
 

@@ -1,7 +1,7 @@
-"""Input of a command: a regular file, a pipe as of `<(...)`, or standard input, called `-`.
+"""Reads the input of a command: a regular file, a pipe (`<(...)`), or `-`, standard input.
 
-A pipe may never end. It is read up to a bound of bytes and of seconds, without an event loop, so
-that Ctrl-C ends the wait. A file whose name is `-` is given as `./-`.
+A pipe may never end. It is read up to a limit in bytes and seconds, without an event loop, so that
+Ctrl-C ends the wait. A file whose name is `-` is given as `./-`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 from quorate.settings.regular_files import BYTES_MAX, UnfitFileError, read_regular
 
 STDIN: Final = "-"
-# For the program at the other end of a pipe, which may render a chart or ask a server.
+# Seconds for the program at the other end of a pipe, which may render a chart or ask a server.
 TIMEOUT_S: Final = 30.0
 _CHUNK_BYTES: Final = 64 * 1024
 
 
 def read_input(path: str, bytes_max: int = BYTES_MAX, timeout_s: float = TIMEOUT_S) -> bytes:
-    """All bytes of the input; those of a pipe are gone from it then.
+    """All bytes of the input; those of a pipe are consumed.
 
-    Raises UnfitFileError where it is larger, where it does not end in time, or where it is neither
-    a file nor a pipe, and OSError.
+    Raises UnfitFileError if it is too large, does not end in time, or is neither a file nor a pipe,
+    and OSError.
     """
     if path == STDIN:
         return _read_to_end(0, bytes_max, timeout_s)
     if not _is_pipe(path):
         return read_regular(path, bytes_max)
-    # A pipe that is opened so waits for no writer here. `poll` does, within the bound.
+    # Opened this way, a pipe does not wait for a writer. `poll` does, within the limit.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         return _read_to_end(descriptor, bytes_max, timeout_s)

@@ -1,7 +1,7 @@
-"""Whole numbers in text that people write: ASCII digits with a sign at most, within bounds.
+"""Strict parsing of integers within bounds: ASCII digits with at most a sign.
 
-Python's own `int` also takes underscores, blanks and the digits of every script: what somebody
-mistyped would pass for a number that nobody meant.
+Python's own `int` also accepts underscores, blanks and the digits of every script, so a typing
+error would pass for an unintended number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 def whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> int:
-    """The number in `text`. Raises ValueError that begins with it and says what is needed."""
+    """Parse `text`. Raises ValueError that begins with it and states the requirement."""
     if _NUMBER.fullmatch(text) is None:
         raise ValueError(f"{text!r}: a whole number is needed, in digits")
     number = int(text)
@@ -28,7 +28,7 @@ def whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> in
 
 
 def is_whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> bool:
-    """Whether `whole_number` takes it."""
+    """Whether `whole_number` accepts it."""
     try:
         whole_number(text, minimum=minimum, maximum=maximum)
     except ValueError:

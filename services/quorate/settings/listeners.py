@@ -1,7 +1,7 @@
-"""The listeners of a controller: `listeners` and the keys around it, read as Kafka reads them.
+"""Parses `listeners` and related keys as Kafka does.
 
-Names are told apart without regard to case, as in Kafka. `controller.listener.names` says which of
-them are the controller's; the others are those of a broker that shares the file.
+Names are case-insensitive, as in Kafka. `controller.listener.names` lists those of the controller;
+the others belong to a broker that shares the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _META_ADDRESSES: Final = ("", "0.0.0.0", "::")  # noqa: S104 - refused, not boun
 
 
 class SecurityProtocol(StrEnum):
-    """What is spoken on a listener: gRPC, or Kafka's own protocol in one of its four ways."""
+    """The protocol of a listener: gRPC, or one of Kafka's four."""
 
     GRPC = "GRPC"
     GRPC_SSL = "GRPC_SSL"
@@ -50,7 +50,7 @@ class SecurityProtocol(StrEnum):
 
 @value
 class ListenerSettings:
-    """One listener: what it speaks, where it is bound, and what others are told to call."""
+    """One listener: its protocol, bound endpoint and advertised endpoint."""
 
     protocol: SecurityProtocol
     bound: Endpoint
@@ -105,7 +105,7 @@ def read_listeners(
     return served, warnings
 
 
-# What Kafka takes a controller's listener for of which nothing is said.
+# Kafka's default protocol of a controller's listener without an entry in the map.
 _UNSAID: Final = SecurityProtocol.PLAINTEXT
 
 
@@ -126,7 +126,7 @@ def _listener(
 
 
 def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:
-    """By name, of which the case does not matter."""
+    """Endpoints by name; the case of names does not matter."""
     endpoints: dict[str, Endpoint] = {}
     for item in items:
         name, separator, address = item.partition("://")
@@ -140,7 +140,7 @@ def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:
 
 
 def _protocols(settings: Settings) -> dict[str, SecurityProtocol]:
-    """What is spoken where: a name that is a protocol's is that one, unless the map has it."""
+    """The protocol of each name: that of the map, else the protocol of the same name."""
     protocols = {str(protocol): protocol for protocol in SecurityProtocol}
     for item in settings.items(PROTOCOL_MAP, ""):
         name, colon, protocol = (part.strip() for part in item.partition(":"))
@@ -175,7 +175,7 @@ def _check_names(
 
 
 def _check_ports(endpoints: Iterable[Endpoint]) -> None:
-    """One port may be shared by two: one with an IPv4 address, the other with an IPv6 one."""
+    """Two listeners may share a port only as one IPv4 address and one IPv6 address."""
     seen: dict[int, Endpoint] = {}
     shared: set[int] = set()
     for endpoint in endpoints:

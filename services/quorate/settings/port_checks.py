@@ -1,4 +1,4 @@
-"""Addresses to listen on, and words for a port that cannot be had: which, why, and its setting."""
+"""Addresses to listen on, and explanations why a port cannot be bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # One host, or the addresses of one.
 Hosts: TypeAlias = str | tuple[str, ...]
-# An address is another machine's, or of a family that this one lacks.
+# The address belongs to another machine, or to a family that this machine lacks.
 _FOREIGN: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -25,9 +25,9 @@ def each_of(hosts: Hosts) -> tuple[str, ...]:
 
 
 def any_address() -> str:
-    """The address that stands for all of this machine: `::`, which takes IPv4 as well.
+    """The wildcard address of this machine: `::`, which accepts IPv4 as well.
 
-    0.0.0.0 where the machine has no IPv6.
+    0.0.0.0 if the machine has no IPv6.
     """
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
@@ -38,7 +38,7 @@ def any_address() -> str:
 
 
 def own_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Those of some IP addresses that this machine can listen on."""
+    """The IP addresses among these that this machine can listen on."""
     return tuple(each for each in addresses if not _is_foreign(each))
 
 
@@ -49,7 +49,7 @@ def _is_foreign(address: str) -> bool:
 
 @contextlib.contextmanager
 def taking_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
-    """Whatever fails in here becomes a ConfigError that names the setting, address and remedy."""
+    """Turn a failure in this block into a ConfigError with setting, address and remedy."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -75,13 +75,13 @@ def require_free(hosts: Hosts, port: int) -> None:
 
 
 def why_not(host: str, port: int) -> str | None:
-    """The system's words against this address; None when it is free."""
+    """The system's error text for this address; None if it is free."""
     refusal = _refusal(host, port)
     return None if refusal is None else _words(refusal)
 
 
 def _refusal(host: str, port: int) -> OSError | None:
-    """What the system says against this address, which gRPC keeps to itself."""
+    """The system's error for this address, which gRPC does not report."""
     try:
         found = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,8 +1,8 @@
-"""Kafka-style properties: their syntax, and reading typed settings with overrides.
+"""Properties syntax and typed settings with environment overrides.
 
 A key may be overridden by the environment: `QUORATE_` and the key in upper case, dots as
-underscores. Every key that is asked for is known; of the rest, in the file or in the environment, a
-warning is made.
+underscores. Every key that is read is known; each other one, in the file or in the environment,
+makes a warning.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PORT_MAX: Final = 65_535
 NODE_ID_MAX: Final = INT32_MAX
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
-# As long as a name in DNS may be; no blank, nothing of what stands around a host in a URL or
-# between two items of a list, and no half of a character. Only an IPv6 address has colons.
+# At most as long as a DNS name; no blank, none of the characters around a host in a URL or between
+# list items, and no surrogate. Only an IPv6 address has colons.
 _NAME: Final = re.compile(r"[^\s/\[\]@,;:\ud800-\udfff]{1,255}")
 _IN_BRACKETS: Final = re.compile(r"[^\s/\[\]@,;\ud800-\udfff]{1,255}")
 _SHOWN_MAX: Final = 300
@@ -37,7 +37,7 @@ class ConfigError(ValueError):
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a properties file as Java reads it; the last one of a key counts."""
+    """Parse a properties file as Java does; the last value of a key counts."""
     pairs: dict[str, str] = {}
     pending = ""
     for line in text.splitlines():
@@ -58,7 +58,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def format_properties(pairs: Mapping[str, str]) -> str:
     """The text of a file from which `parse_properties` and Java read the same values.
 
-    Keys stay as they are. Blanks at either end of a value are lost when it is read.
+    Keys are written unescaped. Blanks at either end of a value are lost on reading.
     """
     return "".join(f"{key}={_escaped(value)}\n" for key, value in pairs.items())
 
@@ -78,7 +78,7 @@ def _add(pairs: dict[str, str], line: str) -> None:
 def _unescaped(text: str) -> str:
     units = _ESCAPED.sub(_character, text)
     try:
-        # Java writes a character beyond U+FFFF as two escapes, which are one only together.
+        # Java writes a character beyond U+FFFF as two escapes, which are valid only together.
         return units.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         problem = f"{text!r} has half of a character: write both of its escapes, or itself"
@@ -91,7 +91,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[str, int]:
-    """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
+    """Parse `HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
     before, _, port = text.rpartition(":")
     host = "" if may_lack_host and not before else host_in(before)
     is_port = is_whole_number(port, minimum=1, maximum=PORT_MAX)
@@ -105,7 +105,7 @@ def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[
 
 
 def host_in(text: str) -> str | None:
-    """What stands before a port, of IPv6 without its brackets; None where it is no host."""
+    """The host part before a port, IPv6 without its brackets; None if it is not a host."""
     is_bracketed = text.startswith("[") and text.endswith("]")
     host, form = (text[1:-1], _IN_BRACKETS) if is_bracketed else (text, _NAME)
     return host if form.fullmatch(host) else None
@@ -122,7 +122,7 @@ def _masked(key: str, value: str) -> str:
 
 
 class Settings:
-    """Typed access to properties; remembers what was asked for and what came of it."""
+    """Typed access to properties; records which keys were read and their effective values."""
 
     def __init__(self, properties: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._properties = properties
@@ -141,14 +141,14 @@ class Settings:
         return environment_name(key) in self._environment or key in self._properties
 
     def required(self, key: str, remedy: str) -> str:
-        """A value that must be there. Raises ConfigError with `remedy` when it is not."""
+        """A mandatory value. Raises ConfigError with `remedy` if it is missing."""
         value = self.text(key, "")
         if not value:
             raise ConfigError(f"{key} is missing: {remedy}")
         return value
 
     def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = INT64_MAX) -> int:
-        """A whole number within bounds. Raises ConfigError."""
+        """An integer within bounds. Raises ConfigError."""
         value = self.text(key, str(default))
         try:
             return whole_number(value, minimum=minimum, maximum=maximum)
@@ -156,7 +156,7 @@ class Settings:
             raise ConfigError(f"{key} is {error}") from None
 
     def ratio(self, key: str, default: float) -> float:
-        """A part of a whole, from 0 to 1. Raises ConfigError."""
+        """A fraction from 0 to 1. Raises ConfigError."""
         value = self.text(key, f"{default:g}")
         if _RATIO.fullmatch(value) is None or float(value) > 1:
             raise ConfigError(f"{key} is {value!r}: it must be a number from 0 to 1, such as 0.05")
@@ -170,7 +170,7 @@ class Settings:
         return value == "true"
 
     def items(self, key: str, default: str) -> list[str]:
-        """A list with commas, without empty items."""
+        """A comma-separated list, without empty items."""
         return [item.strip() for item in self.text(key, default).split(",") if item.strip()]
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
@@ -181,7 +181,7 @@ class Settings:
         return value
 
     def warn(self, sentence: str) -> None:
-        """Add to the warnings what is odd about a value but stops nothing."""
+        """Add a warning about a value that is odd but usable."""
         self._remarks.append(sentence)
 
     def warnings(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Files of properties."""
+"""Reads properties files; separate so that pure packages can import `properties`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read_properties(path: str, read: Callable[[str], bytes] = read_input) -> dict[str, str]:
     """The pairs of a file or a pipe. Raises ConfigError that names it.
 
-    What is read more than once needs a `read` that takes regular files only.
+    A file that is read more than once needs a `read` that accepts regular files only.
     """
     if not path:
         raise ConfigError("the path is empty: name a readable properties file")

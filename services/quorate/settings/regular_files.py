@@ -1,7 +1,7 @@
-"""Regular files of a bounded size, opened without waiting for anybody.
+"""Opens regular files of bounded size; rejects pipes, devices and directories.
 
-A pipe, a directory or gigabytes may stand where a small file should: a process that hangs, takes
-all memory, or ends with a bare errno does not say so. These say it, with the file's name.
+A pipe, a directory or gigabytes may be found in place of a small file. The process would hang, take
+all memory, or end with a bare errno; these functions raise an error that says what was found.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _KINDS: Final = (
 
 
 class UnfitFileError(Exception):
-    """What stands there is no such file as is needed; the message says what it is."""
+    """The path is not a suitable file; the message says what it is."""
 
 
 def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
-    """A descriptor of a regular file. Raises UnfitFileError, and OSError as `os.open` does."""
+    """Open a regular file, and return its descriptor. Raises UnfitFileError and OSError."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
     except OSError as error:
-        # A directory is not opened for writing, a socket not at all: say what it is all the same.
+        # A directory cannot be opened for writing, a socket not at all: report what it is instead.
         _refuse(_mode_of(path), error)
         if error.errno in (errno.ENOENT, errno.ELOOP) and os.path.islink(path):
             raise UnfitFileError("it is a symbolic link that leads nowhere") from error
@@ -45,7 +45,7 @@ def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
 
 
 def read_regular(path: str, bytes_max: int = BYTES_MAX) -> bytes:
-    """A whole file. Raises UnfitFileError where it is none or larger than that, and OSError."""
+    """Read a complete file. Raises UnfitFileError if it is unsuitable or larger, and OSError."""
     with open(open_regular(path, os.O_RDONLY), "rb") as file:
         data = file.read(bytes_max + 1)
     if len(data) > bytes_max:

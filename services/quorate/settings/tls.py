@@ -1,7 +1,7 @@
-"""Which files TLS is made of: Kafka's `ssl.*` settings, and two of our own.
+"""Parses Kafka's `ssl.*` settings, and two of our own.
 
 A key may be given for one listener, as in Kafka: `listener.name.grpc.ssl.keystore.location`. The
-files themselves are read later: the user that formats a directory may not see them.
+files themselves are read later: the user that formats a directory may lack access to them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TlsError(Exception):
 
 
 class ClientAuth(StrEnum):
-    """`ssl.client.auth`. Kafka's third, `requested`, is nothing that gRPC for Python can do."""
+    """`ssl.client.auth`. gRPC for Python does not support Kafka's third value, `requested`."""
 
     NONE = "none"
     REQUIRED = "required"
@@ -43,9 +43,9 @@ class ClientAuth(StrEnum):
 class TlsSettings:
     """Paths of PEM files; "" is none.
 
-    The chain begins with the own certificate; the key may stand in the same file. The CA file holds
-    every certificate that vouches for the other side; without one a client trusts the list that its
-    transport has.
+    The chain begins with the own certificate; the key may be in the same file. The CA file holds
+    the certificates that authenticate the other side; without one a client uses its transport's
+    list.
     """
 
     certificate_chain_file: str = ""
@@ -73,12 +73,12 @@ class TlsSettings:
 
 
 def read_listener_tls(settings: Settings, listener_name: str) -> TlsSettings:
-    """What a listener and the calls to its peers need. Raises ConfigError."""
+    """The files for a listener and for calls to its peers. Raises ConfigError."""
     return _whole(_read(settings, f"listener.name.{listener_name.lower()}."))
 
 
 def read_service_tls(settings: Settings) -> TlsSettings | None:
-    """What a process needs that has one port and calls controllers, by `security.protocol`.
+    """The files for a process with one port that calls controllers, by `security.protocol`.
 
     None is plaintext. Raises ConfigError.
     """
@@ -87,7 +87,7 @@ def read_service_tls(settings: Settings) -> TlsSettings | None:
 
 
 def _whole(tls: TlsSettings) -> TlsSettings:
-    """The same, for somebody who serves. Raises ConfigError for what is missing."""
+    """The same files, checked to be complete for a server. Raises ConfigError."""
     if not tls.certificate_chain_file:
         raise ConfigError(
             f"{KEYSTORE} is missing: name a PEM file with the certificate chain and the private key"
@@ -102,7 +102,7 @@ def _whole(tls: TlsSettings) -> TlsSettings:
 
 
 def read_client_tls(settings: Settings) -> TlsSettings | None:
-    """What a tool needs, by `security.protocol`; None is plaintext. Raises ConfigError."""
+    """The files for a tool, by `security.protocol`; None is plaintext. Raises ConfigError."""
     protocol = settings.text("security.protocol", "PLAINTEXT")
     if protocol in ("PLAINTEXT", "GRPC"):
         return None

@@ -1,9 +1,9 @@
-"""Where spans are sent, and how many of them: Kafka has no names for it, OpenTelemetry has.
+"""Parses tracing settings and OpenTelemetry's environment variables.
 
-Its variables are read as they are (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SDK_DISABLED` and so on),
-so that people who trace other programs have nothing to learn; a key of ours comes before them.
-Only the name of the service is theirs first: ours has just its beginning. They are often set for
-other programs, so one that cannot be used is a warning. A key of ours that cannot is an error.
+OpenTelemetry's variables are read as they are (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SDK_DISABLED`
+and so on), so that people who trace other programs have nothing to learn; a key of ours takes
+precedence. The service name is the exception, because ours is only a prefix. The variables are
+often set for other programs, so an unusable one is a warning. An unusable key of ours is an error.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ WRITE_RATIO: Final = "tracing.write.ratio"
 WRITE_RATIO_DEFAULT: Final = 0.01
 SERVICE_PREFIX: Final = "tracing.service.prefix"
 SERVICE_PREFIX_DEFAULT: Final = "quorate"
-# Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
+# Default port by scheme: that of OTLP, and that of a collector behind TLS on the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
 _FORMS: Final = "write HOST:PORT, http://HOST:PORT or https://..."
-# Of a URL with a user, a query, or either of them quoted; a zone of IPv6 stands in brackets.
+# A URL with a user, a query, or an escape; an IPv6 zone is in brackets.
 _SECRETIVE: Final = re.compile(r"[@?]|%(?![^\[\]]*\])")
 _PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 # The first of these that is set counts.
 _PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _SAMPLER_VARIABLES: Final = ("OTEL_TRACES_SAMPLER",)
 _PROTOCOL: Final = "grpc"
-# What a parent decided holds, and what begins here is sampled as our settings say.
+# A parent's decision is kept, and a trace that begins here is sampled by our settings.
 _SAMPLER: Final = "parentbased_always_on"
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 @named_value
 class TracingSettings:
-    """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1.
+    """An OTLP collector over gRPC; `https` means TLS. Ratios are from 0 to 1.
 
-    The services of one quorum have names that begin alike: `quorate-controller-1`. Tracing that
-    `gives_up` does so where the collector refuses once, as a command's.
+    The services of one quorum share a prefix of their names: `quorate-controller-1`. With
+    `gives_up`, as in a command, tracing ends at the first failed call to the collector.
     """
 
     endpoint: str
@@ -56,12 +56,12 @@ class TracingSettings:
     gives_up: bool = False
 
     def name_of(self, service: str) -> str:
-        """The whole name of a service of this quorum, for what it is: `controller-1`."""
+        """The full name of a service of this quorum, from its kind and id: `controller-1`."""
         return f"{self.service_prefix}-{service}"
 
 
 def read_tracing(settings: Settings, environment: Mapping[str, str]) -> TracingSettings | None:
-    """None where nothing is traced, which is the default. Raises ConfigError."""
+    """None without tracing, which is the default. Raises ConfigError."""
     own = settings.text(ENDPOINT, "")
     fetch_ratio = settings.ratio(FETCH_RATIO, 0.0)
     write_ratio = settings.ratio(WRITE_RATIO, WRITE_RATIO_DEFAULT)
@@ -91,7 +91,7 @@ def read_command_tracing(
     endpoint = _usable(_endpoint_in(environment, warn), environment, warn)
     if endpoint is None:
         return None
-    # A request by hand is recorded whatever it is.
+    # A manual request is always recorded.
     return TracingSettings(endpoint=endpoint, gives_up=True)
 
 

@@ -1,4 +1,4 @@
-"""Which code speaks gRPC for a process: grpcio's, or our own; on the wire both are the same."""
+"""Parses `grpc.transport`: our own HTTP/2 transport or grpcio."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRANSPORT: Final = "grpc.transport"
 
 
 class Transport(StrEnum):
-    """The default comes first."""
+    """The implementations of gRPC, the same on the wire; the default comes first."""
 
     H2 = "h2"
     GRPCIO = "grpcio"
@@ -22,5 +22,5 @@ DEFAULT_TRANSPORT: Final = Transport.H2
 
 
 def read_transport(settings: Settings) -> Transport:
-    """The transport of a process: of its listeners, and of its channels. Raises ConfigError."""
+    """The transport of a process's listeners and channels. Raises ConfigError."""
     return Transport(settings.choice(TRANSPORT, tuple(Transport)))

@@ -1,1 +1,1 @@
-"""The deterministic simulator: the real core and the real storage in a world drawn from a seed."""
+"""Deterministic simulator: production code on a simulated clock, disk and network."""

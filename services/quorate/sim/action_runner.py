@@ -1,7 +1,6 @@
-"""Where deeds are done: what faults, operators and clients do to one world, one value each.
+"""Executes actions on a cluster and records them with their time.
 
-Chaos draws deeds. What no quorum could survive is not done, and what was done is remembered with
-its moment.
+The fault scheduler draws the actions. An action that no quorum could survive is not executed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The world of one seed: what is still to happen, the nodes, the network between them.
+"""The simulated cluster of one seed: nodes, network, time and event queue.
 
-Everything that happens is an action on one heap (`sim/engine/event_queue.py`), and all that is left
-to chance is drawn from streams that the seed stands for (`sim/randomness.py`); so the same seed
-makes the same world, whatever the process.
+Every event is a callback in one heap (`sim/engine/event_queue.py`), and all randomness comes from
+streams of the seed (`sim/randomness.py`). So the same seed makes the same run in any process.
 """
 
 from __future__ import annotations

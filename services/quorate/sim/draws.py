@@ -1,4 +1,4 @@
-"""Streams of numbers, ids and names that a seed stands for, the same ones in every process."""
+"""Random numbers, ids and names derived from a seed, the same in every process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a world failed at: the property by its name, and what was seen in words."""
+"""A failure: the violated property and its message."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """What other failures may have in common with it, whichever nodes and offsets they name.
+        """The part that equal failures share, whatever nodes and offsets they name.
 
-        An invariant is one property; others who judge look at several, each in words of its own.
+        An invariant is one property; other checkers have several, each with its own message.
         """
         if self.name in _INVARIANTS:
             return self.name

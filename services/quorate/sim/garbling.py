@@ -1,4 +1,4 @@
-"""Answers that are garbled on their way now and then, as the seed's options say."""
+"""Corrupts responses at random on their way, as the seed's options say."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def on_its_way(
     world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
 ) -> PeerResponse | CallFailure:
-    """What the client of production makes of what arrives."""
+    """The result of production's client for the response that arrives."""
     rate = world.options.peers.spoilt_answer_rate
     if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
         return _parsed(response)

@@ -1,7 +1,7 @@
-"""What a simulated process has below it and around it: the machine that it runs on, and the world.
+"""Interfaces of cluster and machine that simulated processes use.
 
-Processes, and what is in them, are made by nodes, and nodes by worlds; so they know their makers
-by these protocols alone.
+Nodes create processes and their parts, and clusters create nodes. The created objects know their
+creators only by these protocols.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class EndingsAround(Protocol):
-    """When processes of a world end, and who is told."""
+    """Decides about injected process deaths, and gets notified of process exits."""
 
     def is_time_to_die(self, node: SeenNode) -> bool: ...
     def died(self, node: SeenNode) -> None:
@@ -71,7 +71,7 @@ class WorldAround(SeenWorld, Protocol):
 
     @property
     def answers(self) -> dict[ReplyToken, MembershipResponse]:
-        """What operators were told."""
+        """The responses to operators."""
         ...
 
     @property
@@ -131,7 +131,7 @@ class MachineBelow(SeenNode, Timeline, Protocol):
     def disk(self) -> SimulatedDisk: ...
     @property
     def spoiling(self) -> Spoiling:
-        """What was done to its files since its last sound start."""
+        """The tampering with its files since its last valid start."""
         ...
 
     @property
@@ -149,12 +149,12 @@ class MachineBelow(SeenNode, Timeline, Protocol):
     def checked(self) -> set[OffsetAndEpoch]: ...
     @property
     def newest_snapshot(self) -> OffsetAndEpoch | None:
-        """What recovery found."""
+        """The newest snapshot that recovery found."""
         ...
 
     @property
     def callers(self) -> dict[ReplyToken, PeerCaller]:
-        """Who waits for answers of this process."""
+        """The callers that wait for responses of this process."""
         ...
 
     def may_die(self) -> None:

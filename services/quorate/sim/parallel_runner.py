@@ -1,7 +1,7 @@
-"""Many seeds, on as many processes as there are cores: their results come in the order of seeds.
+"""Runs many seeds in worker processes and yields results in seed order.
 
-However many there are, only a few are ahead of the reader of the results. A process that is killed
-ends the run with BrokenProcessPool; none is waited for in vain.
+There are as many processes as cores, and only a few seeds are ahead of the reader of the results. A
+process that is killed ends the run with BrokenProcessPool; no result of it is waited for.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def _in_order(
 
 @contextmanager
 def _unheard(number: signal.Signals) -> Iterator[None]:
-    """What begins meanwhile never hears that signal: threads and processes inherit who may.
+    """Block the signal in threads and processes that start in this block, which inherit the mask.
 
-    Ctrl-C reaches all processes of a terminal. The first one tells what came of it and ends the
-    others; if these ended by themselves, it might see that before its own signal.
+    Ctrl-C reaches all processes of a terminal. The first one prints the results and ends the
+    others; if these ended by themselves, it might notice that before its own signal.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
     try:

@@ -1,7 +1,7 @@
-"""What is left to chance in a world: a stream of numbers for each way, disk, core and clock.
+"""Independent random streams per purpose, so that one more fault leaves the others unchanged.
 
-A fault more or less changes what befalls one of them, and leaves the chances of all others as they
-were. What is done to a world on purpose (`sim/action_runner.py`) draws from none of these.
+There is a stream for each route, disk, core and clock. Actions on a cluster
+(`sim/action_runner.py`) use none of these.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs a seed or a case: first faults, then healing; says what broke and how to see it again.
+"""Runs one seed or case: fault phase, recovery phase, result with the command that repeats it.
 
-A seed fails when an invariant is violated, when the core or the storage code raises what it should
-not, or when the quorum does not heal once faults have stopped.
+A seed fails if an invariant is violated, if the core or the storage code raises an unexpected
+error, or if the quorum does not recover once faults have stopped.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ALL_LINES: Final = 1 << 30
 
 @value
 class SeedResult:
-    """What became of one seed, or of a case; `failure` is None when nothing broke.
+    """The result of one seed or case; `failure` is None if it passed.
 
-    `told` is the whole transcript, where that was asked for, or of a failure the steps that matter.
+    `told` is the complete transcript on request, or the relevant steps of a failure.
     """
 
     seed: int
@@ -54,7 +54,7 @@ class SeedResult:
 
     @property
     def command(self) -> str:
-        """What runs it again."""
+        """The command that runs it again."""
         if self.file is not None:
             return f"quorate simulate --case {self.file}"
         if self.bug is None:

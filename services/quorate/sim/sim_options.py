@@ -1,7 +1,7 @@
-"""What a world is made of but the order of events: its quorum, and a part for each idea.
+"""Options of a simulated cluster, grouped by concern; field names are part of the case format.
 
-Each field has a name of its own, whichever part it lies in: by that name alone it stands in the
-first line of a transcript, in a case, and where settings are replaced (`sim/cases/field_codec.py`).
+Field names are unique across the groups: the name alone is used in the first line of a transcript,
+in a case, and where settings are replaced (`sim/cases/field_codec.py`).
 
 `*_every_ms` are mean intervals of a fault over the whole quorum, 0 for never.
 """
@@ -18,10 +18,10 @@ from quorate.sim.engine.network import NetworkOptions, PartitionShape
 
 @named_value
 class ReachOptions:
-    """Who is found and reached, and when: partitions, other addresses, strangers, late messages.
+    """Discovery and reachability: partitions, address changes, foreign clusters, late messages.
 
-    `moves_together` is how often several nodes move at one moment, which they may only where
-    bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
+    `moves_together` is the rate at which several nodes move at the same time. They may only if
+    bootstrap servers are names that stay valid when a node moves (`has_bootstrap_names`).
     """
 
     has_bootstrap_names: bool = True
@@ -65,10 +65,9 @@ class TimeoutOptions:
 
 @named_value
 class DiskOptions:
-    """How slow disks are, how they break, and what a power cut leaves on them.
+    """Disk latency, disk faults, and the data that survives a power loss.
 
-    `between_rate` is how often a thread comes between two steps of another to the disk, when it
-    can.
+    `between_rate` is how often a thread runs between two disk steps of another, when it can.
     """
 
     fsync_us: int = 500
@@ -89,7 +88,7 @@ class DiskOptions:
 
 @named_value
 class ProcessOptions:
-    """How processes and their machines end, stop for a while, or fall behind.
+    """Process and machine exits, pauses and slowness.
 
     `drift_ppm` is the greatest error of a node's clock rate. `crash_every_effects` is the mean
     number of effects and of file-system calls after which a process dies on the spot;
@@ -139,7 +138,7 @@ class FleetOptions:
 
 @named_value
 class ClientOptions:
-    """What clients write and read."""
+    """The rates of client writes and reads."""
 
     write_every_ms: int = 60
     read_every_ms: int = 150

@@ -1,7 +1,7 @@
-"""How long things may take: bounds from the timeouts, the network and the disks of a world.
+"""Upper bounds on how long an operation may take, from timeouts, network and disks.
 
-A bound is for what must happen, faults or not. It grows with what is lost or late in that world: as
-many rounds as make it certain, for all practical purposes, that one of them came through.
+A bound holds with faults or without. It grows with the loss and delay in that cluster: so many
+rounds that one of them succeeds with practical certainty.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def slowest_call_us(options: WorldOptions) -> int:
 
 
 def _rounds(options: WorldOptions) -> int:
-    """How many rounds may be lost to what is late or lost; none where nothing is."""
+    """The number of rounds that loss or delay may cost; 0 without either."""
     network, disks = options.network, options.disks
     in_time_us = options.timeouts.election_timeout_ms * 500
     lost = network.loss_rate + options.peers.spoilt_answer_rate

@@ -1,11 +1,12 @@
-"""What happened, as text: one line an event, below it the notes (why) and the effects (what).
+"""Transcript of a run: events with trace events and effects, as text.
 
     [  2000] 2 > TimerFired
                  no fetch from leader 1 for 2000 ms: become prospective, ask for pre-votes
                  SendRequest to 1 Vote(pre_vote, epoch=4, candidate=2, last=17@4)
 
-The bracket holds the world's milliseconds, then comes the node. Lines with `*` instead of a node
-are the world's own: faults, restarts, what clients saw. Formatting is put off until somebody reads.
+The bracket holds the simulated milliseconds, then comes the node. Lines with `*` instead of a node
+are the cluster's own: faults, restarts, results of clients. Formatting is deferred until it is
+read.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def format_effect(effect: Effect) -> str:
 
 
 def format_change(request: MembershipRequest) -> str:
-    """What an operator asks for, with the directory ids of those whom it is about."""
+    """An operator's request, with the directory ids of the voters in it."""
     return _format_dataclass(request, keys=str)
 
 

@@ -1,8 +1,8 @@
-"""Of all that happened in a world that failed, the steps that a reader of the failure needs.
+"""Selects the steps of a transcript that explain a failure.
 
-What was violated names nodes, offsets and epochs. The steps that matter are those in which a log
-got or lost such an offset or somebody called it committed, those in which such an epoch came about,
-and what befell such a node; routine and repetitions are left out, and counted.
+A violation names nodes, offsets and epochs. Selected are the steps in which a log got or lost such
+an offset or a replica reported it as committed, those in which such an epoch began, and faults of
+such a node. Routine and repeated steps are left out, and counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @value
 class Named:
-    """What a violation names; without nodes it is about all of them."""
+    """The nodes, offsets and epochs in a violation; without nodes it is about all of them."""
 
     nodes: frozenset[int]
     epochs: frozenset[int]
@@ -69,7 +69,7 @@ def _take(pattern: re.Pattern[str], text: str) -> tuple[frozenset[int], str]:
 
 @dataclass(slots=True)
 class _Known:
-    """How far a node was in its last step."""
+    """The state of a node after its last step."""
 
     is_leader: bool = False
     high_watermark: int = 0

@@ -1,6 +1,6 @@
-"""What the judges of a world see of it and of its nodes: they look, and change nothing.
+"""Read-only view of cluster and nodes, for checkers and invariants.
 
-Worlds and nodes are made in modules above this one, of those below it, and know both.
+Modules above this one create clusters and nodes; modules below it know them by these protocols.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SeenNode(Protocol):
     def endpoints(self) -> tuple[Endpoint, ...]: ...
     @property
     def incarnation(self) -> int:
-        """Which life of it this is: a count of starts."""
+        """The number of the node's current process: a count of starts."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class SeenNode(Protocol):
     def log(self) -> LogView: ...
     @property
     def progress(self) -> PublishProgress | None:
-        """What the core told last; None while there is none."""
+        """The last state that the core reported; None before the first one."""
         ...
 
     @property
@@ -84,9 +84,9 @@ class SeenNode(Protocol):
 
     @property
     def faults_met(self) -> Collection[str]:
-        """What its disk or its machine has refused to this process, and whether bits have rotted.
+        """The errors that its disk or machine has returned to this process, and bit rot.
 
-        They rotted in this life, or before, and its recovery came upon them.
+        Bits may have rotted before, if the recovery of this process encountered them.
         """
         ...
 
@@ -124,7 +124,7 @@ class SeenNode(Protocol):
 
     @property
     def troubles(self) -> int:
-        """How often something has befallen it."""
+        """The number of faults that have hit the node."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class SeenNode(Protocol):
         ...
 
     def safe_end(self) -> Offset:
-        """Where the log would end if the power went now."""
+        """The log end after a power loss now."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""What a process tells about itself while it runs: structured logs."""
+"""Structured logs, metrics and tracing."""

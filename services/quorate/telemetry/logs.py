@@ -1,26 +1,25 @@
-"""Structured logs on stderr: one line an event, as key=value pairs or as JSON.
+"""Structured logging to stderr as key=value or JSON, with rate-limited repeats.
 
 Code logs through the standard library. The message is a sentence, for instance one of the core's
-notes as it is; what a reader would search for goes beside it as fields:
+notes; values that a reader would search for are separate fields:
 
     logging.getLogger(__name__).info(note, extra={"epoch": 4, "high_watermark": 17})
 
-The field names `time`, `level`, `logger`, `message` and `error` are the line's own, and so are
-`trace_id` and `span_id` where a span is current.
+The field names `time`, `level`, `logger`, `message` and `error` are reserved, and so are `trace_id`
+and `span_id` while a span is current.
 
-A line that others can make this process say over and over, or that it says at each try, has a key
-in the field `repeats`: of one key a line a minute is written, with the number of those left out
-before it (rule 32). The key is no part of the line:
+A line that other processes can trigger repeatedly, or that is logged at each retry, has a key in
+the field `repeats`: one line per key and minute is written, with the number of lines left out
+before it (rule 32). The key is not part of the line:
 
     log.info("refused: %s", why, extra={"repeats": why})
 
-Keys have no numbers and no peer's text in them. Should one have them all the same,
-`PLACE_LINES_MAX` bounds the lines with keys that one statement writes in a minute. A statement that
-logs events of several kinds has the kind in the field `topic`, so that one kind does not silence
-the others.
+Keys contain no numbers and no peer's text. In case one does, `PLACE_LINES_MAX` bounds the lines
+with keys that one statement writes in a minute. A statement that logs events of several kinds has
+the kind in the field `topic`, so that one kind does not silence the others.
 
 A peer's text is shortened where it is logged (`records/escaping.py`). Every value is bounded here,
-and characters that move a terminal or hide are escaped.
+and control characters for terminals and invisible characters are escaped.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ PERIOD_S: Final = 60.0
 KEYS_MAX: Final = 1000
 # Lines with keys that one statement writes in a period, whatever the keys.
 PLACE_LINES_MAX: Final = 240
-# Of a key that is text, so much is compared and kept.
+# Characters of a textual key that are compared and kept.
 _KEY_CHARS_MAX: Final = 200
 # Characters of one value; of a longer one its beginning and its end are written.
 VALUE_CHARS_MAX: Final = 16 * 1024
-# Libraries that write a line or a traceback for each thing that goes wrong, and know no keys.
+# Libraries that write a line or a traceback for each failure, without keys.
 _CHATTY: Final = ("grpc", "asyncio", "opentelemetry")
 
 # What logging itself puts on a record; everything else came with `extra`.
@@ -69,7 +68,7 @@ _RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class LogFormat(Enum):
-    """How a line is written."""
+    """The format of a line."""
 
     KEY_VALUE = "key-value"
     JSON = "json"
@@ -79,7 +78,7 @@ class StructuredFormatter(logging.Formatter):
     """Time, level, logger and message first, then the fields; a traceback is the field `error`."""
 
     def __init__(self, log_format: LogFormat, process_fields: Mapping[str, Field]) -> None:
-        """`process_fields`, such as the node id, stand on every line."""
+        """`process_fields`, such as the node id, are on every line."""
         super().__init__()
         self._write = _json if log_format is LogFormat.JSON else _key_value
         self._process_fields = dict(process_fields)
@@ -105,7 +104,7 @@ class StructuredFormatter(logging.Formatter):
 
 @dataclass(slots=True)
 class _Said:
-    """When a line of one key was written last, and how many came since."""
+    """The time when a line of one key was last written, and the number left out since."""
 
     at_s: float
     left_out: int = 0
@@ -113,7 +112,7 @@ class _Said:
 
 @dataclass(slots=True)
 class _Place:
-    """The lines with keys that one statement wrote since `begun_s`, and those that it could not."""
+    """The lines with keys that one statement has written since `begun_s`, and those left out."""
 
     begun_s: float
     lines: int = 0
@@ -127,11 +126,11 @@ class RepeatFilter(logging.Filter):
         super().__init__()
         self._now_s = now_s
         self._said: dict[object, _Said] = {}
-        # As many as there are statements with keys, and topics.
+        # As many entries as there are statements with keys, and topics.
         self._places: dict[object, _Place] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; then it says how many before it were not."""
+        """Whether the record is written; if so, it gets the number of those left out before it."""
         key: object = getattr(record, REPEATS, None)
         if key is None:
             if not record.name.startswith(_CHATTY):
@@ -168,7 +167,7 @@ class RepeatFilter(logging.Filter):
         return place
 
     def _begin(self, key: object, now_s: float) -> None:
-        """A new key takes the place of the one that is known for longest."""
+        """Add a new key, replacing the oldest one if there are too many."""
         if len(self._said) >= KEYS_MAX:
             del self._said[next(iter(self._said))]
         self._said[key] = _Said(now_s)
@@ -181,7 +180,7 @@ def _bounded_key(key: object) -> object:
 
 
 def _bounded(text: str) -> str:
-    """A value as long as a line may have it."""
+    """Shorten a value to the allowed length."""
     excess = len(text) - VALUE_CHARS_MAX
     if excess <= 0:
         return text
@@ -204,7 +203,7 @@ def _key_value(line: Mapping[str, object]) -> str:
 
 
 def _quoted(value: object) -> str:
-    """`value` as a word, or as a JSON string where a reader could not tell where it ends."""
+    """`value` as a word, or as a JSON string if its end would be ambiguous."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     text = _bounded(str(value))
@@ -213,7 +212,7 @@ def _quoted(value: object) -> str:
 
 
 def loss_line(formatter: logging.Formatter, lines: int) -> str:
-    """The line in place of those that found no space before the reader of the log."""
+    """The line that replaces lines dropped because the reader of the log was too slow."""
     about = {"name": __name__, "levelname": "WARNING", "levelno": logging.WARNING}
     words = "%d log lines dropped: the reader of this log stood still"
     record = logging.makeLogRecord({**about, "msg": words, "args": (lines,), "dropped": lines})

@@ -1,4 +1,4 @@
-"""Prometheus metrics of one process, on a port of their own."""
+"""Prometheus metrics of one process and the server that exposes them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
     from quorate.settings.port_checks import Hosts
 
-# How long a stop may wait for the thread to look; the library's own is half a second.
+# Seconds between two checks for a stop by the thread; the library's own is half a second.
 POLL_S: Final = 0.05
 
 
-# One number, one for each value of the metric's own label, or durations by size.
+# One number, one for each value of the metric's own label, or a histogram of durations.
 Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 
 @value
 class Meter:
-    """The words of a metric, and the label that it has beside those of its process.
+    """The help text of a metric, and its label besides those of its process.
 
-    Under its name in the release before, `old`, it is served for one release more.
+    Its name in the previous release, `old`, is served for one more release.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Meter:
     old: str | None = None
 
 
-# `process_numbers`, which every process has.
+# Definitions of `process_numbers`, which every process has.
 PROCESS_METERS: Final[Mapping[str, Meter]] = {
     "log_lines_dropped_total": Meter("Log lines dropped because their reader stood still"),
     "spans_exported_total": Meter("Spans that the collector took"),
@@ -60,7 +60,7 @@ PROCESS_METERS: Final[Mapping[str, Meter]] = {
 
 
 class Readings:
-    """Numbers that are asked for when somebody scrapes, from another thread."""
+    """Numbers that are read at each scrape, from another thread."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Readings:
         labels: Mapping[str, str],
         meters: Mapping[str, Meter],
     ) -> None:
-        """`read` gives values by names of `meters`; one that ends in `_total` is a counter.
+        """`read` returns values by names of `meters`; a name that ends in `_total` is a counter.
 
-        A number that it leaves out is absent from the scrape: one that only a leader knows is not
-        0 elsewhere.
+        A number that it leaves out is absent from the scrape: a number that only a leader knows is
+        not 0 elsewhere.
         """
         self._read = read
         self._labels = dict(labels)
         self._meters = meters
 
     def collect(self) -> Iterator[Metric]:
-        """What prometheus_client calls for each scrape."""
+        """Read all metrics; prometheus_client calls this for each scrape."""
         for name, read in sorted(self._read().items()):
             meter = self._meters[name]
             yield self._family(f"quorate_{name}", meter, read)
@@ -87,10 +87,10 @@ class Readings:
                 yield self._family(f"quorate_{meter.old}", renamed, read)
 
     def describe(self) -> Iterator[Metric]:
-        """The names of all metrics, for a scrape of some of them; nothing is read for it.
+        """The names of all metrics, for a partial scrape; this reads no values.
 
-        Meters do not tell histograms from gauges, so every metric but counters is described as a
-        histogram, which has the names of both.
+        A definition does not tell a histogram from a gauge, so every metric except counters is
+        described as a histogram, which has the names of both.
         """
         for name, meter in self._meters.items():
             for one in filter(None, (name, meter.old)):
@@ -136,17 +136,17 @@ def process_readings(labels: Mapping[str, str]) -> Readings:
 
 
 def new_registry() -> CollectorRegistry:
-    """A registry that tells of this process's memory, processor time and descriptors."""
-    # Otherwise each counter would be accompanied by the time of its birth.
+    """A registry that reports this process's memory, processor time and descriptors."""
+    # Otherwise each counter would have a metric with the time of its creation.
     disable_created_metrics()  # type: ignore[no-untyped-call]
-    # The library's collector of the process has no names to tell before it is read.
+    # The library's collector of the process knows its names only after it was read.
     registry = CollectorRegistry(auto_describe=True)
     ProcessCollector(registry=registry)
     return registry
 
 
 class MetricsServer:
-    """Serves what is in a registry."""
+    """Serves the metrics of a registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -156,8 +156,8 @@ class MetricsServer:
     def start(self, hosts: Hosts, port: int) -> None:
         """Listen on each address.
 
-        Raises OSError when the port is taken, RuntimeError for the lack of a thread; those that
-        listen by then end with `stop`.
+        Raises OSError if the port is taken, RuntimeError if no thread can be started; listeners
+        that were started by then end with `stop`.
         """
         application = only_metrics(make_wsgi_app(self._registry))
         for host in each_of(hosts):
@@ -175,7 +175,7 @@ class MetricsServer:
             port = server.server_port
 
     def stop(self) -> None:
-        """Close the port and end the threads; the caller stands still for a moment."""
+        """Close the port and end the threads; blocks the caller for a moment."""
         while self._servers:
             server, thread = self._servers.pop()
             server.shutdown()

@@ -1,7 +1,7 @@
-"""The HTTP server behind the metrics port: few connections, none of them for long.
+"""HTTP server of the metrics port, with a bounded number of connections.
 
-A thread serves each scrape. Somebody who opens more than there are places for ends his own oldest
-one, so that a scrape comes through however many connections stand idle.
+A thread serves each scrape. A client that opens more connections than allowed ends the oldest one,
+so that a scrape gets through, however many connections are idle.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 PATH: Final = "/metrics"
 CONNECTIONS_MAX: Final = 16
-# For this long a client may say nothing, or leave its answer unread.
+# Seconds that a client may send nothing, or leave its answer unread.
 SILENCE_S: Final = 5.0
-# Until the thread of a connection that was ended has noticed.
+# Seconds until the thread of a closed connection has noticed.
 _PATIENCE_S: Final = 1.0
 _SHORTAGE_PAUSE_S: Final = 0.2
 # The client library compares the version that a client accepts, and raises if it is no number.
@@ -49,11 +49,11 @@ class _Handler(WSGIRequestHandler):
         complain(self._errors.getvalue())
 
     def get_stderr(self) -> io.StringIO:
-        """The stream for failures of requests, which are logged once and not for each."""
+        """The stream for request failures, which are logged once instead of for each."""
         return self._errors
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
-        """A scrape is nothing to tell of."""
+        """Log nothing for a scrape."""
 
 
 def complain(words: str) -> None:
@@ -111,7 +111,7 @@ class ScrapeServer(WSGIServer):
     ) -> None:
         """Listen on one address, or with an empty host on all. Raises OSError if it is taken.
 
-        A server `beside` another one shares the bound on its connections.
+        A server with `beside` shares the limit on connections with that server.
         """
         family, *_, address = socket.getaddrinfo(
             host or any_address(), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -126,7 +126,7 @@ class ScrapeServer(WSGIServer):
 
     @property
     def connections(self) -> int:
-        """How many are open now."""
+        """The number of open connections."""
         return len(self._open)
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -152,7 +152,7 @@ class ScrapeServer(WSGIServer):
 
     def _serve(self, request: socket.socket, client_address: object) -> None:
         try:
-            # The connection may break, be silent for too long, or have to make room.
+            # The connection may break, time out, or be closed in favour of a new one.
             with suppress(OSError):
                 self.finish_request(request, client_address)
         except Exception:
@@ -171,7 +171,7 @@ class ScrapeServer(WSGIServer):
                 request.shutdown(socket.SHUT_RDWR)
 
     def server_bind(self) -> None:
-        """Without the look-up of this host's name that the base class makes."""
+        """Bind without the base class's look-up of this host's name."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self.address_family == socket.AF_INET6:
             is_only = int(self.server_address[0] != "::")

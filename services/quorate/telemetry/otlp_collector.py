@@ -1,6 +1,6 @@
-"""The collector as OTLP over gRPC reaches it, with what OpenTelemetry's exporter makes nothing of.
+"""OTLP exporter over gRPC that reports the spans which the collector rejected.
 
-That drops the answer to a call that succeeds, in which a collector says how many spans it rejected.
+OpenTelemetry's exporter drops the answer to a successful call, which has the number of rejections.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from quorate.telemetry.span_exporter import Rejections
 
-# No error has this code. In the place of an empty set the exporter takes its own.
+# No error has this code. An empty set would be replaced by the exporter's default.
 _NEVER: Final = frozenset({StatusCode.OK})
 
 
 class CollectorExporter(OTLPSpanExporter):
-    """Calls the collector; `rejections` has what came of the last call."""
+    """Calls the collector; `rejections` has the outcome of the last call."""
 
-    # Untyped in the exporter, which makes them where it is made.
+    # Untyped in the exporter, which creates it in its constructor.
     _client: Any
 
     def __init__(self, endpoint: str, rejections: Rejections, *, gives_up: bool) -> None:
-        """One that `gives_up` calls once.
+        """With `gives_up`, each call is tried once.
 
-        Otherwise calls that fail are repeated, for up to OTEL_EXPORTER_OTLP_TIMEOUT.
+        Otherwise failed calls are repeated, for up to OTEL_EXPORTER_OTLP_TIMEOUT.
         """
         self._rejections = rejections
         super().__init__(
@@ -40,13 +40,13 @@ class CollectorExporter(OTLPSpanExporter):
         )
 
     def _initialize_channel_and_stub(self) -> None:
-        """The same, and for each new channel again: answers are noted."""
+        """Also wrap the stub of each new channel, to record answers."""
         super()._initialize_channel_and_stub()  # type: ignore[no-untyped-call]
         self._client = _Noting(self._client, self._rejections)
 
 
 class _Noting:
-    """The exporter's stub."""
+    """Wraps the exporter's stub."""
 
     def __init__(self, stub: Any, rejections: Rejections) -> None:  # noqa: ANN401 - generated
         self._stub = stub

@@ -1,9 +1,9 @@
-"""Spans on their way to the collector: a bounded queue, and a thread of its own that empties it.
+"""Bounded span queue and the exporter thread; drops spans rather than block.
 
-The code that ends a span appends it to the queue and goes on. A collector that is dead, hangs or is
-slow keeps only the thread waiting: the queue fills, what has no room is dropped and counted, and
-one line a minute says so (rule 32). A command has no log: it gives up at the first refusal, and
-says so at its end.
+Code that ends a span appends it to the queue and continues. A collector that is dead, hangs or is
+slow delays only the thread: the queue fills, spans above its limit are dropped and counted, and one
+line per minute reports them (rule 32). A command has no log: it gives up at the first failed call,
+and reports that at its end.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # A span has a few kilobytes at most: attributes and events are bounded (telemetry/tracer.py).
 QUEUE_MAX: Final = 2048
-# What there may be thousands of in a second: it leaves half of the queue to elections.
+# Spans of which there may be thousands per second: half of the queue is kept for others.
 BULK: Final = ("kraft.write.", "quorate.controller.", "quorate.raft.v1.Raft/Fetch")
 _KINDS: Final = (KIND, "rpc.method")
-# Small enough that making a message of them keeps the interpreter from nobody for long.
+# Small enough that encoding a batch does not hold the interpreter lock for long.
 BATCH_MAX: Final = 64
-# How long spans gather before they are sent, unless somebody asks for them to be.
+# Seconds that spans accumulate before they are sent, unless a flush is requested.
 DELAY_S: Final = 1.0
-# Until the thread has seen that the exporter was closed under it.
+# Seconds until the thread has noticed that the exporter was closed.
 CLOSING_S: Final = 0.2
-# Of what a collector says, so many characters are repeated.
+# Characters of a collector's message that are repeated.
 WORDS_MAX: Final = 300
 _EXPORTERS_OWN_LOG: Final = "opentelemetry.exporter.otlp"
 
 
 @dataclass(slots=True)
 class Rejections:
-    """The number of spans of a batch that the collector rejected, and its words.
+    """The number of spans of a batch that the collector rejected, and its message.
 
-    Words may stand alone: those of a warning, or of a call that failed.
+    There may be only a message: that of a warning, or of a failed call.
     """
 
     spans: int = 0
@@ -54,7 +54,7 @@ class Rejections:
 
 
 class SpanQueue(SpanProcessor):
-    """Takes every span that ends, from any thread, and never makes its caller wait."""
+    """Accepts every span that ends, from any thread, without blocking its caller."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class SpanQueue(SpanProcessor):
         queue_max: int = QUEUE_MAX,
         delay_s: float = DELAY_S,
     ) -> None:
-        """`where` names the collector in the log. The thread begins with the first span.
+        """`where` names the collector in the log. The thread starts with the first span.
 
-        The exporter leaves in `rejections` what came of a call. A queue that `gives_up` does so at
-        the first call that fails, and logs nothing.
+        The exporter stores the outcome of a call in `rejections`. With `gives_up`, the queue ends
+        at the first failed call, and logs nothing.
         """
         self._exporter = exporter
         self._where = where
@@ -87,26 +87,26 @@ class SpanQueue(SpanProcessor):
         self._thread: threading.Thread | None = None
         self.exported = 0
         self.dropped = 0
-        # Why spans were lost first.
+        # The cause of the first loss.
         self._loss = ""
 
     @property
     def queued(self) -> int:
-        """How many wait."""
+        """The number of queued spans."""
         return len(self._queue)
 
     @property
     def loss(self) -> str:
-        """The sentence for a queue that gave up; empty where nothing was lost."""
+        """The message of a queue that gave up; empty if no span was lost."""
         return f"the trace is lost on the way to {self._where}: {self._loss}" if self._loss else ""
 
     # --- called by those that make spans ----------------------------------------------------------
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Nothing happens before a span ends."""
+        """Do nothing: spans are exported when they end."""
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take it, or count it as dropped."""
+        """Queue the span, or count it as dropped."""
         with self._lock:
             room = self._queue_max // 2 if is_bulk(span) else self._queue_max
             if self._is_stopping or len(self._queue) >= room:
@@ -126,26 +126,26 @@ class SpanQueue(SpanProcessor):
         try:
             thread.start()
         except RuntimeError:
-            # The machine has no thread to give: the next span asks again.
+            # The machine has no thread to give: the next span tries again.
             return
         self._thread = thread
 
     def hurry(self) -> None:
-        """Ask for what is queued to be sent now; returns at once."""
+        """Request that queued spans are sent now, without waiting."""
         self._hurry.set()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """The SDK's name for it; nobody waits here."""
+        """Request a flush; does not wait, unlike the SDK's own processors."""
         del timeout_millis
         self.hurry()
         return True
 
     def shutdown(self) -> None:
-        """The SDK's way to end; `stop` has been called before."""
+        """Do nothing; `stop` has been called before the SDK calls this."""
         self.stop(0.0)
 
     def stop(self, limit_s: float) -> None:
-        """Send what is left, for as long at most; the caller stands still meanwhile."""
+        """Send the remaining spans within the time limit; blocks the caller."""
         with self._lock:
             is_first, self._is_stopping = not self._is_stopping, True
             thread = self._thread
@@ -157,7 +157,7 @@ class SpanQueue(SpanProcessor):
             thread.join(limit_s)
             if thread.is_alive():
                 self._loss = self._loss or "it does not answer in time"
-        # Ends a call that is under way, too.
+        # This also ends a call in flight.
         self._exporter.shutdown()
         if thread is not None:
             thread.join(CLOSING_S)
@@ -172,7 +172,7 @@ class SpanQueue(SpanProcessor):
         while True:
             self._has_work.wait()
             self._hurry.wait(self._delay_s)
-            # Whatever comes from here on is seen below, or sets them again.
+            # A span or a stop from here on is seen below, or sets the event again.
             self._has_work.clear()
             self._hurry.clear()
             while batch := self._taken():
@@ -181,7 +181,7 @@ class SpanQueue(SpanProcessor):
                 return
 
     def _taken(self) -> list[ReadableSpan]:
-        """The next batch, empty where nothing is queued; a stop may empty the queue meanwhile."""
+        """The next batch, empty if nothing is queued; a stop may empty the queue concurrently."""
         with self._lock:
             return [self._queue.popleft() for _ in range(min(BATCH_MAX, self.queued))]
 
@@ -233,7 +233,7 @@ def is_bulk(span: ReadableSpan) -> bool:
 
 
 class _Complaints(logging.Handler):
-    """Keeps what the exporter says to itself: it logs every attempt that fails."""
+    """Captures what the exporter logs: it logs every attempt that fails."""
 
     def __init__(self) -> None:
         super().__init__()

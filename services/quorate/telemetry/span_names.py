@@ -1,7 +1,7 @@
-"""The attribute that says of which kind a span is, because its name says what came of it.
+"""The attribute for the kind of a span, whose name says what came of it.
 
-Jaeger writes names on rows and into lists: `vote 2: granted`. Searches need what stays the same; a
-call has `rpc.method` for that. Nothing of OpenTelemetry is loaded here.
+Jaeger writes names on rows and into lists: `vote 2: granted`. Searches need a constant value; for
+calls `rpc.method` is one. This module loads nothing of OpenTelemetry.
 """
 
 from __future__ import annotations

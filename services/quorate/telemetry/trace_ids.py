@@ -1,6 +1,6 @@
-"""Trace ids that can be told beforehand: one trace for each epoch that somebody seeks to lead.
+"""Trace ids derived from cluster id and epoch: one trace for the election of each epoch.
 
-Rivals for one epoch, and their voters, draw into one trace without having agreed on it, and
+Contenders for one epoch, and their voters, add to one trace without coordination, and
 `quorate trace-id` finds it in Jaeger by the number of the epoch alone.
 """
 
@@ -15,10 +15,10 @@ _EPOCH_BYTES: Final = 4
 
 
 def trace_id_of(cluster_id: str, epoch: int) -> int:
-    """The id of the trace in which this epoch is sought, as a number of 128 bits.
+    """The id of the trace of an epoch's election, as a number of 128 bits.
 
     It is the first 16 bytes, big endian, of the SHA-256 of the cluster id's UTF-8 bytes followed by
-    the epoch as 4 bytes, big endian: the width is Kafka's, and as it is always the same no other
+    the epoch as 4 bytes, big endian. The width is Kafka's; because it is constant, no two pairs of
     cluster and epoch have the same bytes.
     """
     return int.from_bytes(_digest(cluster_id, epoch)[:TRACE_ID_BYTES], "big")
@@ -27,7 +27,7 @@ def trace_id_of(cluster_id: str, epoch: int) -> int:
 def root_id_of(cluster_id: str, epoch: int) -> int:
     """The id of the root span of that trace, as a number of 64 bits: the 8 bytes that follow.
 
-    Each round is its child, and begins before the winner, whose span it is, is known.
+    Each round is its child, and starts before the winner, whose span it is, is known.
     """
     digest = _digest(cluster_id, epoch)
     return int.from_bytes(digest[TRACE_ID_BYTES : TRACE_ID_BYTES + _SPAN_ID_BYTES], "big")
@@ -38,5 +38,5 @@ def _digest(cluster_id: str, epoch: int) -> bytes:
 
 
 def trace_id_text(trace_id: int) -> str:
-    """As W3C, OTLP and Jaeger write it: 32 hexadecimal digits."""
+    """The trace id as W3C, OTLP and Jaeger write it: 32 hexadecimal digits."""
     return f"{trace_id:032x}"

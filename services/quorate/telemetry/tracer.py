@@ -1,8 +1,8 @@
-"""What makes spans, where tracing is on: provider, ids, limits; loaded by `telemetry.tracing`.
+"""Tracer built on the OpenTelemetry SDK; imported only when tracing is enabled.
 
-Which roots are recorded is decided where they begin: elections and changes of the voters always,
-calls by their method (rpc/call_spans.py). A call that is not recorded has no span at all, and one
-with a parent does as that does.
+The decision to record a root span is made where it starts: elections and voter changes always,
+calls by their method (rpc/call_spans.py). A call that is not recorded has no span at all, and a
+span with a parent follows its parent's decision.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Value = str | bool | int | float | Sequence[str]
     Attributes = Mapping[str, Value]
 
-# A span that is ended holds no more than this; of what is longer or more, the rest is left out.
+# Limits of an ended span; anything longer or more is dropped.
 LIMITS: Final = SpanLimits(
     max_attributes=64,
     max_events=128,
@@ -46,20 +46,20 @@ LIMITS: Final = SpanLimits(
     max_link_attributes=16,
     max_attribute_length=1024,
 )
-# What a link is for: the attribute of it that says so.
+# Attribute of a link with its purpose.
 LINK: Final = "kraft.link"
 _SCOPE: Final = "quorate"
-# The words of an exception are enough; a traceback would be cut, as all that is long.
+# The message of an exception is enough; a traceback would be truncated, as all long values.
 _ON_ERROR: Final = {"record_exception": False, "set_status_on_exception": True}
-# It warns of each value that is cut.
+# It warns about each truncated value.
 logging.getLogger("opentelemetry.attributes").setLevel(logging.ERROR)
 
 
 class _Ids(RandomIdGenerator):
-    """Random ids, but for a root whose trace id and span id are told beforehand."""
+    """Random ids, except for a root whose trace id and span id are given beforehand."""
 
     def __init__(self) -> None:
-        # The span is begun in the thread that has told the ids.
+        # The span starts in the thread that has given the ids.
         self._told = threading.local()
 
     def tell(self, trace_id: int, span_id: int) -> None:
@@ -86,7 +86,7 @@ class Tracing:
         fetch_ratio: float = 0.0,
         write_ratio: float = 0.0,
     ) -> None:
-        """OpenTelemetry's variables for the service's name and its attributes come first."""
+        """OpenTelemetry's variables for the service's name and attributes take precedence."""
         self.fetch_ratio = fetch_ratio
         self.write_ratio = write_ratio
         self._processor = processor
@@ -104,7 +104,7 @@ class Tracing:
 
     @classmethod
     def to_collector(cls, settings: TracingSettings, service: str, attributes: Attributes) -> Self:
-        """Spans that are sent to a collector."""
+        """Create the tracer of spans that are sent to a collector."""
         from quorate.telemetry.otlp_collector import CollectorExporter
 
         rejections, gives_up = Rejections(), settings.gives_up
@@ -119,12 +119,12 @@ class Tracing:
 
     @property
     def namespace(self) -> str:
-        """The Kubernetes namespace of this process; empty where its environment names none."""
+        """The Kubernetes namespace of this process; empty if its environment names none."""
         return str(self._provider.resource.attributes.get("k8s.namespace.name", ""))
 
     @property
     def place(self) -> str:
-        """Words for the name of a trace, which say of which quorum it is."""
+        """Text for the name of a trace that identifies the quorum."""
         return f" in namespace {self.namespace}" if self.namespace else ""
 
     # --- making spans -----------------------------------------------------------------------------
@@ -139,9 +139,9 @@ class Tracing:
         links: Sequence[Link] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """Begin a span, of the current context without `parent`. The caller ends it.
+        """Start a span, of the current context without `parent`. The caller ends it.
 
-        A `name` of ours is its kind, too: what came of it may give it another name.
+        A `name` of ours is also its kind: it may be renamed when its outcome is known.
         """
         if name.startswith("kraft."):
             attributes = {KIND: name, **attributes}
@@ -158,14 +158,14 @@ class Tracing:
         links: Sequence[Link] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """Begin a trace, whatever is going on here; `ids` are those of the trace and its root."""
+        """Start a trace, whatever span is current; `ids` are those of the trace and its root."""
         if ids is not None:
             self._ids.tell(*ids)
         return self.start(name, attributes, parent=Context(), links=links, start_ns=start_ns)
 
     @contextmanager
     def span(self, name: str, attributes: Attributes) -> Iterator[Span]:
-        """A span around what is done inside; an exception is its error."""
+        """Enclose the block in a span; an exception is its error."""
         with trace.use_span(self.start(name, attributes), end_on_exit=True, **_ON_ERROR) as begun:
             yield begun
 
@@ -179,10 +179,10 @@ class Tracing:
         start_ns: int | None = None,
         now_ns: Callable[[], int] | None = None,
     ) -> Iterator[Span]:
-        """The same for a trace that begins here, or that began at a wall-clock time before.
+        """The same for a trace that starts here, or that started at an earlier wall-clock time.
 
-        `links` are by what they are for. `now_ns` tells the time of its end, if that is not to be
-        the wall clock's, which may have been set back since `start_ns`.
+        `links` are by their purpose. `now_ns` returns the time of its end, if that must not be the
+        wall clock's, which may have been set back since `start_ns`.
         """
         made = links_to(links or {})
         begun = self.start_root(name, attributes, links=made, start_ns=start_ns)
@@ -193,7 +193,7 @@ class Tracing:
             begun.end(None if now_ns is None else now_ns())
 
     def record(self, name: str, start_ns: int, end_ns: int, error: str = "") -> None:
-        """A child of the current span for what is over; `error` is empty if it came about."""
+        """Add a completed child of the current span; `error` is empty after success."""
         span = self.start(name, {}, start_ns=start_ns)
         if error:
             span.set_status(trace.StatusCode.ERROR, error)
@@ -201,7 +201,7 @@ class Tracing:
 
     @contextmanager
     def within(self, parent: Context | None) -> Iterator[None]:
-        """What begins inside belongs to `parent`, or without one to nothing."""
+        """Make `parent` the context of spans in this block; without one they have no parent."""
         token = otel_context.attach(Context() if parent is None else parent)
         try:
             yield
@@ -216,19 +216,19 @@ class Tracing:
         return context if self.context_of(context).is_valid else None
 
     def context_of(self, context: Context | None) -> SpanContext:
-        """Which span a context has, for a link; an invalid one for none."""
+        """The span of a context, for a link; an invalid one if it has none."""
         return trace.get_current_span(context).get_span_context()
 
     def annotate(self, attributes: Attributes) -> None:
-        """Add to the current span."""
+        """Add attributes to the current span."""
         trace.get_current_span().set_attributes(attributes)
 
     def failed(self, words: str) -> None:
-        """The deed that the current span stands for did not come about."""
+        """Set the error of the current span."""
         trace.get_current_span().set_status(trace.StatusCode.ERROR, words)
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Something happens within the current span, now."""
+        """Add an event to the current span."""
         trace.get_current_span().add_event(name, attributes)
 
     def ids(self) -> tuple[str, str] | None:
@@ -241,25 +241,26 @@ class Tracing:
     # --- from process to process ------------------------------------------------------------------
 
     def inject(self, context: Context | None = None) -> dict[str, str]:
-        """W3C's headers for a call that belongs to this context, the current one without it."""
+        """W3C's headers for a call in this context, by default the current one."""
         headers: dict[str, str] = {}
         self._propagator.inject(headers, context)
         return headers
 
     def extract(self, headers: Mapping[str, str]) -> Context | None:
-        """The context that a caller's headers tell; None for none that can be read."""
+        """The context in a caller's headers; None if they hold no valid one."""
         context = self._propagator.extract(headers, Context())
         return context if self.context_of(context).is_valid else None
 
     # --- the way out ------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Ask for what there is to be sent now; returns at once."""
+        """Request that all ended spans are sent now, without waiting."""
         if isinstance(self._processor, SpanQueue):
             self._processor.hurry()
 
     def stop(self, limit_s: float) -> str:
-        """Send what is left, for as long at most; the sentence for spans that were lost, if any."""
+        """Send the remaining spans within the limit; returns the message about lost ones, if
+        any."""
         queue = self._processor
         if isinstance(queue, SpanQueue):
             queue.stop(limit_s)
@@ -267,7 +268,7 @@ class Tracing:
         return queue.loss if isinstance(queue, SpanQueue) else ""
 
     def numbers(self) -> dict[str, float]:
-        """For a scrape."""
+        """Values for a scrape."""
         queue = self._processor
         if not isinstance(queue, SpanQueue):
             return {}
@@ -279,12 +280,12 @@ class Tracing:
 
 
 def links_to(spans: Mapping[str, SpanContext | None]) -> list[Link]:
-    """Links by what they are for; those to None are left out."""
+    """Links by their purpose; those to None are left out."""
     return [trace.Link(to, {LINK: why}) for why, to in spans.items() if to is not None]
 
 
 def resource_of(service: str, attributes: Attributes) -> Resource:
-    """Who makes the spans: what OpenTelemetry's variables say, then what is given here."""
+    """The resource of the spans: OpenTelemetry's variables take precedence over the arguments."""
     own = {
         "service.name": service,
         "service.version": quorate.__version__,

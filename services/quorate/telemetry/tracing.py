@@ -1,19 +1,18 @@
-"""Whether this process makes spans, and the little that code needs that makes them in passing.
+"""Tracing facade that does nothing, and imports nothing, unless tracing is enabled.
 
-Off unless `start` was given settings. Nothing of OpenTelemetry is loaded before that: it takes
-memory, and a while. So code that makes spans asks `active()` first, and imports OpenTelemetry
-behind it; the functions here do so by themselves, and do nothing where tracing is off.
+Tracing is off unless `start` was given settings. OpenTelemetry is not loaded before that, because
+it takes memory and time. So code that makes spans calls `active()` first, and imports OpenTelemetry
+only if it returns a tracer; the functions here do so themselves.
 
-The span that is current travels in OpenTelemetry's context, which is a context variable: a task
-that is created inherits it, and so do the calls that it makes (rpc/call_spans.py). Work that serves
-many callers, such as the driver's, therefore says of each call whose it is:
+The current span is part of OpenTelemetry's context, which is a context variable: a task inherits it
+when it is created, and so do the calls that it makes (rpc/call_spans.py). Work that serves many
+callers, such as the driver's, therefore names the caller's context for each call:
 
     tracing = active()
     with nullcontext() if tracing is None else tracing.within(parent):
         transport.send(effect)
 
-A server's handler runs with the span of its call as the current one; `current()` is what to keep of
-it for later.
+In a server's handler the span of its call is current; keep `current()` of it for later.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from quorate.telemetry.tracer import Attributes, Tracing
 
 log = logging.getLogger(__name__)
-# What the end of a service waits for the collector.
+# Seconds that a stopping service waits for the collector.
 STOP_S: Final = 2.0
-# W3C's headers as a program hands them to another one.
+# W3C's headers as a program passes them to another one.
 _W3C_VARIABLES: Final = ("TRACEPARENT", "TRACESTATE")
 _OFF: Final[Mapping[str, float]] = {
     "spans_exported_total": 0.0,
@@ -49,37 +48,37 @@ _active: Tracing | None = None
 def start(
     settings: TracingSettings | None, service: str, attributes: Attributes | None = None
 ) -> None:
-    """Trace from now on, if that is asked for. `attributes` tell this process from others.
+    """Enable tracing if there are settings. `attributes` tell this process from others.
 
-    `service` is what its name has behind the prefix of the settings: `controller-1`.
+    `service` is the part of its name after the prefix of the settings: `controller-1`.
 
-    Where OpenTelemetry does not start, for a variable that it cannot read, nothing is traced.
+    If OpenTelemetry does not start, for instance because of a variable, tracing stays off.
     """
     global _active
     if settings is None:
         return
     try:
-        # It logs what it cannot read of a variable, which may be a password. The settings have said
-        # what is to be said of those (settings/exporter_variables.py).
+        # It logs unreadable variables, which may hold a password. The settings have reported those
+        # already (settings/exporter_variables.py).
         with silenced("opentelemetry"):
             from quorate.telemetry.tracer import Tracing
 
             _active = Tracing.to_collector(settings, settings.name_of(service), attributes or {})
     except Exception as error:
-        # Whatever it is, a controller is needed more than its traces.
+        # For any error: a controller is needed more than its traces.
         log.warning("nothing is traced: %s: %s", type(error).__name__, error)
 
 
 def use(tracing: Tracing | None) -> None:
-    """Trace with this one, or not at all; it is for callers that look at the spans themselves."""
+    """Use this tracer, or none; for callers that inspect the spans themselves."""
     global _active
     _active = tracing
 
 
 def stop(limit_s: float = STOP_S) -> str:
-    """Send what is left, for as long at most; the caller stands still meanwhile.
+    """Send the remaining spans within the time limit; blocks the caller.
 
-    The sentence for spans that were lost on their way, which a service has in its log; else empty.
+    Returns the message about lost spans, which a service has in its log already; else empty.
     """
     global _active
     ending, _active = _active, None
@@ -87,29 +86,29 @@ def stop(limit_s: float = STOP_S) -> str:
 
 
 def active() -> Tracing | None:
-    """What makes the spans of this process; None where tracing is off."""
+    """The tracer of this process; None while tracing is off."""
     return _active
 
 
 def flush() -> None:
-    """Ask for what there is to be sent now: a process that changes its role may be about to die."""
+    """Request that all ended spans are sent now: after a role change the process may die soon."""
     if _active is not None:
         _active.flush()
 
 
 def numbers() -> Mapping[str, float]:
-    """For a scrape."""
+    """Values for a scrape."""
     return _OFF if _active is None else _active.numbers()
 
 
 def current() -> Context | None:
-    """The context of whatever is going on here, to be its parent later."""
+    """The current context, to be the parent of later spans."""
     return None if _active is None else _active.current()
 
 
 @contextmanager
 def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
-    """A span for what is done inside, a child of the current one; an exception is its error."""
+    """Enclose the block in a child of the current span; an exception is its error."""
     if _active is None:
         yield
         return
@@ -137,10 +136,10 @@ def root(
     start_ns: int | None = None,
     now_ns: Callable[[], int] | None = None,
 ) -> Iterator[SpanContext | None]:
-    """A trace that begins here, whatever is current, or that began at a wall-clock time before.
+    """A trace that starts here, whatever is current, or that started at an earlier wall-clock time.
 
-    `links` are by what they are for, `now_ns` tells the time of its end. What is yielded is for
-    links to it; None where tracing is off.
+    `links` are by their purpose; `now_ns` returns the time of its end. The block gets the context
+    for links to it; None while tracing is off.
     """
     if _active is None:
         yield None
@@ -150,31 +149,31 @@ def root(
 
 
 def record(name: str, start_ns: int, end_ns: int, error: str = "") -> None:
-    """A child of the current span for what is over; `error` is empty if it came about."""
+    """Add a completed child of the current span; `error` is empty after success."""
     if _active is not None:
         _active.record(name, start_ns, end_ns, error)
 
 
 def annotate(attributes: Attributes) -> None:
-    """Add to the current span."""
+    """Add attributes to the current span."""
     if _active is not None:
         _active.annotate(attributes)
 
 
 def failed(words: str) -> None:
-    """The deed that the current span stands for did not come about."""
+    """Set the error of the current span."""
     if _active is not None:
         _active.failed(words)
 
 
 def event(name: str, attributes: Attributes | None = None) -> None:
-    """Something happens within the current span, now."""
+    """Add an event to the current span."""
     if _active is not None:
         _active.event(name, attributes or {})
 
 
 def place() -> str:
-    """Words for the name of a trace, which say of which quorum it is."""
+    """Text for the name of a trace that identifies the quorum."""
     return "" if _active is None else _active.place
 
 

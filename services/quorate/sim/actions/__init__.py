@@ -1,6 +1,6 @@
-"""Deeds: what is done to a world, each a frozen value that a case can write down.
+"""Actions on a simulated cluster, by the keyword each has in a case.
 
-`KINDS` are all of them, by the word that a case has for each.
+Each is a frozen value that a case can record. `KINDS` has all of them by keyword.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators, and those who act for them, ask the leader for."""
+"""Requests of operators to the leader: voters, upgrade, leadership, shutdown permits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Question(ABC):
 
     @abstractmethod
     def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        """What is asked for; None where nobody may ask for that now."""
+        """The request; None if it may not be sent now."""
 
     def do(self, stage: Stage) -> ReplyToken | None:
         leader = stage.find_running(self.who)

@@ -1,4 +1,4 @@
-"""What clients do."""
+"""Client requests: writes, linearizable reads, stale reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Messages that arrive seconds late, when what they say is over: an election, a hand-over, a read.
+"""Delays messages of one kind until they are obsolete: an election, a transfer, a read.
 
-They are held back until a later epoch has begun, of which a read may wait at a leader that has not
-heard, and then arrive all at once.
+They are held until a later epoch has begun, of which a leader with a waiting read may not have
+heard, and then all arrive at the same time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HELD_MAX: Final = 3
 
 
 class Of(Enum):
-    """What the messages that are held back are about."""
+    """The kind of messages that are delayed."""
 
     ELECTION = "an election"
     HAND_OVER = "a hand-over"

@@ -1,4 +1,4 @@
-"""What befalls disks."""
+"""Disk faults: full, failing, hanging, bit rot, replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What befalls single files of a directory: bits rot in the small ones, old ones are put back."""
+"""Corrupts a small file, or restores a stale copy of a file."""
 
 from __future__ import annotations
 

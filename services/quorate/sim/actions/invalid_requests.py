@@ -1,6 +1,6 @@
-"""What is asked for and must be refused, and requests that somebody has garbled on their way.
+"""Sends requests that must be rejected, and mutated requests.
 
-Which request it is follows from `salt` and from what the node has at that moment.
+The request is chosen by `salt` and by the state of the node at that time.
 """
 
 from __future__ import annotations

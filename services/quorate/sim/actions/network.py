@@ -1,7 +1,7 @@
-"""What befalls the ways between nodes, and messages that should not be on them.
+"""Partitions, foreign clusters at a node's address, forged epochs, address changes.
 
-The address of a node answers for a while as a controller of another cluster (rule 27); and somebody
-with a certificate of this one names epochs that no election came to (rule 28).
+A node's address answers for a while as a controller of another cluster (rule 27). A peer with a
+certificate of this cluster names epochs that no election has reached (rule 28).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TakeOver:
 
 
 class Claim(Enum):
-    """What a liar says."""
+    """The claim of a Byzantine peer."""
 
     LEADS = "it leads"
     RESIGNS = "it resigns"

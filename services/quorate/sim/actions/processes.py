@@ -1,4 +1,4 @@
-"""What befalls processes and the machines that they run on."""
+"""Kill, power loss, crash at a step, pause, graceful stop, slow state machine."""
 
 from __future__ import annotations
 

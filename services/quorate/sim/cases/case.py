@@ -1,6 +1,7 @@
-"""Cases: a world and what is done to it, drawn from its seed, or written down deed by deed.
+"""Cases: a cluster and its actions as editable text.
 
-One that is written down is small text that people read, change and keep:
+A case is drawn from its seed, or recorded action by action as text that people read, change and
+keep:
 
     # MajoritiesHaveLeaders: nodes [1, 2] are a majority, well and connected since ...
     seed 17
@@ -8,8 +9,8 @@ One that is written down is small text that people read, change and keep:
     1203.445 kill who=1 down_us=500000
     1300.000 split shape=halves those=1,2 for_us=900000
 
-A line with `#` says what it is about. A deed stands behind its moment in milliseconds, in the order
-of moments. `bug` names a planted bug to run with. A field at its default is left out.
+A line with `#` is a comment. An action stands after its time in milliseconds, in the order of
+times. `bug` names a mutant to run with. A field with its default value is left out.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def parse_case(text: str) -> Case:
 
 
 class _Reading:
-    """What the lines so far have said."""
+    """The contents of the lines read so far."""
 
     def __init__(self) -> None:
         self._about: list[str] = []

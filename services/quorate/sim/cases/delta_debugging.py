@@ -1,8 +1,8 @@
-"""Makes a list smaller as long as something about it stays true: fewer parts, whichever they are.
+"""Delta debugging (ddmin) on lists, and bisection on numbers.
 
-Large parts are left out first, then smaller ones, at last one element after the other, again and
-again until nothing can go (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
-Input"). The caller says what has to stay true, and when there is no time left.
+Makes a list smaller as long as a property of it holds. Large parts are left out first, then smaller
+ones, finally single elements, repeatedly until none can be removed (Zeller and Hildebrandt,
+"Simplifying and Isolating Failure-Inducing Input"). The caller provides the property and the limit.
 """
 
 from __future__ import annotations

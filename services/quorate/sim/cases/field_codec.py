@@ -1,7 +1,7 @@
-"""The fields of a plain value by their names, and as words, `who=1 down_us=500`, and back.
+"""Encodes dataclass fields as name=value words, `who=1 down_us=500`, and back.
 
-Plain are whole numbers and rates, both not negative, `yes` and `no`, text, members of an Enum by
-their name, tuples of these with commas, and values whose own fields are listed with the others.
+Supported are non-negative integers and rates, `yes` and `no`, text, members of an Enum by name,
+tuples of these with commas, and values whose own fields are listed with the others.
 """
 
 from __future__ import annotations

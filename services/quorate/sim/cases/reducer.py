@@ -1,7 +1,7 @@
-"""Makes a case that fails smaller: fewer deeds, plainer settings, fewer nodes, less time.
+"""Shrinks a failing case: fewer actions, default options, fewer nodes, less time.
 
-Whatever is tried counts as the same failure when its kind is the same (`Failure.kind`), whichever
-nodes and offsets it names. What is left is what a reader looks at, and what is kept.
+A smaller case counts as the same failure if its kind is the same (`Failure.kind`), even if it names
+other nodes and offsets. The result is what people read and keep.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Reducer:
                 self._with_deeds(deeds)
 
     def _plain_settings(self) -> None:
-        """Whatever is not at its default, all at once, or else one after the other."""
+        """Set all options to their defaults, together or else one after the other."""
         unusual = list(_unusual(self._case.options))
         if self._with_settings(dict(unusual)):
             return
@@ -132,7 +132,7 @@ class Reducer:
                 self.fails(smaller)
 
     def _less_time(self) -> None:
-        """What lies between two deeds, and the time until faults stop."""
+        """Shorten the time between two actions, and the time until faults stop."""
         index = 0
         while index < len(self._deeds):
             before_us = self._deeds[index - 1].at_us if index else 0

@@ -1,4 +1,4 @@
-"""What batches hold, read once: every replica has the same ones, and reads them again and again."""
+"""Cache of decoded batch contents, shared by all replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEMBERED: Final = 4096
 
 
 class Controls(NamedTuple):
-    """What a batch says of the voters and of kraft.version; nothing for most."""
+    """The voters and kraft.version in a batch; None in most batches."""
 
     voters: VoterSet | None = None
     kraft_version: int | None = None

@@ -1,4 +1,4 @@
-"""Tells every invariant what happens."""
+"""Dispatches hooks to all invariants."""
 
 from __future__ import annotations
 

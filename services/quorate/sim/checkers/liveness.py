@@ -1,4 +1,4 @@
-"""What must hold once faults have stopped: a leader, everybody caught up and whole, service."""
+"""Liveness check after faults stop: leader, replicas caught up, service, equal logs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _settles(world: World, patience_ms: int) -> bool:
 
 
 def _behind(world: World) -> int:
-    """How many records the last one lacks of the first one's log."""
+    """The number of records between the shortest log and the longest one."""
     ends = [node.log.end.offset for node in world.nodes.values()]
     return max(ends) - min(ends)
 
@@ -97,10 +97,10 @@ def is_settled(world: World) -> bool:
 
 
 def why_unsettled(world: World) -> str | None:
-    """What the quorum still has to repair by itself; None when it is as it should be.
+    """The state that the quorum has yet to repair, as text; None if it is as required.
 
-    A leader votes; voters are where the set says; with auto-join every controller is a voter, new
-    disks in the place of old ones too, but for those that were removed on purpose.
+    A leader votes; the voter set has the voters' endpoints; with auto-join every controller is a
+    voter, also with a replaced disk, except those that were removed on purpose.
     """
     leader = world.leader()
     if leader is None:
@@ -190,7 +190,7 @@ def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
 
 
 def _unsettled(world: World, fleet: Fleet) -> str | None:
-    """What the active controller still has to decide on its brokers."""
+    """The decision that the active controller has yet to make about its brokers, or None."""
     leader = world.leader()
     if leader is None or not leader.application.is_active:
         return "nobody is active"

@@ -1,7 +1,8 @@
-"""What the simulator itself knows of one replica's log: batches, chained, with their disk writes.
+"""The simulator's own view of each replica's log, built from disk writes.
 
-A chain value stands for a whole prefix: two logs with equal chains at an offset are equal below it.
-The view is fed from what the storage code really holds, never from what the core believes.
+Batches are chained. A chain value represents a whole prefix: two logs with equal chains at an
+offset are equal below it. The view is built from the contents of the storage code, never from the
+state of the core.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class LogView:
         return self.start_voters
 
     def safe_end(self, first_unsafe: int | None) -> Offset:
-        """Where the log would end if the power went now."""
+        """The log end after a power loss now."""
         if first_unsafe is None:
             return self.end.offset
         index = bisect_left(self.entries, first_unsafe, key=_sequence)

@@ -1,7 +1,7 @@
-"""What clients may rely on, judged from outside: the one committed history and every answer.
+"""Oracle for the answers to clients, checked against the one committed history.
 
-Whatever any replica says is committed becomes history, and every other replica is held to it.
-Sources: the Raft paper, section 8 (linearizable semantics); rules 19 and 20.
+Anything that a replica reports as committed becomes history, and every other replica is checked
+against it. Sources: the Raft paper, section 8 (linearizable semantics); rules 19 and 20.
 """
 
 from __future__ import annotations

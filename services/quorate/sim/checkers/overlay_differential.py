@@ -1,8 +1,8 @@
-"""A controller that decides everything twice: with an image for each decision, and as leaders do.
+"""Differential check: the same decisions with and without the batch overlay.
 
-The first way is the plain one. The second gathers the decisions of a batch on one overlay, which is
-an image only when the batch is cut. Whatever is asked and wherever batches are cut, records,
-replies and images have to be equal.
+The reference makes an image for each decision. The other controller works as leaders do: it
+accumulates the decisions of a batch on one overlay, which becomes an image when the batch is cut.
+For any requests and any cuts, records, replies and images have to be equal.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class BothWays:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed."""
+        """The committed image."""
         return self._plain.image
 
     def decide(
@@ -129,7 +129,8 @@ class BothWays:
         return Batch((), base, self._end, self._epoch, now_ms)
 
     def cut(self, now_ms: int, *, keeps_last: bool = False) -> Batch | None:
-        """What has gathered becomes a batch; the last decision may just not fit into it."""
+        """Make a batch of the accumulated decisions; the last one may be left for the next
+        batch."""
         count = len(self._gathered) - keeps_last
         if count <= 0:
             return None
@@ -147,7 +148,7 @@ class BothWays:
 
 
 class DrawnDecisions:
-    """What leaders are asked and where they cut, from one stream of draws."""
+    """Random requests to leaders and random cuts, from one random stream."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
@@ -185,7 +186,7 @@ def _controller(seed: int, image: MetadataImage | None, *, gathers: bool) -> Con
 
 
 def unequal_fields(image: MetadataImage, other: MetadataImage) -> list[str]:
-    """What differs between two images."""
+    """The fields that differ between two images."""
     return [
         field.name
         for field in fields(image)

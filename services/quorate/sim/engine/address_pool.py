@@ -1,4 +1,4 @@
-"""Where the nodes of a world answer: a node that moves gets another address, of a pool."""
+"""Addresses of the nodes, and moves to new ones from a pool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AddressPool:
-    """Who answers at each address of one world."""
+    """The node at each address of one cluster."""
 
     def __init__(self, fates: Fates) -> None:
         self._fates = fates

@@ -1,6 +1,6 @@
-"""Production's controller in one simulated process, and the clients that wait for it.
+"""The production metadata controller in a simulated process, with its clients.
 
-Clients write and read as they would over the network, and the oracle hears what they are told.
+Clients write and read as they would over the network, and the oracle gets their answers.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Application(MetadataApplication):
 
     @property
     def applied(self) -> Offset:
-        """Up to where the committed metadata goes."""
+        """The end offset of the applied metadata."""
         return self.controller.image.position.end_offset
 
     @property

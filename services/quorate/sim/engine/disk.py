@@ -1,9 +1,10 @@
-"""A disk that loses what nobody flushed, behind the same port as the operating system's files.
+"""Simulated disk that loses unflushed writes on power loss.
 
-Every file has two contents: what the process reads back (the page cache) and what is on the
-platter. A write goes to the first and waits; `fdatasync` carries it over. Directory entries work
-alike: a create, rename or remove waits until `sync_dir`. A killed process keeps both contents. A
-power cut keeps the platter and, by draw, a part of what waited: a prefix, or some sectors of it.
+It has the interface of the operating system's files. Every file has two contents: the page cache,
+which the process reads, and the platter. A write goes to the cache; `fdatasync` copies it to the
+platter. Directory entries work the same way: a create, rename or remove waits until `sync_dir`. A
+killed process keeps both contents. A power loss keeps the platter and a random part of the
+unflushed writes: a prefix, or some sectors.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Hook: TypeAlias = Callable[[str, str], None]
 
 
 class Survival(Enum):
-    """What a power cut leaves of the writes that nobody flushed."""
+    """The unflushed writes that survive a power loss."""
 
     NOTHING = "nothing"
     EVERYTHING = "everything"
@@ -188,7 +189,7 @@ class SimulatedDisk:
         self._has_rotted = False
 
     def aside(self, work: Callable[[], T]) -> T:
-        """What comes of `work` on the disk, done from outside, without hook."""
+        """The result of `work` on the disk, done from outside, without hook."""
         hook, self.hook = self.hook, _nothing
         try:
             return work()
@@ -196,7 +197,7 @@ class SimulatedDisk:
             self.hook = hook
 
     def on_platter(self, path: str) -> bytes:
-        """What a power cut is sure to leave of a file; a look from outside, without hook."""
+        """The contents of a file that survive any power loss; read from outside, without hook."""
         return bytes(self._inode(path).durable)
 
     def files(self, path: str) -> dict[str, int]:

@@ -1,12 +1,12 @@
-"""An asyncio event loop in simulated time: production's tasks, timers and futures run on it.
+"""asyncio event loop on simulated time: production's tasks, timers and futures run on it.
 
-It has no selector, no threads and no clock of its own. A turn runs what is ready, in the order in
-which it became so; what that makes ready comes in the next turn, a few microseconds later. When
-nothing is ready time passes for others, until a timer is due or somebody from outside, a message
-or a disk, asks for a turn. The same calls give the same order, in any process.
+It has no selector, no threads and no clock of its own. An iteration runs the ready callbacks, in
+the order in which they became ready; callbacks that these make ready run in the next iteration, a
+few microseconds later. If none is ready, simulated time advances until a timer is due, or a message
+or a disk requests an iteration from outside. The same calls give the same order in any process.
 
-Whatever else an event loop can do (sockets, signals, processes, threads) is refused by the class
-above: nothing of that may happen in a simulation.
+The base class rejects all other features of an event loop (sockets, signals, processes, threads):
+they must not be used in a simulation.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.turn()
 
     def turn(self) -> None:
-        """What is ready and what is due, once. Raises what a callback raised."""
+        """Run the callbacks that are ready or due, once. Raises the error of a callback."""
         if self._is_closed or self._is_paused or self._is_in_turn:
             return
         now_us = self._timeline.now_us
@@ -244,6 +244,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What a callback raises ends the turn. The rest, told when objects go, is as in a log."""
+        """Fail with the error of a callback, which ends the iteration; log other problems."""
         if "handle" in context:
             self.fail(context["exception"])

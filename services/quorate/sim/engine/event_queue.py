@@ -1,4 +1,4 @@
-"""All that is still to happen in a world, in the order of its moments, and the time that it is."""
+"""Discrete-event queue of the simulation and its clock."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The machine below one life of a process, as production's code sees it: clocks, chance, a disk.
+"""Clocks, randomness and disk threads of a simulated process.
 
-A call to the disk is made at the end of the time that it takes, by its thread and beside the loop;
-the calls of one thread one after the other. So a task that goes on before a call is over does so
-before anything of it is on the disk. Now and then one thread comes between two steps of another.
+A disk call takes effect at the end of its duration, on its thread and concurrently with the loop;
+calls of one thread are sequential. So a task that continues before a call has ended does so before
+any of it is on the disk. Now and then one thread runs between two steps of another.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SimulatedHost(Host):
         return self.loop.worked_us / MILLION
 
     def collect_garbage(self) -> None:
-        """How a seed's processes share one interpreter's memory is no matter of theirs."""
+        """Do nothing: the processes of a seed share one interpreter's memory."""
 
     def disk_queue(self, name: str, calls: DiskCalls) -> SimulatedThread:
         thread = self._threads[name] = SimulatedThread(self, name, calls)
@@ -141,7 +141,7 @@ class SimulatedHost(Host):
         self.time_flush()
 
     def release(self) -> None:
-        """What waited for the disk goes on."""
+        """Resume the calls that waited for the disk."""
         self.is_hanging = False
         if not self.node.is_paused:
             self.go_on()

@@ -1,6 +1,6 @@
-"""A simulated machine without its processes: disk, clock, addresses, and what befalls them.
+"""A simulated machine: disk, clock, addresses, disk faults.
 
-It also keeps what the simulator knows of the log on its disk, whoever wrote it.
+It also keeps the simulator's own view of the log on its disk, across processes.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Hardware:
         return self.disk.is_safe(f"{LOG_DIR}/{checkpoint_name(snapshot_id)}")
 
     def safe_end(self) -> Offset:
-        """Where the log would end if the power went now."""
+        """The log end after a power loss now."""
         return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:

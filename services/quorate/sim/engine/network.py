@@ -1,7 +1,7 @@
-"""A network that delays, loses, repeats, reorders and splits, as the seed's options say.
+"""Simulated network: delay, loss, duplication, reordering, partitions, by the seed's options.
 
-It only decides: for each message from one node to another it answers when copies of it arrive.
-Which node is up, and what a refused connection looks like, is the world's part.
+It only decides when the copies of a message arrive. Running nodes and refused connections are the
+cluster's part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NetworkOptions:
 
 @value
 class PeerCaller:
-    """Who waits for an answer: one call of one life of one node."""
+    """The caller of a request: one call by one process of a node."""
 
     node_id: NodeId
     incarnation: int
@@ -41,7 +41,7 @@ class PeerCaller:
 
 
 class PartitionShape(Enum):
-    """How a partition cuts: a node from all others, two halves, or one link; or one way only."""
+    """The form of a partition: one node from all others, two halves, one link, or one direction."""
 
     ISOLATE = "one node from the others"
     HALVES = "two halves"
@@ -63,7 +63,7 @@ class Hold:
 
 @dataclass(slots=True)
 class Network:
-    """Who can reach whom, and how long it takes."""
+    """Reachability between nodes, and message delays."""
 
     options: NetworkOptions
     fates: Fates
@@ -80,7 +80,7 @@ class Network:
         return self.can_reach(one, other) and self.can_reach(other, one)
 
     def delay(self, source: NodeId, target: NodeId) -> int:
-        """How long one message takes, in microseconds."""
+        """The delay of one message, in microseconds."""
         options = self.options
         delay = options.delay_us
         if options.jitter_us or options.slow_rate:
@@ -91,7 +91,7 @@ class Network:
         return delay
 
     def deliveries(self, source: NodeId, target: NodeId) -> list[int]:
-        """When the copies of one message arrive, as delays; empty when it is lost."""
+        """The delays of the copies of one message; empty if it is lost."""
         if (source, target) in self.blocked:
             return []
         if self.fates.happens(self.options.loss_rate, "loss", source, target):

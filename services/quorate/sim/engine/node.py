@@ -1,7 +1,7 @@
-"""One simulated machine, and one process after another on it.
+"""A simulated node: a machine and one process after another on it.
 
-What runs in a process is production's driver and storage code (`sim/engine/process.py`). This is
-what befalls it, and what the simulator itself knows of its log.
+A process runs production's driver and storage code (`sim/engine/process.py`). This module has the
+faults of a node, and the simulator's own knowledge of its log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """What there is of a node: its machine, its process, its disk."""
+    """The state of a node: its machine, its process, its disk."""
 
     RUNNING = "running"
     STOPPED = "the machine runs, the process does not"

@@ -1,4 +1,4 @@
-"""The settings of a simulated process: a properties file, read and checked as in production."""
+"""Properties files of simulated nodes, read and checked as in production."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEVER: Final = 1 << 40
 
 
 def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
-    """Where a node listens after that many moves."""
+    """The endpoint of a node after that many moves."""
     return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
 
 
@@ -44,10 +44,10 @@ def is_lost(world: SeenWorld, node: SeenNode) -> bool:
 
 
 def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple[str, int]:
-    """What the settings of a node have for another: its name, or where it was at first.
+    """The bootstrap server that a node's settings name for another: its name or first address.
 
-    An operator that mends a quorum after all faults writes into the settings of a lost node where
-    the others are then.
+    An operator who repairs a quorum after all faults writes the current addresses of the others
+    into the settings of a lost node.
     """
     if world.options.reach.has_bootstrap_names:
         return bootstrap_name(other)
@@ -90,7 +90,7 @@ def _read(properties: tuple[tuple[str, str], ...]) -> ControllerConfig:
 
 
 def settings_of(options: WorldOptions) -> dict[str, str]:
-    """What all nodes of a world have alike."""
+    """The settings that all nodes of a cluster share."""
     timeouts, log = options.timeouts, options.log
     quorum = {
         "election.timeout.ms": timeouts.election_timeout_ms,

@@ -1,7 +1,7 @@
-"""One life of a simulated controller: production's driver on a simulated machine.
+"""One simulated controller process: the production driver and its transport.
 
-What the driver has on its sides is here: the way to the peers, the callers whose requests it
-answers, and those who look on. A process may die before whatever leaves it or reaches its disk.
+This module has the driver's interfaces: the route to peers, the callers of its requests, and its
+observers. A process may die before any effect leaves it or reaches its disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How processes end: chance or a deed dooms one, and somebody is told when one has ended.
+"""Injected process deaths and the callbacks for process exits.
 
-The keeper of processes says what becomes of the node then (`sim/engine/process_supervisor.py`); in
-a world without one it stays dead.
+The process supervisor decides about the node after an exit (`sim/engine/process_supervisor.py`); in
+a cluster without one the node stays down.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Doom:
-    """When a process is to die: before its so many-th step, an effect or a call to its disk.
+    """A scheduled crash: the number of steps left, each an effect or a call to the disk.
 
-    `counted` are those of the instant `at_us`, of now when it strikes.
+    `counted` are those of the instant `at_us`, which is the present if it fires.
     """
 
     steps: int

@@ -1,7 +1,7 @@
-"""A keeper of processes: it starts another where one has ended, however that came.
+"""Restarts processes that have exited, and repairs directories they refuse.
 
-What kills them between two steps is here, too: chance strikes a process that is about to do
-something, and only then it is known what was done to it.
+It also has random crashes between two steps. They fire only when a process is about to take a step,
+so that the crash can be recorded as an action.
 """
 
 from __future__ import annotations
@@ -111,5 +111,5 @@ class Keeper:
 
 
 def exponential(stream: Random, mean: int) -> int:
-    """What lies between two events of which one comes about as often as the other."""
+    """A random interval between two events with this mean, exponentially distributed."""
     return int(-math.log(1.0 - stream.random()) * mean)

@@ -1,4 +1,4 @@
-"""Builds the quorum that a seed's options ask for: nodes, formatted disks, clocks."""
+"""Formats the disks and starts the nodes of a cluster, as the seed's options require."""
 
 from __future__ import annotations
 

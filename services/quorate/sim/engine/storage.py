@@ -1,4 +1,4 @@
-"""The production storage code on a simulated disk: one node's directory, and who looks on."""
+"""Production storage code on a simulated disk, with hooks for invariants."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def format_disk(
     voters: VoterSet | None,
     is_first_bootstrap: bool,
 ) -> None:
-    """What `quorate storage format` does, without bootstrap records."""
+    """Format as `quorate storage format` does, without bootstrap records."""
     meta = MetaProperties(node_id, cluster_id, directory_id)
     formatting = Formatting(
         meta=meta, records=(), voters=voters, is_first_bootstrap=is_first_bootstrap

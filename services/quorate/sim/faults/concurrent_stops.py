@@ -1,7 +1,7 @@
-"""Voters that are told to stop at one moment: each asks for leave, as its sidecar would.
+"""Voters told to stop at the same time; each requests a shutdown permit, as its sidecar would.
 
-A voter that has leave stops and is started again after a while; a leader hands over before. A voter
-that is not given leave in its time stops without.
+A voter with a permit stops and is restarted after a while; a leader transfers leadership before. A
+voter that gets no permit in time stops without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fault mix of one seed: which faults there are, how often, and how the quorum is built.
+"""Draws the fault mix of a seed: kinds and rates of faults, and the shape of the quorum.
 
-Every seed draws its own mix (a swarm), so that rare combinations come up by themselves; most seeds
-lack most faults. The draw is the first line of a transcript.
+Every seed draws its own mix (swarm testing), so that rare combinations occur; most seeds lack most
+faults. The mix is the first line of a transcript.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files of a directory that rotted, or were put back from before: what they held until then.
+"""Tracks corrupted and restored files of a directory until recovery has read them.
 
-An operator who mends a directory that is refused looks here; and it tells what a start had to
-notice.
+It keeps the contents before, with which an operator repairs a directory that is refused; and it
+knows what a start had to notice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Spoiled(NamedTuple):
-    """What a file held, and what it holds as long as nobody has written it since; None: no file."""
+    """The contents of a file before and after, until a process writes it; None: no file."""
 
     held: bytes | None
     holds: bytes | None
@@ -28,7 +28,7 @@ class Spoiling:
         self._spoiled: dict[str, _Spoiled] = {}
 
     def content(self, path: str) -> bytes | None:
-        """What a file holds; None where there is none."""
+        """The contents of a file; None if it does not exist."""
         return self._disk.aside(partial(self._content, path))
 
     def _content(self, path: str) -> bytes | None:

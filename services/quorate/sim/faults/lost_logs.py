@@ -1,7 +1,7 @@
-"""What a machine once had on its platters, before bits rotted there or the disk was replaced.
+"""Log prefixes that a machine once held durably and has lost to corruption or replacement.
 
-A leader may still rest on it: it was promised while it was there. An invariant that judges the
-leader looks here for exactly that, and excuses nothing else.
+A leader may still rely on them, because they were acknowledged while they existed. An invariant
+that checks the leader looks here for exactly these, and excuses nothing else.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What small files that are not the newest may make their voter forget.
+"""Votes and epochs lost with a stale or corrupt quorum-state or epoch checkpoint.
 
-A history that contradicts an epoch of which the log has one batch leaves open which of the two has
-flipped, so that the log counts as damaged.
+If a history contradicts an epoch of which the log has one batch, it is undecidable which of the two
+has flipped, so the log counts as damaged.
 
-An old quorum-state has to be noticed where the log is of a later epoch. Else nobody can, and the
-voter may vote a second time, with a majority that meets the first one in this voter alone. So that
-is done only where no second vote can elect anybody.
+A stale quorum-state has to be noticed if the log is of a later epoch. Otherwise no check can detect
+it, and the voter may vote a second time, with a majority that overlaps the first one only in this
+voter. So a file is only made stale if no second vote can elect a leader.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HISTORY_PATH: Final = f"{LOG_DIR}/{EPOCH_CHECKPOINT}"
 
 
 def election_in(data: bytes | None) -> ElectionState | None:
-    """What a quorum-state says; None where it cannot be read."""
+    """The election state in a quorum-state; None if it cannot be read."""
     try:
         return None if data is None else decode_quorum_state(data)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Changes of the quorum while everything else happens: voters, kraft.version, leaders.
+"""Random membership changes, kraft.version upgrades and leadership transfers.
 
-Operators ask the leader, as they would in production. Whether it may be now is for the leader to
-say.
+Operators send requests to the leader, as they would in production. The leader decides if a change
+is allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOST_UPGRADES: Final = 0.7
 
 
 class Churn:
-    """What operators do to the quorum of one world."""
+    """The requests of operators to the quorum of one cluster."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -111,7 +111,7 @@ class Churn:
     def _for(
         self, leader: SimulatedNode, node: SimulatedNode, draws: Draws
     ) -> Iterator[Add | RemoveFromVoters]:
-        """What could be asked for about one node."""
+        """The possible requests about one node."""
         who, whom, force = leader.node_id, node.node_id, draws.chance(0.5)
         add, remove = (
             Add(whom=whom, force=force, who=who),

@@ -1,7 +1,7 @@
-"""The whole mix of one seed: its faults and, in some worlds, other settings.
+"""Draws all options of a seed: its faults and, in some clusters, other settings.
 
-What came later than `sim/faults/fault_mix.py` is drawn here, each idea from a stream of its own, so
-that one more leaves the worlds without it as they were.
+Additions after `sim/faults/fault_mix.py` are drawn here, each from a random stream of its own, so
+that one more leaves the clusters without it unchanged.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_wide_fetches(options: WorldOptions) -> WorldOptions:
-    """What so many brokers write each second has to fit into what followers fetch in that time."""
+    """Let followers fetch in time what so many brokers write each second."""
     if options.fleet.brokers <= _FEW_BROKERS:
         return options
     log = options.log

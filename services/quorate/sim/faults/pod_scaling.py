@@ -1,8 +1,8 @@
-"""Pods that are scaled away and wanted again before they have ended: what becomes of their voters.
+"""Pods that are scaled down and up again before they have stopped.
 
-The voter is removed, as its sidecar would ask; some time later its process is stopped, and then it
-is started again on the same disk. Whichever process says that it has left is stopped in the end,
-whether or not faults go on: a human operator reads that in its remarks.
+The voter is removed, as its sidecar would request. Later its process is stopped, and then restarted
+on the same disk. A process that reports its removal is stopped in the end, with faults or without:
+a person reads that in its remarks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINGERS: Final = 2
 
 
 class Pods:
-    """Who looks after the pods of one world."""
+    """Watches the pods of one cluster."""
 
     def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
         """`stop` asks a process to stop, and has it started again."""

@@ -1,6 +1,6 @@
-"""Draws the deeds of the seed's mix: which fault, operator or stranger comes when, and to whom.
+"""Draws when each kind of fault, operator action or attack happens, and to which node.
 
-Each kind has a stream of draws of its own. Whether it may be done is for the deed to say.
+Each kind has a random stream of its own. The action itself decides if it is allowed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files that are put back from before: what may come of it, and whether it may be done.
+"""Effects of restoring a stale copy of one file, and whether it is survivable.
 
-A directory may have one file that is older than the others. What recovery has to notice it refuses,
-or heals; the judge then counts on that disk no more than on one that rotted. What nobody could
-notice is done only where nothing is lost by it.
+One file of a directory may be older than the others. Recovery refuses or heals what it has to
+notice; the checkers then rely on that disk no more than on a corrupted one. A stale file that
+cannot be detected is restored only if nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Copy(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What becomes of a disk by it: whether what is on it counts as lost, as if it had rotted."""
+    """The effect on a disk: whether its contents count as lost, as if they were corrupted."""
 
     path: str
     data: bytes | None
@@ -75,7 +75,7 @@ def copy_of(node: SimulatedNode, file: str) -> Copy | None:
 
 
 def ageing(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
-    """What comes of putting the copy back; None where it must not be done, or changes nothing."""
+    """The effect of restoring the copy; None if it is not allowed or changes nothing."""
     if not node.is_whole and copy.file != HEALING:
         return None
     held = node.spoiling.content(copy.path)

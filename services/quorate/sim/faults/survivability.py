@@ -1,7 +1,7 @@
-"""What may be done to a quorum that is to survive it: damage stays within every set's minority.
+"""Rejects faults that no quorum could survive: damage stays within a minority of every voter set.
 
-No change is asked for that would leave a set without a majority of whole disks for ever. A voter
-at a new address that the set does not know yet counts as damaged.
+No membership change is requested that would leave a voter set permanently without a majority of
+intact disks. A voter at a new address that the voter set does not know yet counts as damaged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Snapshots that end where it would be bad to have one: at an epoch's start, at a voters record.
+"""Triggers snapshots at offsets where they are most likely to expose bugs.
 
-Elsewhere they fall due by bytes or time. In some worlds a place of that kind makes one due.
+These are the start of an epoch and a voters record. Elsewhere, snapshots are due by bytes or time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a controller of another cluster answers, reached at the address of one of ours (rule 27)."""
+"""Responses of a controller of another cluster at one of our addresses (rule 27)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerResponse | None:
-    """What it answers, of its own leader and its own, later epoch; None where it hangs up."""
+    """The response, with that cluster's leader and its later epoch; None if it hangs up."""
     match request:
         case VoteRequest(replica_epoch=epoch):
             return VoteResponse(ANOTHER_CLUSTER, _leader(target, epoch), vote_granted=True)

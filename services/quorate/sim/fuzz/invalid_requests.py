@@ -1,7 +1,7 @@
-"""Requests that everybody has to refuse, whatever the quorum and its metadata are like just now.
+"""Requests that every replica must reject, in any state of the quorum and its metadata.
 
-Of each kind there are a few, of which each lacks one thing: the right cluster, a name that may be,
-a number within its bounds, somebody who is there. Sources: rules 27 and 28; Kafka's error codes.
+Each kind has a few variants, each with one error: a foreign cluster, an invalid name, a number out
+of bounds, an unknown broker or node. Sources: rules 27 and 28; Kafka's error codes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Messages as somebody sends them who is broken, of another release, or up to something.
+"""Mutates fields of protobuf messages and decodes the result as production does.
 
-A message of protobuf is changed in a few fields, or says something that no receiver may take. What
-then arrives is what production's conversion makes of the bytes: a value, or a refusal at the door.
+The sender is broken, of another release, or malicious. Production's conversion of the bytes gives a
+value, or a rejection.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mutated(message: M, draws: Draws) -> M:
 
 
 def received(message: Message, read: Callable[[Any], T]) -> T | None:
-    """What arrives of a message by way of its bytes; None where it is refused at the door."""
+    """The message after encoding and decoding; None if the conversion rejects it."""
     try:
         return read(type(message).FromString(message.SerializeToString()))
     except ValueError:
@@ -80,7 +80,7 @@ def _change(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
 
 
 def _change_many(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
-    """What is in a list once too often, or far too often, or no more."""
+    """Duplicate an element of a list, repeat it many times, or clear the list."""
     items = getattr(owner, field.name)
     if not items:
         if field.message_type is not None:

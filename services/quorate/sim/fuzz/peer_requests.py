@@ -1,8 +1,8 @@
-"""Requests of peers of which some fields say something else than they did.
+"""Mutated peer requests that no correct replica may act on.
 
-A replica has to believe another one how far its log goes, that an epoch begins, and who leads it:
-no quorum survives a peer that lies about that. So these come from somebody whom no quorum knows, or
-are about epochs that are over.
+A replica has to accept a peer's report of its log end, of a new epoch and of its leader: no quorum
+survives a peer that lies about these. So these requests come from a node that is unknown to the
+quorum, or are about past epochs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BYTES: Final = 64 * 1024
 
 
 def garbled(draws: Draws, node: SeenNode) -> Request | None:
-    """What arrives at this node; None where the door refuses it, or nobody could survive it."""
+    """The mutated request to this node; None if it is rejected, or no quorum could survive it."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
     message, read = draws.one(_sound(draws, node, epoch))
     request: Request | None = received(mutated(message, draws), read)

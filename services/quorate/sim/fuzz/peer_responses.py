@@ -1,9 +1,9 @@
-"""Answers that nobody may take for what they say, of peers that are broken or lie.
+"""Corrupt peer responses that the receiver must detect, of peers that are broken or Byzantine.
 
-Each lacks something that its receiver can see: it names an epoch that cannot be, contradicts what
-is committed, does not check, or answers something else. What a replica has to believe of its
-leader, as where the committed log ends, is as it was: no quorum survives a leader that lies about
-that. Sources: rules 27 to 29.
+Each has an error that its receiver can see: it names an impossible epoch, contradicts what is
+committed, fails verification, or answers another request. Claims that a replica has to accept from
+its leader, such as the committed end, stay correct: no quorum survives a leader that lies about
+them. Sources: rules 27 to 29.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ERRORS: Final = (
 
 
 def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResponse:
-    """What arrives in the place of this answer."""
+    """The corrupt response in place of this one."""
     match response:
         case FetchResponse():
             return _spoilt_fetch(response, receiver, draws)
@@ -141,7 +141,7 @@ def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoc
 
 
 def _from_elsewhere(receiver: SeenNode, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
-    """What the receiver has already, once more."""
+    """Repeat records that the receiver already has."""
     entries = receiver.log.entries
     if not entries:
         return lambda r: replace(r, records=None, log_start_offset=_FAR)

@@ -1,4 +1,4 @@
-"""All invariants; the world tells each of them what happens."""
+"""All invariants; the cluster calls their hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients were promised."""
+"""Committed records are on the disks of a majority."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class AcknowledgedSurvives(Invariant):
-    """What a leader calls committed lies on the platters of a majority of its voters.
+    """Records that a leader reports as committed are on the disks of a majority of its voters.
 
     Source: Raft paper, section 5.4.2, with rules 12 and 13: only flushed records count.
-    What has rotted since, or lay on a disk that is gone, was there when it was promised.
+    Data that was corrupted later, or was on a replaced disk, counts: it existed when acknowledged.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:

@@ -1,4 +1,4 @@
-"""Brokers' sessions."""
+"""Brokers are fenced when their session has expired, and only then."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _FENCES: Final = 1
 
 @dataclass(slots=True)
 class _ActiveTerm:
-    """What an active controller decided in its epoch, and when, by its own clock.
+    """The decisions of an active controller in its epoch, with times by its own clock.
 
-    At `began_ms` it was not active yet, as far as that was looked at. Sessions count from
-    `since_ms`. A broker was heard at `heard_ms`; its session may have begun as late as `spared_ms`.
-    `awaited` is the end of the last decision that no client asked for: until it is committed, at
-    `free_ms`, there is no other.
+    At `began_ms` it was not active yet, as far as was observed. Sessions count from `since_ms`. A
+    broker was heard from at `heard_ms`; its session may have started as late as `spared_ms`.
+    `awaited` is the end of the last periodic decision: until that is committed, at `free_ms`, no
+    other one is made.
     """
 
     incarnation: int
@@ -102,7 +102,7 @@ class SessionsEndInTime(Invariant):
             active.spared_ms[broker_id] = node.local_ms
 
     def _note(self, node: SeenNode) -> _ActiveTerm | None:
-        """Whether it is active; in a new epoch all sessions begin."""
+        """The term of an active controller, else None; in a new epoch all sessions start over."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
             self._active.pop(node.node_id, None)
@@ -114,7 +114,7 @@ class SessionsEndInTime(Invariant):
         return known
 
     def expired(self, node: SeenNode, decision: Decision) -> None:
-        """What nobody asked for: sessions are over."""
+        """Check a periodic decision: sessions have expired."""
         active = self._note(node)
         if active is None or not decision.records:
             return

@@ -1,4 +1,4 @@
-"""Leaders that hear too few of their voters, and those that say so."""
+"""A leader without a majority resigns within the check-quorum interval, and none without cause."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class LeadersHearTheirVoters(Invariant):
 
     @staticmethod
     def _heard(node: SeenNode, leading: _Leadership, voters: VoterSet, needed: int) -> int:
-        """When it last had heard as many of the others as it needs."""
+        """The time when it last had heard from as many of the others as it needs."""
         times = sorted(
             (
                 leading.heard_ms.get(voter.key, leading.since_ms)

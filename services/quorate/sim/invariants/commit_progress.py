@@ -1,4 +1,4 @@
-"""What a leader could commit."""
+"""A leader commits what a majority has flushed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Told:
-    """What the voters of one leader have told it of their disks in this epoch."""
+    """The log ends that voters have reported to one leader in this epoch."""
 
     incarnation: int
     epoch: Epoch
@@ -30,7 +30,7 @@ class _Told:
     late: tuple[Offset, Millis] | None = None
 
     def forget(self, node_id: NodeId) -> None:
-        """What any disk of that node has told counts no more."""
+        """Drop the reports of all disks of that node."""
         for key in [key for key in self.ends if key.node_id == node_id]:
             del self.ends[key]
 

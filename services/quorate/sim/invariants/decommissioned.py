@@ -1,4 +1,4 @@
-"""Voters that were removed."""
+"""Removed voters are listed as decommissioned and do not rejoin by themselves."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class DecommissionedStayAway(Invariant):
     def _expect_unlisted(
         self, node: SeenNode, before: VoterSet, after: VoterSet, *, is_leader: bool
     ) -> frozenset[ReplicaKey]:
-        """Who goes without being listed: a leader was asked for that, others have it from one."""
+        """The keys removed without being listed: requested from a leader, or as a leader wrote."""
         removed = frozenset(removed_keys(before, after))
         if not is_leader:
             return removed & self._unlisted - frozenset(after.decommissioned)
@@ -86,14 +86,14 @@ class DecommissionedStayAway(Invariant):
 def expected_list(
     before: VoterSet, after: VoterSet, unlisted: frozenset[ReplicaKey] = frozenset()
 ) -> tuple[ReplicaKey, ...]:
-    """What a set must list, given the one before it, and who was removed without a decision."""
+    """The list that a voter set must have, from the set before and the removals unlisted."""
     kept = [key for key in before.decommissioned if not holds(after, key)]
     removed = [key for key in removed_keys(before, after) if key not in unlisted]
     return tuple((kept + removed)[-DECOMMISSIONED_MAX:])
 
 
 def removed_keys(before: VoterSet, after: VoterSet) -> list[ReplicaKey]:
-    """Who votes in the one set and not in the other, where directory ids are known."""
+    """The voters in the first set but not in the second, if their directory ids are known."""
     known = [voter.key for voter in before if voter.key.directory_id is not None]
     return [key for key in known if not holds(after, key)]
 

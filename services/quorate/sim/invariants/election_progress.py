@@ -1,4 +1,4 @@
-"""Leaders while faults last."""
+"""A healthy connected majority has a leader within a bounded time."""
 
 from __future__ import annotations
 

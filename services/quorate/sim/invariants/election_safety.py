@@ -1,4 +1,4 @@
-"""Election safety."""
+"""At most one leader per epoch."""
 
 from __future__ import annotations
 

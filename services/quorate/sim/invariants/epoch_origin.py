@@ -1,4 +1,4 @@
-"""Which epochs there are, and how one comes to them."""
+"""Every epoch starts with a won pre-vote or after a resignation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The epoch-start rule."""
+"""A leader commits only through a record of its own epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flushed end that a power cut leaves."""
+"""The flushed end survives a power loss."""
 
 from __future__ import annotations
 

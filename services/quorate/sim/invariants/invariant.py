@@ -1,7 +1,6 @@
-"""The shape of an invariant: a class that is told what happens and raises when it must not.
+"""Base class of an invariant, with the hooks it may override; they raise on a violation.
 
-The docstring of each states its property in one sentence and names its source. A class overrides
-the hooks that it needs.
+The docstring of each invariant states its property in one sentence and names its source.
 """
 
 from __future__ import annotations

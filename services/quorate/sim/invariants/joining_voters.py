@@ -1,4 +1,4 @@
-"""Who becomes a voter, and in whose place."""
+"""New voters hold the committed log; live voters are not evicted; removed nodes do not rejoin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upgrade of kraft.version."""
+"""The kraft.version upgrade and its voters are one batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leader completeness."""
+"""A leader's log holds everything committed in earlier epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of the voters without force."""
+"""Voter changes without force keep a live majority."""
 
 from __future__ import annotations
 

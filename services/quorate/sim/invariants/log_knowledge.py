@@ -1,4 +1,4 @@
-"""The cores' knowledge of their logs."""
+"""The core's knowledge of its log matches the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only ever rises."""
+"""Epochs never decrease; high watermarks never decrease within one process."""
 
 from __future__ import annotations
 

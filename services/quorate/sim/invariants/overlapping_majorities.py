@@ -1,4 +1,4 @@
-"""Majorities of different voter sets."""
+"""Majorities of any two voter sets in effect intersect."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def meet(one: VoterSet, other: VoterSet) -> bool:
 
 
 def _keys(voters: VoterSet, other: VoterSet) -> set[ReplicaKey | int]:
-    """What names the voters in both sets: only the node id where one has no directory ids."""
+    """Comparable keys of the voters: only node ids if one of the sets lacks directory ids."""
     has_directories = all(v.key.directory_id is not None for v in (*voters, *other))
     return {voter.key if has_directories else int(voter.key.node_id) for voter in voters}

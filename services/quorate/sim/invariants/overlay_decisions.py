@@ -1,4 +1,4 @@
-"""What a leader decides."""
+"""Decisions on the batch overlay equal decisions on images."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ class _Leading(NamedTuple):
 
 
 class OverlayDecidesAsImages(Invariant):
-    """What is decided on one overlay a batch is what is decided on an image each, and replayed.
+    """Decisions on one overlay per batch equal decisions on an image each, also when replayed.
 
-    Some entries of the log stand for batches of decisions on drawn requests, and what becomes of
-    the entries becomes of those: they are committed, lost, or committed by the next leader, who
-    decides on the image that a replay of all that is committed gives. Their draws and offsets are
-    their own, so that a world goes on as it would without them. Source: steps 2 and 7 of a write's
-    journey, ARCHITECTURE.md.
+    Some entries of the log represent batches of decisions on random requests, and share their
+    outcome: they are committed, lost, or committed by the next leader, which decides on the image
+    from a replay of the committed log. Their random streams and offsets are separate, so that a run
+    continues as it would without them. Source: steps 2 and 7 of a write's journey, ARCHITECTURE.md.
     """
 
     def __init__(self, world: SeenWorld) -> None:

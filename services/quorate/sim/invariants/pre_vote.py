@@ -1,4 +1,4 @@
-"""Pre-vote."""
+"""Pre-vote protects a healthy leader: no other replica raises the epoch above its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How processes end."""
+"""A process exits by itself, or refuses to start, only for a real cause."""
 
 from __future__ import annotations
 

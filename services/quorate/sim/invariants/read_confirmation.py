@@ -1,4 +1,4 @@
-"""The word of a majority, which current reads wait for."""
+"""Linearizable reads wait for the confirmation of a majority."""
 
 from __future__ import annotations
 

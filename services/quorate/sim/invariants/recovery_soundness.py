@@ -1,4 +1,4 @@
-"""What recovery finds."""
+"""An undamaged log is never classified as damaged."""
 
 from __future__ import annotations
 

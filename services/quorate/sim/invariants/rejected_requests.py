@@ -1,4 +1,4 @@
-"""Requests that have to be refused."""
+"""Invalid requests are rejected and have no effect."""
 
 from __future__ import annotations
 

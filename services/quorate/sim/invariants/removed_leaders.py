@@ -1,4 +1,4 @@
-"""Leaders that are voters no more."""
+"""A leader resigns once its own removal is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log says, replayed by somebody who only reads it."""
+"""All controllers have the image that a replay of the log produces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that wait."""
+"""Every request is answered as soon as an answer exists."""
 
 from __future__ import annotations
 

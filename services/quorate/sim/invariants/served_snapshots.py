@@ -1,4 +1,4 @@
-"""Snapshots that others fetch (rule 30)."""
+"""Snapshots are verified before they are served and kept while fetched (rule 30)."""
 
 from __future__ import annotations
 

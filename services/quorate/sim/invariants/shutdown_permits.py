@@ -1,4 +1,4 @@
-"""Stopping in turn."""
+"""Shutdown permits never take a majority away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots."""
+"""A snapshot equals the committed prefix that it replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping."""
+"""A stopping replica neither campaigns nor leads."""
 
 from __future__ import annotations
 

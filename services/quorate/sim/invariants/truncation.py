@@ -1,4 +1,4 @@
-"""Truncation."""
+"""Committed records are never truncated."""
 
 from __future__ import annotations
 

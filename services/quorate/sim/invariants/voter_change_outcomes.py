@@ -1,4 +1,4 @@
-"""What a caller that asks for a change of the voters is told."""
+"""The reported outcome of a voter-set change is true."""
 
 from __future__ import annotations
 

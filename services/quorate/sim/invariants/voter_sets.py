@@ -1,4 +1,4 @@
-"""Changes of the voter set."""
+"""Voter sets change by one voter at a time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class OneVoterChangeAtATime(Invariant):
 
 
 def changed(before: VoterSet, after: VoterSet) -> int:
-    """How many voters joined or left; one that gets its directory id with an upgrade stays."""
+    """The number of voters added and removed; one that gets its directory id by upgrade stays."""
     joined = sum(1 for voter in after if not holds(before, voter.key))
     left = sum(1 for voter in before if not _stays(voter.key, after))
     return joined + left

@@ -1,4 +1,4 @@
-"""Votes."""
+"""One vote per epoch, also across restarts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The bulk of a log, minute by minute: what goes on while nothing in particular happens.
+"""Routine activity per minute, higher by day than at night.
 
-By day there is more of it than at night. Where a number of records is wished for, as much is drawn
-in each minute as is missing by then; otherwise as much as a cluster of that size would do.
+If a number of records is requested, each minute makes as many as are missing by then; otherwise as
+many as a cluster of that size would make.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _JOB_PARTITIONS: Final = (8, 16, 32, 64)
 
 
 def share_of(elapsed_ms: int, duration_ms: int) -> float:
-    """Which part of a week's work is done by then; its rate is lowest at midnight."""
+    """The fraction of a week's work that is done by then; its rate is lowest at midnight."""
     wave = _SWING * DAY_MS / (2 * pi) * sin(2 * pi * elapsed_ms / DAY_MS)
     return (elapsed_ms - wave) / duration_ms
 

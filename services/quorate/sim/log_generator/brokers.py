@@ -1,7 +1,7 @@
-"""The brokers' side of a week: processes that register, are heard, fall silent, stop and die.
+"""Brokers: starts, stops, crashes, silence, fencing, rebalancing.
 
-Heartbeats that change nothing are not sent: at the moments when the controller looks at sessions
-every process that is alive is heard once, and for the time between nothing depends on them.
+Heartbeats that change nothing are not sent: whenever the controller checks sessions, every live
+process sends one, and nothing depends on heartbeats in between.
 """
 
 from __future__ import annotations

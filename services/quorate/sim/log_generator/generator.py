@@ -1,4 +1,4 @@
-"""One week from its first record to its last: the plan and the background, through the leader."""
+"""Generates one log from plan and background activity, appended by the leader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAST_DIES_MS: Final = 30 * MINUTE_MS
 
 @value
 class Generated:
-    """What came out: records of all kinds, and the last epoch."""
+    """The result: the number of records of all kinds, and the last epoch."""
 
     record_count: int
     epoch: int

@@ -1,8 +1,8 @@
-"""The way into the log: the controller decides, a batch is made, every directory gets it.
+"""Decides and appends: the controller, elections, voter changes.
 
-Elections and changes of the voters are control records of the leader, in the shapes in which the
-consensus core writes them. Everything is committed as soon as it is appended: what a leader did not
-get committed is in no log that agrees with the others.
+Elections and voter changes are control records of the leader, with the contents that the consensus
+core writes. Everything is committed as soon as it is appended: records that a leader did not commit
+are in no log that agrees with the others.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SOMEBODY: Final = Caller("User:admin")
 
 
 def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
-    """What `quorate storage format` leaves for the first leader."""
+    """The records that `quorate storage format` leaves for the first leader."""
     levels = {METADATA_VERSION: METADATA_VERSION_FIRST, "group.version": 1}
     levels |= {"transaction.version": 2}
     return tuple(
@@ -115,7 +115,7 @@ class WeekLeader:
 
     @property
     def replayed(self) -> Offset:
-        """How far all that keep up have come."""
+        """The last offset, up to which all up-to-date replicas have replayed."""
         return Offset(self._end - 1)
 
     def at(self, now_ms: int) -> None:
@@ -138,7 +138,7 @@ class WeekLeader:
             self._append(self.controller.take(found[start : start + _TAKEN_TOGETHER]))
 
     def settle(self) -> None:
-        """What follows from brokers that came and went, slice by slice, each its own batch."""
+        """Append the leader and ISR changes after broker changes, in slices of one batch each."""
         while True:
             wake_ms = self.controller.wake_at_ms
             if wake_ms is None or wake_ms > self.now_ms:

@@ -1,4 +1,4 @@
-"""What a generated week is to be like."""
+"""Options of a generated log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WeekOptions:
 
     @property
     def topic_count(self) -> int:
-        """How many topics there are at the beginning."""
+        """The number of topics at the beginning."""
         if self.topics is not None:
             return self.topics
         if self.records is None:

@@ -1,8 +1,8 @@
-"""The controllers' directories while a week is written: each through the production storage code.
+"""Directories of all controllers, written by the production storage code.
 
-All of them get the same batches. They differ as those of a real quorum do: a late one begins
-at the snapshot that it fetched, each takes its own snapshots at its own moments, and the last one
-died as the leader shortly before the end, with a batch that was never committed.
+All of them get the same batches. They differ as those of a real quorum do: a late one begins at the
+snapshot that it fetched, each takes its own snapshots at its own times, and the last one died as
+the leader shortly before the end, with a batch that was never committed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ReplicaDirectory:
         self._left_bytes -= len(data)
 
     def save_election(self, epoch: Epoch, leader: ReplicaKey, *, has_voted: bool) -> None:
-        """Who leads the epoch, and whether this one voted for it."""
+        """Save the leader of the epoch, and this voter's vote for it if it has voted."""
         log = self._store.log.state
         state = ElectionState(epoch, leader.node_id, leader if has_voted else None)
         self._store.save_election(SaveElection(state, log.kraft_version, log.voter_set))

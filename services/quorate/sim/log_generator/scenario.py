@@ -1,11 +1,11 @@
-"""What happens in a week, and when: drawn from the seed alone, before anything is written.
+"""Plan of incidents: restarts, crashes, elections, membership changes; drawn from the seed alone.
 
 A cluster is set up on a Monday at midnight. In the week that follows its brokers are restarted one
-after the other, once for a new release and once for a new setting; some crash, one of them again
-and again, some are cut off for a while. A broker is drained and taken out, and another one comes.
-Partitions are moved, rights are taken back. The controllers elect new leaders, get a new voter for
-an old one, a new disk and a new address. What makes up the bulk of a log, replicas that fall behind
-and catch up, topics that come and go, is drawn by the minute in `background_load.py`.
+after the other, once for a new release and once for a new setting. Some crash, one of them
+repeatedly, and some are cut off for a while. A broker is drained and removed, and another one is
+added. Partitions are moved, ACLs are revoked. The controllers elect new leaders, and get a new
+voter in place of an old one, a new disk and a new address. The bulk of a log, replicas that lag and
+catch up and topics that are created and deleted, is drawn by the minute in `background_load.py`.
 """
 
 from __future__ import annotations
@@ -150,10 +150,10 @@ class Planned:
 
 @value
 class Controllers:
-    """Who votes: `first` at the beginning, in `last` at the end.
+    """The voters: `first` at the beginning, `last` at the end.
 
-    `written` are those of the last whose directories come out, the one with the whole history
-    first; the disk of `refilled` was replaced, `newcomer` came in the course of the week.
+    `written` are those of `last` whose directories are written, the one with the complete history
+    first; the disk of `refilled` was replaced, `newcomer` was added during the week.
     """
 
     first: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What is still to happen in a week, in the order of its times."""
+"""Time-ordered queue of pending acts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who may do what in a week: ACLs, quotas, credentials, tokens, and the ids of producers.
+"""ACLs, quotas, credentials, tokens and producer ids.
 
-None of it has a request in our controller yet: the records are those of a stock one.
+Our controller has no requests for them yet: the records are those of Apache Kafka's controller.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _QUOTAS: Final = (
 
 
 class Security:
-    """What was granted so far, so that some of it is taken back."""
+    """The grants so far, some of which are revoked later."""
 
     def __init__(self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers) -> None:
         self._leading = leading
@@ -63,7 +63,7 @@ class Security:
         self._producer_id = 0
 
     def grant(self) -> None:
-        """What services need that are new: those of the first day, and some in the end."""
+        """Grant what new services need: those of the first day, and some at the end."""
         for kind, weight in _KINDS:
             for _ in range(round(_NEW * weight)):
                 self._change(kind, is_removal=False)

@@ -1,11 +1,11 @@
-"""What the controllers of Apache Kafka write, and ours is not asked for yet.
+"""Records that Apache Kafka's controller writes and ours is not asked for yet.
 
 Our controller registers brokers, fences them, elects leaders, creates and deletes topics and alters
 configurations. A log of a real cluster holds more: brokers shrink and expand ISRs (AlterPartition),
-people move partitions (AlterPartitionReassignments), add some (CreatePartitions) and have preferred
-replicas lead (ElectLeaders), and there are ACLs, quotas, credentials, tokens, producer ids,
+people move partitions (AlterPartitionReassignments), add some (CreatePartitions) and elect
+preferred replicas (ElectLeaders), and there are ACLs, quotas, credentials, tokens, producer ids,
 registrations of controllers and upgrades (UpdateFeatures). Here are their records, decided from the
-image as a stock controller would. They take the same way into the log as decisions of our own.
+image as Kafka's controller would. They are appended in the same way as our own decisions.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def grow(
 
 
 def controller_registration(voter: Voter, incarnation_id: bytes) -> RegisterControllerRecord:
-    """What a controller tells the active one of itself when it starts (KIP-919)."""
+    """The registration of a controller at the active one when it starts (KIP-919)."""
     return RegisterControllerRecord(
         controller_id=voter.key.node_id,
         incarnation_id=incarnation_id,

@@ -1,4 +1,4 @@
-"""Topics of a week: how they are made, changed and moved, and how their replicas fall behind."""
+"""Topics: creation, config changes, moves, ISR changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The operating system's files without waiting for the disk: flushed once, when all is written.
+"""File system without per-write fsync; the whole tree is synced once at the end.
 
-A log that is generated is worth nothing before it is whole, so that no part of it has to survive
-a power cut on its own.
+A generated log is useless before it is complete, so no part of it has to survive a power loss.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bugs on purpose: each turns a rule off, and the swarm must turn red.
+"""Mutants: deliberate bugs that the simulator must detect.
 
-A simulator that nobody has tried to fool proves nothing. `plant` replaces a few methods for as long
-as a seed runs.
+A simulator that has never been shown to catch a bug proves nothing. `plant` replaces a few methods
+while a seed runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Planted bugs of finding each other: who is asked for a leader, and where a voter is called."""
+"""Mutants of leader discovery and voter addresses."""
 
 from __future__ import annotations
 

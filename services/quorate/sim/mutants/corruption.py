@@ -1,4 +1,4 @@
-"""Planted bugs of files that rot, are old or cannot be read, of ends, and of late messages."""
+"""Mutants that mishandle corrupt or stale files, process exits and late messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _handle_response = Elections.handle_response
 def _guess_election(
     self: _Recovery, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
 ) -> ElectionState | None:
-    """What cannot be read is what the log tells."""
+    """Derive the election state from the log if the file cannot be read."""
     try:
         return _read_election(self, flushed, epochs)
     except StorageError:

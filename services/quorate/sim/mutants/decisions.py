@@ -1,4 +1,4 @@
-"""Planted bugs of decisions: what they see of their batch, and what its image holds."""
+"""Mutants of decisions within a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _freeze = Overlay.freeze
 
 
 def _view_before(self: Any) -> SimpleNamespace:  # noqa: ANN401 - it looks behind a protocol
-    """What a context shows, but with the settings of the image that the batch began with."""
+    """The context's view, but with the settings of the image before the batch."""
     overlay = self.decided
     view = overlay.view
     return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Planted bugs of disks and snapshots."""
+"""Mutants of disk handling and snapshots."""
 
 from __future__ import annotations
 

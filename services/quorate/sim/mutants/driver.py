@@ -1,4 +1,4 @@
-"""Planted bugs of the driver: what is told, sent or done before the disk has what it rests on."""
+"""Mutants of the driver: effects performed too early or out of order."""
 
 from __future__ import annotations
 

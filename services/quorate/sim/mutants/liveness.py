@@ -1,4 +1,4 @@
-"""Planted bugs of going on: a wait that has no end, or what was lost and is not tried again."""
+"""Mutants that wait for ever or never retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted bugs of membership: who may be added or removed when, and what the log says of it."""
+"""Mutants of voter-set changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted bugs between clients and the core: of the proposer, of replies, reads and images."""
+"""Mutants of proposer, replies, reads and images."""
 
 from __future__ import annotations
 

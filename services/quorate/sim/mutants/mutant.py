@@ -1,4 +1,4 @@
-"""The shape of a planted bug: a name, what is wrong, and the few methods that it replaces."""
+"""A mutant: name, description, and the methods it replaces."""
 
 from __future__ import annotations
 

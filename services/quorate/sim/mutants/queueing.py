@@ -1,4 +1,4 @@
-"""Planted bugs of requests that wait for their decisions."""
+"""Mutants of requests that wait for their decisions."""
 
 from __future__ import annotations
 

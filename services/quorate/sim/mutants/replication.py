@@ -1,4 +1,4 @@
-"""Planted bugs of replication: acknowledgements, the high watermark, divergence, reads."""
+"""Mutants of acknowledgement, high watermark, divergence and reads."""
 
 from __future__ import annotations
 

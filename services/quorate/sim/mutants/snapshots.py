@@ -1,4 +1,4 @@
-"""Planted bugs of snapshots and of what is cleaned away behind them."""
+"""Mutants of snapshots and log cleaning."""
 
 from __future__ import annotations
 

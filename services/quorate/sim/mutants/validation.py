@@ -1,4 +1,4 @@
-"""Planted bugs of refusing: what another cluster, or nobody, asks for is granted."""
+"""Mutants that accept requests of another cluster or of an unknown sender."""
 
 from __future__ import annotations
 

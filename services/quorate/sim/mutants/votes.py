@@ -1,4 +1,4 @@
-"""Planted bugs of elections: votes, pre-votes, who may campaign and who may grant."""
+"""Mutants of elections."""
 
 from __future__ import annotations
 

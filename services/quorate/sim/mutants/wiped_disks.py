@@ -1,4 +1,4 @@
-"""Planted bugs of disks that are lost where no directory id tells it (rule 8)."""
+"""Mutants of lost disks at kraft.version 0 (rule 8)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Brokers: they register, send heartbeats, fall silent together, restart and shut down.
+"""Simulated brokers and topics: registration, heartbeats, silence, restarts.
 
-And the topics that lie on them. What they ask goes through production's controller into the log, so
-that sessions end, leaders move and partitions settle while everything else happens. Which brokers
-do what when is a stream of draws of its own.
+Their requests go through production's controller into the log, so that sessions end, leaders move
+and partitions settle concurrently with all faults. The actions of brokers are drawn from a random
+stream of their own.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Fleet:
     # --- draws ------------------------------------------------------------------------------------
 
     def _somebody(self) -> SimulatedNode | None:
-        """Who is taken for the leader; now and then anybody."""
+        """The presumed leader; now and then any other node."""
         running = self.world.running()
         if not running:
             return None

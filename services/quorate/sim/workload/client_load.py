@@ -1,4 +1,4 @@
-"""Draws what clients do: they write, read what is current at the leader, and read anywhere."""
+"""Draws the client load: writes, linearizable reads, stale reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Clients of one world: they write and read, and insist on what they were told before.
+"""Simulated clients: writes and reads checked against earlier answers.
 
-Operations are numbered in the order in which they are asked for; none is retried.
+Operations are numbered in the order of their requests; none is retried.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What clients of the simulation have the controllers keep: sixteen configurations of all brokers.
+"""Reference model of the client state: sixteen broker configs.
 
-Operation n sets key n % 16 to a value that tells n, so that whatever is lost, doubled or swapped
-shows in the state, in the log, or in what a client reads. This model of it knows nothing of images:
-the simulator holds production's controllers to it.
+Operation n sets key n % 16 to a value that contains n, so that a lost, doubled or swapped operation
+shows in the state, in the log, or in a read. This model does not use images: the simulator checks
+production's controllers against it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def request_of(operations: tuple[int, ...], size_bytes: int) -> IncrementalAlter
 
 
 def operation_of(value: bytes) -> int | None:
-    """Which operation a record belongs to; None for a record of another kind."""
+    """The operation of a record; None for a record of another kind."""
     config = _config_of(value)
     return None if config is None else operation_in(config)
 
@@ -109,7 +109,7 @@ def operation_in(record: MetadataRecord) -> int | None:
 
 
 def _is_ours(record: MetadataRecord) -> TypeGuard[ConfigRecord]:
-    """Whether it sets one of the sixteen; others set topics' and brokers' configurations."""
+    """Whether the record sets one of the sixteen configs; other records set other configs."""
     return (
         isinstance(record, ConfigRecord)
         and record.resource_type == EVERYBODY.type

@@ -1,4 +1,4 @@
-"""Clients that wait for an answer of one process, each with what it was promised so far."""
+"""Client requests that wait for a reply of one process, each with its lower bound so far."""
 
 from __future__ import annotations
 

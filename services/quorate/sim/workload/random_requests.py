@@ -1,8 +1,7 @@
-"""What clients and brokers ask of a controller, drawn: again and again about the same few things.
+"""Random client and broker requests over a small set of names, so that they collide.
 
-Names, brokers and settings are so few that requests meet: a topic is created twice, changed in the
-batch that created it, or gone; a broker is heard before it is registered, or after another process
-took its place.
+A topic is created twice, changed in the batch that created it, or deleted; a broker sends a
+heartbeat before it is registered, or after another process has replaced it.
 """
 
 from __future__ import annotations
