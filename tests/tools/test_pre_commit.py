@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import yaml
-from tools.tidy import ROOT
+
+from tools.lint import ROOT
 
 
 def test_hooks_run_what_make_verify_runs() -> None:
