@@ -1,1 +1,1 @@
-"""The consensus core: pure, one event in, effects out."""
+"""Consensus core: a pure state machine that takes events and returns effects."""

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def describe(
     replica: Replica, adding: Adding, hearing: Hearing, refusals: Refusals
 ) -> DescribeQuorumResponse:
-    """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836).
+    """Voters and observers if this replica leads; otherwise the replica to ask (KIP-595, KIP-836).
 
-    Observers come with what keeps them from being added, which Kafka does not tell.
+    Observers come with the reason why they cannot be added, which Kafka does not report.
     """
     r = replica
     role, now = r.role, r.timers.now
@@ -102,7 +102,7 @@ def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaSta
 
 
 def uncommitted_change(replica: Replica) -> VoterChange | None:
-    """What the latest set differs in from the newest that is known committed."""
+    """The difference between the latest voter set and the newest that is known committed."""
     latest, committed = replica.voters, replica.log.committed_voter_set(replica.high_watermark)
     if latest is committed or not committed.voters:
         return None
@@ -118,7 +118,7 @@ def uncommitted_change(replica: Replica) -> VoterChange | None:
 
 
 def api_versions(replica: Replica) -> ApiVersionsResponse:
-    """Who this replica is, and the kraft.versions that this release supports."""
+    """The identity of this replica, and the kraft.versions that this release supports."""
     config = replica.config
     return ApiVersionsResponse(
         error=ErrorCode.NONE,
@@ -150,7 +150,7 @@ def _state(
 
 
 def _abstention(replica: Replica) -> str:
-    """Why this replica abstains, and what it waits for (rule 8)."""
+    """The reason why this replica abstains, and what it waits for (rule 8)."""
     why = "abstains from votes: it came up empty at kraft.version 0"
     if missing := unheard(replica):
         return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"
@@ -158,13 +158,13 @@ def _abstention(replica: Replica) -> str:
 
 
 def second_quorum_remarks(replica: Replica) -> list[str]:
-    """The line about another quorum, which the log has as an error of its own."""
+    """The line about another quorum, which the log holds as an error of its own."""
     line = replica.second_quorum.remark()
     return [] if line is None else [line]
 
 
 def remarks(replica: Replica, refusals: Refusals) -> list[str]:
-    """What a human must know of this replica: healing, refused votes, a removal, and the like."""
+    """Status warnings of this replica: healing, rejected votes, a removal, and the like."""
     lines = []
     readiness = replica.readiness
     if replica.log.remembered_end is not None:

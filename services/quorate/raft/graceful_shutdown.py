@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """The end of one replica."""
+    """Shutdown of one replica."""
 
     def __init__(
         self, replica: Replica, becoming: Becoming, leading: Leading, hearing: Hearing
@@ -33,11 +33,11 @@ class Stopping:
         self.hearing = hearing
         self.deadline: Millis | None = None
         self.commit_deadline: Millis | None = None
-        # It led when it was asked, so that somebody else has to lead first.
+        # It led when it was asked, so that another replica has to lead first.
         self.owes_successor = False
 
     def begin(self, timeout_ms: Millis) -> None:
-        """Stop within that time; a second request changes nothing."""
+        """Stop within that time in ms; a second request changes nothing."""
         r = self.r
         if r.is_stopping:
             return
@@ -52,19 +52,19 @@ class Stopping:
                 self.owes_successor = not r.is_only_voter
 
     def expire(self) -> None:
-        """Hand over what cannot be committed in time all the same."""
+        """Transfer leadership even if not everything could be committed in time."""
         if self.commit_deadline is not None and self.commit_deadline <= self.r.timers.now:
             self.commit_deadline = None
             self._hand_over("shutting down, with records that are not committed")
 
     def drive(self) -> None:
-        """Hand over as soon as nothing is left to commit."""
+        """Transfer leadership as soon as nothing is left to commit."""
         r = self.r
         if self.deadline is not None and r.high_watermark >= r.log.end.offset:
             self._hand_over("shutting down")
 
     def complete(self) -> None:
-        """End, after all that this step has to say."""
+        """Complete the shutdown, after all other effects of this step."""
         r = self.r
         if self.deadline is None:
             return
@@ -83,12 +83,12 @@ class Stopping:
                 return r.is_only_voter and r.high_watermark >= r.log.end.offset
             case Follower(has_ended=False):
                 return True
-        # Where nobody is there to hand over to, no waiting helps.
+        # Without another replica to transfer to, waiting does not help.
         is_owed = self.owes_successor and r.is_voter and not r.is_only_voter
         return not is_owed or self.hearing.is_alone()
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to hand over, and when to end, at the latest."""
+        """Add the deadlines of the transfer and of the shutdown."""
         if self.deadline is not None:
             due.append(self.deadline)
             if self.commit_deadline is not None:

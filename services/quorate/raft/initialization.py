@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def start(replica: Replica, becoming: Becoming) -> None:
-    """Take up the role that the disk tells."""
+    """Assume the role of the recovered election state."""
     r = replica
     becoming.hearing.needs_leader()
     stored = r.election
     if stored.epoch < r.log.end.epoch:
-        # A stale file: the log has seen a later epoch, in which this replica never voted.
+        # A stale file: the log holds a later epoch, in which this replica never voted.
         r.save_election(ElectionState(r.log.end.epoch))
         stored = r.election
     unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @value
 class Heard:
-    """One that was heard, and the moment on the clock of the replica that heard it."""
+    """A peer that was heard from, and the time in ms of the replica that heard from it."""
 
     node_id: NodeId
     at_ms: Millis

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Readiness:
-    """What keeps one replica from leading that is no matter of votes."""
+    """Conditions besides votes that keep one replica from leading."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class Readiness:
         self.is_loaded = True
         self.rival = rival
         self.second_quorum = SecondQuorum(config, timers, out)
-        # Until when a leader's word holds that another process is this voter.
+        # The end of the time for which a leader's report holds that another process is this voter.
         self.refused_until: Millis | None = None
-        # Since when the disk has owed a flush without any progress; None while it owes none.
+        # The time since when a flush has been outstanding without progress; None without one.
         self.unflushed_since: Millis | None = None
         self._waited_in_epoch: Epoch | None = None
 
@@ -52,29 +52,31 @@ class Readiness:
 
     @property
     def flush_deadline(self) -> Millis | None:
-        """When a flush that is under way has taken too long (rule 24); None when there is none."""
+        """The time at which a flush in progress is too slow (rule 24); None if none is in
+        progress."""
         since = self.unflushed_since
         return None if since is None else Millis(since + self._flush_ms)
 
     @property
     def is_disk_hanging(self) -> bool:
-        """Whether the disk owes a flush for longer than a leader may wait for its voters."""
+        """Whether a flush is outstanding for longer than a leader may wait for its voters."""
         deadline = self.flush_deadline
         return deadline is not None and deadline <= self._timers.now
 
     def note_unflushed(self) -> None:
-        """Begin or end to count how long the disk takes."""
+        """Start or stop measuring how long the disk takes."""
         if self._log.flushed >= self._log.end.offset:
             self.unflushed_since = None
         elif self.unflushed_since is None:
             self.unflushed_since = self._timers.now
 
     def note_progress(self) -> None:
-        """The disk has confirmed something: if more is owed, that counts from here."""
+        """The disk has confirmed a flush: if more is outstanding, that counts from here."""
         self.unflushed_since = None
 
     def waits(self, epoch: Epoch) -> bool:
-        """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
+        """Rule 11: a state machine that could not lead yet defers once per epoch, never for
+        ever."""
         if self.is_disk_hanging:
             return True
         if self.is_loaded or self._waited_in_epoch == epoch:

@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 @value
 class LeaderInfo:
-    """Whom the sender takes for leader, of which epoch, reachable where."""
+    """The leader as the sender knows it: id, epoch and endpoints."""
 
     leader_id: NodeId | None
     epoch: Epoch
     endpoints: tuple[Endpoint, ...] = ()
 
 
-# What an answer says of the quorum that refuses before it has looked at what was asked.
+# The leader info of an answer that is refused before the request is examined.
 NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
 @named_value
 class BatchInfo:
-    """One record batch as the core sees it: its place, its epoch, its control records."""
+    """One record batch as the core sees it: its offsets, its epoch, its control records."""
 
     base_offset: Offset
     last_offset: Offset
@@ -54,7 +54,7 @@ class BatchInfo:
 
 @value
 class FetchedBatches:
-    """Record batches off the wire: checked by the shell, opaque to the core."""
+    """Record batches that were received: verified by the shell, opaque to the core."""
 
     data: bytes
     batches: tuple[BatchInfo, ...]
@@ -62,7 +62,7 @@ class FetchedBatches:
 
 @named_value
 class LogRange:
-    """Whole batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
+    """Complete batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
 
     start: Offset
     end: Offset
@@ -71,7 +71,7 @@ class LogRange:
 
 @named_value
 class SnapshotRange:
-    """Bytes of a snapshot file that the shell reads when it sends the answer."""
+    """Bytes of a snapshot file that the shell reads when it sends the response."""
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -80,7 +80,7 @@ class SnapshotRange:
 
 @named_value
 class VoteRequest:
-    """A nominee asks for a vote, or with `pre_vote` whether it would get one (KIP-996)."""
+    """A nominee requests a vote, or with `pre_vote` asks if it would get one (KIP-996)."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -92,7 +92,7 @@ class VoteRequest:
 
 
 class VoteRefusal(Enum):
-    """Why a vote or a pre-vote is not granted, for people who look into an election afterwards."""
+    """Reasons for rejecting a vote or a pre-vote, for the analysis of an election."""
 
     LOG_BEHIND = "log_behind"
     ALREADY_VOTED = "already_voted"
@@ -111,7 +111,7 @@ class VoteRefusal(Enum):
 
 @value
 class VoteResponse:
-    """`refusal` says why the vote was not granted; nothing is decided upon it."""
+    """`refusal` is the reason why the vote was rejected; no decision depends on it."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -121,7 +121,7 @@ class VoteResponse:
 
 @value
 class BeginQuorumEpochRequest:
-    """The leader of an epoch tells a voter who it is and where."""
+    """The leader of an epoch announces its id and endpoints to a voter."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -157,9 +157,9 @@ class EndQuorumEpochResponse:
 class FetchRequest:
     """A replica asks for what follows its log, and so acknowledges what it has flushed.
 
-    `read_round` echoes the newest round that a Fetch answer of this leader carried; it proves to
-    the leader that the request was sent after that answer (reads, rule 19). `incarnation` is the
-    process (rule 33), 0 where it is unknown; `voters_at` tells whose log this is (rule 34).
+    `read_round` echoes the newest round that a Fetch response of this leader carried; it proves to
+    the leader that the request was sent after that response (reads, rule 19). `incarnation` is the
+    process (rule 33), 0 if it is unknown; `voters_at` identifies the quorum of the log (rule 34).
     """
 
     cluster_id: ClusterId
@@ -180,8 +180,8 @@ class FetchRequest:
 class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
-    `records` is a LogRange in an answer to be sent and FetchedBatches in one that was received.
-    `voters_known` tells whose log it is, before anything is given up for it (rule 34).
+    `records` is a LogRange in a response to be sent and FetchedBatches in one that was received.
+    `voters_known` identifies the quorum of the log, before a replica truncates for it (rule 34).
     """
 
     error: ErrorCode
@@ -221,7 +221,7 @@ class FetchSnapshotRequest:
 
 @named_value
 class FetchSnapshotResponse:
-    """A slice of the snapshot file: a SnapshotRange to be sent, bytes when received."""
+    """A chunk of the snapshot file: a SnapshotRange to be sent, bytes when received."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -233,12 +233,12 @@ class FetchSnapshotResponse:
 
 @value
 class ApiVersionsRequest:
-    """A leader asks a replica that is to become a voter who it is and what it supports."""
+    """A leader asks a replica that is to become a voter for its identity and versions."""
 
 
 @named_value
 class ApiVersionsResponse:
-    """Who answers, and the kraft.versions that it supports."""
+    """Identity of the replica that answers, and the kraft.versions that it supports."""
 
     error: ErrorCode
     cluster_id: ClusterId
@@ -248,7 +248,7 @@ class ApiVersionsResponse:
 
 
 class Reason(Enum):
-    """Why a change of the voters is refused, where Kafka's error codes leave it open."""
+    """Reasons for rejecting a voter change, where Kafka's error codes are ambiguous."""
 
     NOT_LEADER = "NOT_LEADER"
     INCONSISTENT_CLUSTER_ID = "INCONSISTENT_CLUSTER_ID"
@@ -277,7 +277,7 @@ class Reason(Enum):
 
 
 class ChangeKind(Enum):
-    """What a set differs in from the one before."""
+    """Kinds of difference between a voter set and the one before."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -286,7 +286,7 @@ class ChangeKind(Enum):
 
 @value
 class VoterChange:
-    """A change of the voters that is in the log and not known committed yet."""
+    """A voter change that is in the log and not known committed yet."""
 
     kind: ChangeKind
     voter: Voter
@@ -299,9 +299,9 @@ class DescribeQuorumRequest:
 
 @named_value
 class ReplicaState:
-    """What the leader knows of one replica; times are the core's monotonic milliseconds.
+    """The leader's view of one replica; times are the core's monotonic milliseconds.
 
-    `obstacle` and `obstacle_text` say why an observer may not be added to the voters now, if so.
+    `obstacle` and `obstacle_text` give the reason why an observer may not be added now, if any.
     """
 
     key: ReplicaKey
@@ -315,10 +315,10 @@ class ReplicaState:
 
 @named_value
 class DescribeQuorumResponse:
-    """The leader's view; from anybody else what is left of it.
+    """The leader's view; other replicas return what they know.
 
-    `last_leader` is the newest leader that this replica followed, `heard` whom it heard when, and
-    `decommissioned` who must not come back by itself (rule 7). `refused` are clones (rule 33).
+    `last_leader` is the newest leader that this replica followed, `heard` the last contact of each
+    peer, `decommissioned` those that must not auto-join (rule 7). `refused` are clones (rule 33).
     """
 
     error: ErrorCode
@@ -349,7 +349,7 @@ class AddRaftVoterRequest:
 
 @named_value
 class RemoveRaftVoterRequest:
-    """A voter that is removed is decommissioned (rule 7), unless its pod is scaled away."""
+    """A voter that is removed is decommissioned (rule 7), unless its pod is scaled down."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -360,7 +360,7 @@ class RemoveRaftVoterRequest:
 
     @property
     def decommissions(self) -> bool:
-        """Whether it must not come back by itself; a disk that was replaced must not."""
+        """Whether it must not auto-join; a disk that was replaced must not."""
         return self.auto_join or not self.scaled_away
 
 
@@ -390,7 +390,7 @@ class TransferLeadershipRequest:
 
 @value
 class TakeLeaveRequest:
-    """A voter that is to stop, and stays a voter, asks whether it can be spared now."""
+    """A voter that is to stop, and stays a voter, asks if it can stop without loss of majority."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -412,7 +412,7 @@ class MembershipResponse:
 
 @named_value
 class ProposalResponse:
-    """What became of RecordsProposed: appended as base_offset..last_offset, or refused."""
+    """Result of RecordsProposed: appended as base_offset..last_offset, or refused."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -422,7 +422,7 @@ class ProposalResponse:
 
 @value
 class ReadResponse:
-    """A current read may be served once everything below `offset` has been replayed."""
+    """A linearizable read may be served once everything below `offset` has been replayed."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -463,7 +463,7 @@ Response: TypeAlias = PeerResponse | DescribeQuorumResponse | ProposalResponse |
 
 @value
 class ElectionState:
-    """What quorum-state holds: epoch, leader if known, and whom this replica voted for."""
+    """Content of quorum-state: epoch, leader if known, and the vote of this replica."""
 
     epoch: Epoch
     leader_id: NodeId | None = None
@@ -480,7 +480,7 @@ class SnapshotInfo:
 
 @value
 class VotersAt:
-    """The set that a control record at `offset` put in force; -1 is the bootstrap checkpoint."""
+    """The voter set that a control record at `offset` put in effect; -1: bootstrap checkpoint."""
 
     offset: Offset
     voters: VoterSet

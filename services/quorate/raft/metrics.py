@@ -29,13 +29,13 @@ STATES: Final = (
     "observer",
     "resigned",
 )
-# Kinds of change that a leader may have under way; an upgrade is one of kraft.version.
+# Kinds of change that a leader may have in progress; an upgrade is one of kraft.version.
 PENDING_CHANGES: Final = (*(kind.value for kind in ChangeKind), "upgrade")
 NOBODY: Final = -1
 
 
 def state_name(replica: Replica) -> str:
-    """The role as Kafka's `current-state` names it; one that resigned says so."""
+    """The role as Kafka's `current-state` names it; a resigned leader has its own state."""
     has_voted = replica.election.voted is not None
     match replica.role:
         case Leader():
@@ -52,7 +52,7 @@ def state_name(replica: Replica) -> str:
 
 
 def raft_numbers(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[str, float]]:
-    """What any replica knows of the quorum, and at a leader what only it does."""
+    """Metrics of the quorum that any replica knows, and those that only a leader knows."""
     election, voters, state = replica.election, replica.voters, state_name(replica)
     leader_id, voted = election.leader_id, election.voted
     numbers: dict[str, float | Mapping[str, float]] = {
@@ -83,7 +83,7 @@ def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[
         progress = role.progress.get(voter.key)
         fetching += progress is not None
         last_ms = None if progress is None else progress.last_fetch_ms
-        # Nobody can have fetched before it was elected.
+        # No replica can have fetched before it was elected.
         heard_ms = role.elected_ms if last_ms is None else last_ms
         offline += voter.key.node_id != replica.node_id and heard_ms < since_ms
     return {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Outbox:
-    """The effects and the notes of the step under way, and what was published before it."""
+    """The effects and the notes of the current step, and what was published before it."""
 
     def __init__(self) -> None:
         self._effects: list[Effect] = []
@@ -26,7 +26,7 @@ class Outbox:
         self.note, self.tell, self.forget = self._notes.note, self._notes.tell, self._notes.forget
 
     def emit(self, effect: Effect) -> None:
-        """Ask for this after all that was asked for in this step."""
+        """Add an effect after all earlier ones of this step."""
         self._effects.append(effect)
 
     def reply(self, token: ReplyToken, response: Response) -> None:
@@ -36,15 +36,15 @@ class Outbox:
     def save(self, effect: SaveElection) -> None:
         """Make it durable before any effect that follows.
 
-        Where nothing rests on the one just before, one write is enough: each takes two flushes.
+        If nothing depends on the save just before, one write is enough: each takes two flushes.
         """
         if self._effects and isinstance(self._effects[-1], SaveElection):
             self._effects.pop()
         self._effects.append(effect)
 
     def publish(self, role: Role, election: ElectionState, high_watermark: Offset) -> None:
-        """Tell the shell what changed for the state machine and the status."""
-        # Hardly any step has news. Where a leader's epoch began does not change within it.
+        """Report to the shell what changed for the state machine and the status."""
+        # Hardly any step has news. A leader's epoch start does not change within its epoch.
         published = (type(role), election.epoch, election.leader_id, high_watermark)
         if published == self._published:
             return
@@ -62,7 +62,7 @@ class Outbox:
         )
 
     def take(self) -> tuple[tuple[Effect, ...], tuple[Note, ...]]:
-        """The effects and notes of this step; the next one begins without."""
+        """The effects and notes of this step; the next one begins with none."""
         effects = tuple(self._effects)
         self._effects.clear()
         return effects, self._notes.take()

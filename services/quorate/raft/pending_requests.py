@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def settle(replica: Replica, role: Leader) -> None:
-    """The high watermark has moved: a change that lies below it is finished."""
+    """Complete a change that lies below the high watermark, which has risen."""
     pending = role.pending
     if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
         return
@@ -37,7 +37,7 @@ def settle(replica: Replica, role: Leader) -> None:
 
 
 def end_waiting(replica: Replica, leader: Leader) -> None:
-    """Answer everybody who waits for this leader, which leads no more."""
+    """Answer all requests that wait for this leader, which leads no more."""
     info = replica.leader_info
     if replica.election.leader_id == replica.node_id:
         info = LeaderInfo(None, replica.epoch)
@@ -61,7 +61,7 @@ def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> N
 
 
 def _end_hand_over(replica: Replica, hand_over: PendingHandOver, info: LeaderInfo) -> None:
-    """To lead no more is what a hand-over is about; what it held back was never appended."""
+    """A transfer ends with leadership; the proposals that it held were never appended."""
     replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
     for event in hand_over.held:
         refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)

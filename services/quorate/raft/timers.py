@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Timers:
-    """What time it is for one replica, and its draws; `now` is set once at each step."""
+    """Time and random delays of one replica; `now` is set once at each step."""
 
     def __init__(self, config: RaftConfig, random: Random) -> None:
         self.now = Millis(0)
@@ -20,15 +20,15 @@ class Timers:
         self._check_quorum_timeout_ms = config.check_quorum_timeout_ms
 
     def after(self, delay_ms: int) -> Millis:
-        """The moment that lies so far ahead; behind, where the delay is negative."""
+        """The time after that delay in ms; earlier than now if the delay is negative."""
         return Millis(self.now + delay_ms)
 
     def draw(self, below_ms: int) -> Millis:
-        """A draw from 0 up to, not including, `below_ms`."""
+        """A random delay from 0 up to, not including, `below_ms`."""
         return Millis(int(self.random.random() * below_ms))
 
     def draw_election_timeout(self) -> Millis:
-        """Election timeout plus a draw below it, so that rivals rarely meet."""
+        """Election timeout plus a random delay below it, so that contenders rarely collide."""
         timeout = self._election_timeout_ms
         return Millis(timeout + int(self.random.random() * timeout))
 

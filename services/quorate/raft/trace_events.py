@@ -19,7 +19,7 @@ Value: TypeAlias = "str | int | bool | tuple[int, ...]"
 
 
 class NoteKind(Enum):
-    """What a note tells of. `role_taken` has its values from `raft/trace_fields.py`."""
+    """Kinds of notes. `role_taken` has its values from `raft/trace_fields.py`."""
 
     STARTED = "started"
     ROLE_TAKEN = "role_taken"
@@ -55,7 +55,7 @@ class NoteKind(Enum):
 
 
 class Cause(Enum):
-    """Why a replica took up a role."""
+    """Reasons for a role change."""
 
     # An election begins.
     STARTUP = "startup"
@@ -64,12 +64,12 @@ class Cause(Enum):
     END_QUORUM_EPOCH = "end_quorum_epoch"
     LEADER_REMOVED = "leader_removed"
     LEADER_PROCESS_GONE = "leader_process_gone"
-    # It goes on, or ends.
+    # An election continues, or ends.
     PRE_VOTES_GRANTED = "pre_votes_granted"
     PRE_VOTE_REJECTED = "pre_vote_rejected"
     PRE_VOTE_TIMED_OUT = "pre_vote_timed_out"
     VOTES_GRANTED = "votes_granted"
-    # Somebody else acts.
+    # Another replica acts.
     VOTE_GIVEN = "vote_given"
     HIGHER_EPOCH = "higher_epoch"
     LEADER_LEARNED = "leader_learned"
@@ -89,7 +89,7 @@ class Cause(Enum):
 
 @value
 class Note:
-    """One thing that a step has to say."""
+    """One thing that a step reports."""
 
     kind: NoteKind
     text: str
@@ -100,32 +100,32 @@ class Note:
 
 
 class Notebook:
-    """The notes of one step, and what was told before."""
+    """The notes of one step, and the last text of each topic."""
 
     def __init__(self) -> None:
         self.told: dict[str, str] = {}
         self._notes: list[Note] = []
 
     def note(self, kind: NoteKind, text: str | None, /, **values: Value) -> None:
-        """Say it, unless there are no words for it."""
+        """Add a note, unless its text is None."""
         if text is not None:
             self._notes.append(Note(kind, text, values))
 
     def tell(
         self, kind: NoteKind, topic: str, text: str, state: str = "", /, **values: Value
     ) -> None:
-        """Say what is found out again and again once, until it (its `state`) changes (rule 32)."""
+        """Report a repeated finding once, until it (its `state`) changes (rule 32)."""
         if self.told.get(topic) != (state or text):
             self.told[topic] = state or text
             self.note(kind, text, **values)
 
     def forget(self, *topics: str) -> None:
-        """What is found out of these is news again."""
+        """The next finding of these topics is reported again."""
         for topic in topics:
             self.told.pop(topic, None)
 
     def take(self) -> tuple[Note, ...]:
-        """The notes of this step; the next one begins without."""
+        """The notes of this step; the next one begins with none."""
         if not self._notes:
             return ()
         notes = tuple(self._notes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
-    """What the note of a role that was just taken up holds.
+    """Fields of the note for a role that was just assumed.
 
     `granted` and `rejected` are the votes of the round that ends, `needed` those of the one that
     begins; `sought` is the epoch that a nominee wants to lead.
@@ -48,7 +48,7 @@ def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
 
 
 def change_values(change: str, voter: ReplicaKey) -> dict[str, Value]:
-    """What the notes of a change of one voter hold."""
+    """Fields of the notes for a change of one voter."""
     values: dict[str, Value] = {"change": change, "voter_id": voter.node_id}
     if voter.directory_id is not None:
         values["directory_id"] = format_uuid(voter.directory_id)

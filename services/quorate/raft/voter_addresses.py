@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 ADDRESSES_MAX: Final = 2
-# What is answered where another voter, or another cluster, has taken the address over.
+# Errors returned if another voter, or another cluster, has taken the address over.
 NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
 NEVER: Final = Millis(-1 << 62)
 
 
 @dataclass(slots=True)
 class _Stated:
-    """What one voter said of itself: where it is, and before that; and the peer to try next.
+    """Statements of one voter about itself: endpoints now and before; and the peer to try next.
 
-    `answered_ms` is when it last answered at `answered`.
+    `answered_ms` is the time of its last answer at `answered`.
     """
 
     key: ReplicaKey
@@ -47,19 +47,19 @@ class _Stated:
 
 
 class Addresses:
-    """The ways to each voter, for one replica."""
+    """Routes to each voter, for one replica."""
 
     def __init__(self, cluster_id: ClusterId, listener_name: str) -> None:
         self._cluster_id = cluster_id
         self._listener_name = listener_name
         self._stated: dict[NodeId, _Stated] = {}
 
-    # --- what is learnt ---------------------------------------------------------------------------
+    # --- learning ---------------------------------------------------------------------------------
 
     def hear(self, request: Request, sets: Callable[[], list[VoterSet]]) -> Peer | None:
-        """Remember what a voter of one of these sets says of itself, if this request does.
+        """Learn what a voter of one of these sets states about itself, if this request does.
 
-        Returns the way to it that it names.
+        Returns the address that it names.
         """
         match request:
             case FetchRequest(replica=key, replica_endpoints=endpoints) if key is not None:
@@ -95,7 +95,7 @@ class Addresses:
         if before is None or before.key != key:
             self._stated[key.node_id] = _Stated(key, endpoints, ways)
         else:
-            # Answers of before say nothing of where it is now.
+            # Earlier answers are not evidence of its present address.
             turn = ways[0] if ways != before.peers else before.turn
             self._stated[key.node_id] = replace(
                 before, endpoints=endpoints, peers=ways, turn=turn, answered=None
@@ -103,15 +103,15 @@ class Addresses:
         return peers[0] if peers else None
 
     def prefer(self, peer: Peer) -> None:
-        """Try this way next."""
+        """Try this address next."""
         stated = self._stated.get(peer.node_id)
         if stated is not None:
             stated.turn = peer
 
-    # --- what is tried ----------------------------------------------------------------------------
+    # --- addresses to try -------------------------------------------------------------------------
 
     def known(self, voter: Voter) -> list[Peer]:
-        """Every way to a voter: what the set says, then what it said itself, the latest first."""
+        """Every address of a voter: first the voter set's, then those it stated, latest first."""
         endpoint = voter.endpoint(self._listener_name)
         node_id = voter.key.node_id
         peers = [] if endpoint is None else [Peer(node_id, endpoint.host, endpoint.port)]
@@ -121,7 +121,7 @@ class Addresses:
         return peers
 
     def peer(self, voter: Voter) -> Peer | None:
-        """The way that is to be tried now; None when there is none."""
+        """The address to be tried now; None without one."""
         peers = self.known(voter)
         stated = self._stated.get(voter.key.node_id)
         if stated is not None and stated.turn in peers:
@@ -129,10 +129,10 @@ class Addresses:
         return peers[0] if peers else None
 
     def sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
-        """The next request goes another way, unless this one is answered.
+        """The next request uses another address, unless this one answers.
 
-        A way that was answered since then is still the way: the answer to this request may be
-        under way when the next one leaves.
+        An address that answered since then stays the address: the response to this request may be
+        in flight when the next one leaves.
         """
         stated = self._stated.get(to.node_id)
         voter = None if stated is None else voters.by_id(to.node_id)
@@ -145,14 +145,14 @@ class Addresses:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
     def answered(self, by: Peer, now: Millis) -> None:
-        """The voter that was meant is there: this is the way."""
+        """The addressed voter has answered: this is its address."""
         stated = self._stated.get(by.node_id)
         if stated is not None:
             stated.turn = stated.answered = by
             stated.answered_ms = now
 
     def is_another(self, by: Peer) -> None:
-        """Somebody else is there now."""
+        """Another replica has this address now."""
         stated = self._stated.get(by.node_id)
         if stated is not None and stated.answered == by:
             stated.answered = None

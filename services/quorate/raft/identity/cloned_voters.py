@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
 
-# Of the fetch timeout: a process that has been silent for so long is taken for gone.
+# Fraction of the fetch timeout: a process that has been silent for so long is taken to have exited.
 SILENCE_SHARE: Final = 2
-# In fetch timeouts: how long a process that is silent is remembered, and told of if refused.
+# In fetch timeouts: the time for which a silent process is kept, and reported if refused.
 TOLD_FACTOR: Final = 5
 # Processes of one voter that a leader tells apart.
 PROCESSES_MAX: Final = 4
@@ -41,13 +41,13 @@ class Admission(Enum):
     """The treatment of a voter's Fetch or FetchSnapshot."""
 
     COUNTED = "counted"
-    # Served, but a process before it may still run, and the disk of that one counts.
+    # Served, but a process before it may still run, and the disk of that process counts.
     UNCOUNTED = "uncounted"
     REFUSED = "refused"
 
 
 class Clones:
-    """The processes of the voters, as one leader hears them."""
+    """The processes of the voters, as one leader knows them."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -55,7 +55,8 @@ class Clones:
     def admit(
         self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
     ) -> Admission:
-        """Judge whether this process is the voter. Releases before drew no number: 0 is anybody."""
+        """Decide if this process is the voter. Earlier releases drew no number: 0 is any
+        process."""
         number = request.incarnation
         if number == 0:
             return Admission.COUNTED
@@ -92,12 +93,12 @@ class Clones:
             process.echoed = max(process.echoed, min(request.read_round, role.read_round))
 
     def _forget_others(self, role: Leader) -> None:
-        """Those that are voters no more need no memory."""
+        """Drop replicas that are voters no more."""
         for key in [key for key in role.doubles if key not in self.r.voters]:
             del role.doubles[key]
 
     def _forget_silent(self, found: Doubles) -> None:
-        """Forget those that have been silent for long; without them the current one is alone."""
+        """Drop processes that have been silent for long; without them the current one is alone."""
         found.processes = [
             process
             for process in found.processes
@@ -106,9 +107,9 @@ class Clones:
         found.is_clone = found.is_clone and len(found.processes) > 1
 
     def _add(self, role: Leader, found: Doubles, number: int) -> Process | None:
-        """A process that is new takes over, unless one is known to be the voter.
+        """A new process takes over, unless one is known to be the voter.
 
-        None where so many processes were heard just now that it must wait for its turn.
+        None if so many processes fetched recently that it has to wait.
         """
         if len(found.processes) >= PROCESSES_MAX:
             gone = [p for p in found.processes if p.number != found.current and self._is_gone(p)]
@@ -125,21 +126,21 @@ class Clones:
         return process
 
     def _take_over(self, found: Doubles, process: Process) -> None:
-        """A process goes on where the current one has ended: it comes first from now on."""
+        """A process replaces the current one, which has ended: it takes precedence from now on."""
         found.processes.remove(process)
         found.processes.insert(0, process)
         found.current, found.is_clone = process.number, False
 
     @staticmethod
     def _has_outrun_current(found: Doubles, process: Process) -> bool:
-        """True when the process before has shown that it runs, and the current one never has."""
+        """True if the earlier process has shown that it runs, and the current one never has."""
         current = found.process(found.current)
         if current is None or found.is_clone or not found.is_before_current(process):
             return False
         return _is_outrun(current, process)
 
     def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
-        """Of two that ran at one moment the one that came first is the voter."""
+        """Of two that ran at the same time the one that came first is the voter."""
         for other in found.processes:
             if other is process or self._is_gone(other) or not _ran_together(process, other):
                 continue
@@ -153,7 +154,7 @@ class Clones:
                 self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
 
     def _judge(self, found: Doubles, process: Process) -> Admission:
-        """One that came before the current one is served: it has yet to show that it runs."""
+        """A process before the current one is served: it has yet to show that it runs."""
         if process.number != found.current:
             is_second = found.is_clone and not found.is_before_current(process)
             return Admission.REFUSED if is_second else Admission.UNCOUNTED
@@ -162,7 +163,7 @@ class Clones:
 
     @staticmethod
     def _rivals(found: Doubles, process: Process) -> Iterator[Process]:
-        """The processes that have to be gone before this one counts."""
+        """The processes that have to have ended before this one counts."""
         before = found.processes[: found.processes.index(process)]
         yield from before
         if not found.is_clone:
@@ -170,7 +171,7 @@ class Clones:
             yield from (other for other in after if not _is_outrun(other, process))
 
     def counts_from(self, role: Leader, key: ReplicaKey, number: int) -> Millis | None:
-        """The moment at which the others have been silent for long enough; None without any."""
+        """The time at which the others have been silent for long enough; None without any."""
         found = role.doubles.get(key)
         process = None if found is None else found.process(number)
         others = () if found is None or process is None else self._rivals(found, process)
@@ -181,14 +182,14 @@ class Clones:
         )
 
     def _is_gone(self, process: Process) -> bool:
-        """True when a process has ended, as far as its connection and its silence tell."""
+        """True if a process has ended, as far as its connection and its silence show."""
         return process.has_ended or not _was_heard_lately(self.r, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
-        """The connection has ended on which this process waited: nothing of it is to come.
+        """The connection on which this process waited has ended: it sends nothing more.
 
-        That may have been reset alone. While another process may run that would count in its place,
-        only its silence tells.
+        Only the connection may have been reset. While another process may run that would then
+        count, only silence shows that the process has ended.
         """
         found = None if fetch is None or fetch.key is None else role.doubles.get(fetch.key)
         if fetch is None or found is None:
@@ -199,22 +200,22 @@ class Clones:
             process.has_ended = True
 
     def _is_waiting(self, found: Doubles, process: Process) -> bool:
-        """True for one that runs, or that is refused and may ask again."""
+        """True for a process that runs, or that is refused and may ask again."""
         was_refused_lately = self.r.timers.now - process.heard_ms < self.r.config.fetch_timeout_ms
         may_ask = found.is_clone and not process.has_ended and was_refused_lately
         return may_ask or not self._is_gone(process)
 
 
 def _is_outrun(newer: Process, process: Process) -> bool:
-    """True when the older one ran after the newer one was first heard, which has never shown it.
+    """True if the older process ran after the first Fetch of the newer, which shows no such run.
 
-    What is heard of the newer one may all be late, or of a copy that asks for a snapshot alone.
+    All Fetches of the newer may be late, or of a copy that only asks for a snapshot.
     """
     return newer.echoed < newer.first_round <= process.echoed
 
 
 def _ran_together(one: Process, other: Process) -> bool:
-    """True when both ran at the moment at which the later one was first heard."""
+    """True if both ran when the later one first fetched."""
     first_round = max(one.first_round, other.first_round)
     return min(one.echoed, other.echoed) >= first_round
 
@@ -230,9 +231,9 @@ def _silence_ms(replica: Replica) -> int:
 def is_contested(
     replica: Replica, role: Leader, key: ReplicaKey, listeners: tuple[Endpoint, ...]
 ) -> bool:
-    """True when these listeners may be those of a second process of that voter.
+    """True if these listeners may be those of a second process of that voter.
 
-    Until it has turned out which process the voter is, its entry stays as it is.
+    Until it is known which process the voter is, its entry stays unchanged.
     """
     found = role.doubles.get(key)
     if found is None:
@@ -246,13 +247,13 @@ def is_contested(
 
 
 def is_told(replica: Replica, process: Process) -> bool:
-    """True when a process was heard so lately that it may still run."""
+    """True if a process fetched so recently that it may still run."""
     oldest = replica.timers.now - replica.config.fetch_timeout_ms * TOLD_FACTOR
     return process.heard_ms >= oldest
 
 
 def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ...]]]:
-    """The second processes of voters, and where the first is; for a leader alone."""
+    """The second processes of voters, and the addresses of the first; for a leader alone."""
     role = replica.role
     if not isinstance(role, Leader):
         return
@@ -273,7 +274,7 @@ def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ..
 
 
 def remarks(replica: Replica) -> Iterator[str]:
-    """The lines about clones for a human: of a leader's voters, and of a replica that is one."""
+    """Status warnings about clones: of a leader's voters, and of a replica that is one."""
     for state, endpoints in refused(replica):
         yield (
             f"two processes are voter {state.key}: the one at {_words(endpoints)} counts, the one "

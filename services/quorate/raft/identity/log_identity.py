@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def mark_of(log: LogState) -> VotersMark | None:
-    """The newest set of a log; None where no record has put one in force."""
+    """The newest voter set of a log; None if no record has put one in effect."""
     return _mark(log, log.voters[-1]) if log.voters_offset >= 0 else None
 
 
 def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
-    """The oldest set that is known of a log, and the one that is in force just below an offset.
+    """The oldest voter set that is known of a log, and the one in effect just below an offset.
 
     The oldest one is the likeliest to lie where another log has the same epochs.
     """
@@ -36,9 +36,9 @@ def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
 
 
 def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
-    """True when this log cannot be of the quorum that the mark is from.
+    """True if this log cannot be of the quorum that the mark is from.
 
-    What was cleaned away or is not there cannot be told, and what of it was kept is compared.
+    What was cleaned away or does not exist cannot be compared; what was kept of it is compared.
     """
     after = Offset(mark.offset + 1)
     if not max(1, log.log_start) <= after <= log.end.offset or mark.epoch <= 0:
@@ -55,6 +55,6 @@ def _mark(log: LogState, entry: VotersAt) -> VotersMark:
 
 
 def _checksum(voters: VoterSet) -> int:
-    """CRC-32C of who they are, wherever they are reached."""
+    """CRC-32C of the voters' identities, without their addresses."""
     keys = sorted((voter.key.node_id, voter.key.directory_id or b"") for voter in voters)
     return crc32c(b"".join(b"%d:%s," % (node_id, directory) for node_id, directory in keys))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerRequest, PeerResponse
     from quorate.records.ids import ClusterId
 
-# Errors that the leader alone gives, or that say what the snapshot lacks.
+# Errors that only the leader returns, or that report what the snapshot lacks.
 _OF_THE_LEADER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
@@ -49,7 +49,7 @@ def needs_check(request: PeerRequest, answer: PeerResponse) -> bool:
 
 
 def addressed(peer: Peer, request: PeerRequest) -> ReplicaKey:
-    """The replica that a request is for, with its directory where the request names it."""
+    """The replica that a request is for, with its directory if the request names it."""
     if isinstance(request, VoteRequest | BeginQuorumEpochRequest):
         return request.voter
     return ReplicaKey(peer.node_id)
@@ -58,7 +58,7 @@ def addressed(peer: Peer, request: PeerRequest) -> ReplicaKey:
 def identity_problem(
     wanted: ReplicaKey, found: ApiVersionsResponse, own: ReplicaIdentity
 ) -> str | None:
-    """The replica found in place of the one that was wanted, in words; None if it is the right one.
+    """Describes the replica that was found instead of the wanted one; None if it is the right one.
 
     A negative node id stands for a bootstrap server: any other replica of the cluster.
     """
@@ -77,7 +77,7 @@ def identity_problem(
 
 
 def outcome(request: PeerRequest, answer: PeerResponse) -> str:
-    """The answer in words, for a person who wants to know why no leader is found."""
+    """The answer as text, for an operator who looks for the reason why no leader is found."""
     name = type(request).__name__.removesuffix("Request")
     if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
         reason = "" if answer.refusal is None else f" ({answer.refusal.value})"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @named_value
 class Rival:
-    """The node that said that it leads, its epoch, and the address where it was asked."""
+    """The node that reported that it leads, its epoch, and the address at which it was asked."""
 
     leader_id: NodeId
     epoch: Epoch

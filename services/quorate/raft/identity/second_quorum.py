@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.raft.timers import Timers
     from quorate.records.ids import Epoch, Millis, NodeId
 
-# Answers of one leader, in whatever epochs: two quorums that depose each other begin many.
+# Answers of one leader, in any epochs: two quorums that depose each other begin many.
 PROOFS: Final = 3
 # In fetch timeouts, after the last proof: longer than the two quorums need to depose each other.
 MET_FACTOR: Final = 5
@@ -54,7 +54,7 @@ class SecondQuorum:
 
     @property
     def is_met(self) -> bool:
-        """True while there is another quorum, as far as this replica can tell."""
+        """True while there is another quorum, as far as this replica knows."""
         return self._until is not None and self._timers.now < self._until
 
     def prove(self, leader_id: NodeId, epoch: Epoch, reason: str) -> None:
@@ -70,7 +70,7 @@ class SecondQuorum:
         self._until = self._timers.after(self._met_ms)
 
     def take_back(self, leader_id: NodeId) -> None:
-        """The leader that has shown it agrees with this log after all: its answers were damaged."""
+        """The leader has shown that it agrees with this log after all: its answers were damaged."""
         proof = self._proof
         if proof is not None and proof.leader_id == leader_id:
             self._proof = self._until = None
@@ -82,7 +82,7 @@ class SecondQuorum:
         )
 
     def remark(self) -> str | None:
-        """The line for people, with what to do; None where no other quorum is met."""
+        """The status warning, with what to do; None if no other quorum was met."""
         if not self.is_met or self._proof is None:
             return None
         return (

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import NodeId
 
-# Between two bootstrap servers pass five retry backoffs, between two rounds of them five fetch
-# timeouts.
+# The interval between two bootstrap servers is five retry backoffs, between two rounds of them five
+# fetch timeouts.
 BACKOFF_FACTOR: Final = 5
 ROUND_FACTOR: Final = 5
-# In fetch timeouts: so long a leader of an earlier epoch has to lead on, asked once in each, before
-# it is none that this quorum had. Such a one may hold one change of its voters, and so leads for
-# two check-quorum intervals at most, which are three fetch timeouts.
+# In fetch timeouts: the time for which a leader of an earlier epoch has to lead, asked once in
+# each, before it cannot be one that this quorum had. Such a leader may have one voter change in
+# progress, and so leads for two check-quorum intervals at most, which are three fetch timeouts.
 LEADS_ON_FACTOR: Final = 5
 
 
@@ -68,12 +68,12 @@ class _Row:
 
 
 class Rivalry:
-    """The search of one only voter for another quorum, and its standing down before one."""
+    """The search of a single voter for another quorum, and its resignation before one."""
 
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
         self.becoming = becoming
-        # The leader that this replica has yet to ask, by what others say.
+        # The leader that this replica has yet to ask, by the reports of others.
         self._alleged: Rival | None = None
         # The leader of an earlier epoch whose every answer has shown that it leads.
         self._earlier: _Row | None = None
@@ -81,18 +81,18 @@ class Rivalry:
         self._turn = 0
         self._next_ms = Millis(0)
 
-    # --- what is told -----------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     def is_alone(self) -> bool:
-        """True when no leader of this quorum can do without the vote of this replica.
+        """True if no leader of this quorum can do without the vote of this replica.
 
-        One that heals may have had more voters at the end that it remembers.
+        A replica that heals may have had more voters at the end that it remembers.
         """
         r = self.r
         return r.is_only_voter and not (r.log.is_healing or r.abstains)
 
     def doubts(self, named: LeaderInfo) -> bool:
-        """True when a leader that is named is perhaps not this quorum's: then it is to be asked."""
+        """True if a named leader is perhaps not this quorum's: then it is to be asked."""
         leader_id = named.leader_id
         if leader_id is None or not self._is_strange(leader_id, named.epoch):
             return False
@@ -105,9 +105,9 @@ class Rivalry:
         return True
 
     def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
-        """True when it leads without the vote of this single voter, or did so before this epoch.
+        """True if it leads without the vote of this single voter, or did so before this epoch.
 
-        One that was followed before it removed all other voters needed no vote of this one.
+        A leader that was followed before it removed all other voters needed no vote of this one.
         """
         r = self.r
         if r.rival is not None or not self.is_alone() or leader_id == r.node_id:
@@ -119,7 +119,7 @@ class Rivalry:
     # --- asking -----------------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Ask the replica that is said to lead; a single voter that leads asks its servers."""
+        """Ask the replica that is reported to lead; a single voter that leads asks its servers."""
         r = self.r
         is_alone = r.rival is None and self.is_alone()
         is_leading = isinstance(r.role, Leader) and not r.is_stopping
@@ -160,7 +160,7 @@ class Rivalry:
         self._ask(Peer(named.leader_id, named.host, named.port), named.epoch)
 
     def _ask(self, peer: Peer, epoch: Epoch) -> None:
-        """A Fetch in no name: its answer says who leads, and nothing is counted."""
+        """A Fetch without a name: its answer names the leader, and it counts for nothing."""
         question = FetchRequest(
             cluster_id=self.r.config.cluster_id,
             replica=None,
@@ -183,7 +183,7 @@ class Rivalry:
             return
         named = response.leader
         if named.leader_id != call.to or not self._is_strange(call.to, named.epoch):
-            # Of an earlier epoch replicas may name one another in a circle.
+            # Replicas of an earlier epoch may name one another in a circle.
             if named.epoch >= self.r.epoch or call.to < 0:
                 self.doubts(named)
             return
@@ -194,11 +194,11 @@ class Rivalry:
             self._see_earlier(found, call, row)
 
     def _see_earlier(self, found: Rival, call: Call, row: _Row | None) -> None:
-        """A leader of an earlier epoch leads: stand down once it has done so for too long.
+        """Stand down if a leader of an earlier epoch has led for too long.
 
         One that is about to notice its end answers in the same way, and one that has noticed it
-        goes on naming itself, but with an error. A row ends while this replica does not ask, since
-        the other one may have stood still as well.
+        continues to name itself, but with an error. A row ends while this replica does not ask,
+        since the other one may have been suspended as well.
         """
         r = self.r
         timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
@@ -221,7 +221,7 @@ class Rivalry:
     # --- standing down ----------------------------------------------------------------------------
 
     def _stand_down(self, rival: Rival) -> None:
-        """Lead no more, durably: what is acknowledged from here on could be lost."""
+        """Stop leading, durably: what is acknowledged from here on could be lost."""
         r = self.r
         r.readiness.rival = rival
         r.out.emit(SaveRival(rival))
@@ -233,9 +233,10 @@ class Rivalry:
             self.becoming.unattached(r.epoch, Cause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
-        """The answer of a replica with a rival to other replicas: its word must lead none astray.
+        """The response of a replica with a rival to other replicas, which must mislead none of
+        them.
 
-        None for what it goes on to answer.
+        None for a request that it still answers.
         """
         if self.r.rival is None:
             return None
@@ -257,7 +258,7 @@ class Rivalry:
 
 
 def remark(replica: Replica) -> str | None:
-    """The line for people about a replica that found another quorum, with what to do."""
+    """The status warning of a replica that found another quorum, with what to do."""
     rival = replica.rival
     if rival is None:
         return None

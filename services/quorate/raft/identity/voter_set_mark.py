@@ -9,13 +9,13 @@ from quorate.records.value_types import named_value
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset
 
-# Those that one answer states.
+# Number of voter sets in one answer.
 MARKS_MAX: Final = 2
 
 
 @named_value
 class VotersMark:
-    """The place of a voter set, the epoch there, and a checksum of who its voters are."""
+    """The offset of a voter set, the epoch there, and a checksum of its voters' identities."""
 
     offset: Offset
     epoch: Epoch

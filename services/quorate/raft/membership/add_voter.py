@@ -39,7 +39,7 @@ class Adding:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: AddRaftVoterRequest) -> None:
-        """Refuse at once what may not be; otherwise ask the new voter what it supports."""
+        """Reject immediately what is not allowed; otherwise ask the new voter for its versions."""
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id) or self._why_malformed(request)
         if obstacle is None:
@@ -74,7 +74,7 @@ class Adding:
     def why_not(
         self, role: Leader, key: ReplicaKey, *, auto_join: bool = False, force: bool = False
     ) -> Obstacle | None:
-        """Why this replica may not become a voter now."""
+        """The reason why this replica may not become a voter now; None if it may."""
         r = self.r
         obstacle = self.changes.why_not_now(role)
         if obstacle is not None:
@@ -94,7 +94,7 @@ class Adding:
         return self.changes.why_no_live_majority(role, r.voters.with_voter(Voter(key)))
 
     def why_duplicate(self, key: ReplicaKey) -> Obstacle | None:
-        """A node id votes once, whichever its directories."""
+        """A node id has one vote, with any directory; the rejection if it is a voter already."""
         twin = self.r.voters.by_id(key.node_id)
         if twin is None:
             return None
@@ -105,7 +105,7 @@ class Adding:
         return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
 
     def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> bool:
-        """The new voter has said who it is, or does not answer; True if it may be added."""
+        """Handle the new voter's answer, or its absence; True if it may be added."""
         role = self.r.role
         pending = role.pending if isinstance(role, Leader) else None
         if pending is None or pending.call != call.call:
@@ -129,7 +129,7 @@ class Adding:
         return True
 
     def finish(self, pending: PendingChange, request: AddRaftVoterRequest) -> None:
-        """Append the new set, unless something forbids it by now."""
+        """Append the new voter set, unless a precondition no longer holds."""
         r = self.r
         role, voter = r.role, pending.voter
         assert isinstance(role, Leader)

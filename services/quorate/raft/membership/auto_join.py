@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.request_manager import Call
 
-# Of the fetch timeout: when a request that was refused is repeated, plus a draw as long again so
-# that several that join do not meet each time.
+# Fraction of the fetch timeout: the delay before a rejected request is repeated, plus a random
+# delay of up to as long again so that several joining observers do not collide each time.
 RETRY_SHARE: Final = 4
 ACCEPTED_FETCH_TIMEOUTS: Final = 3
-# Of the time of its call, in percent: what the leader may take, so that its answer still arrives.
+# Percentage of the call's timeout that the leader may take, so that its answer still arrives.
 ANSWER_PERCENT: Final = 80
 
 
 class Joining:
-    """What an observer does to become a voter."""
+    """The auto-join of one observer."""
 
     def __init__(self, replica: Replica, learning: Learning) -> None:
         self.r = replica
@@ -46,7 +46,7 @@ class Joining:
         self.is_adding = False
 
     def drive(self) -> None:
-        """Ask for the one change that comes next."""
+        """Request the change that is next."""
         r = self.r
         r.was_voter = r.was_voter or self._is_known_voter()
         if not self._is_due() or self.next_ms > r.timers.now or r.calls.in_flight(CallKind.JOIN):
@@ -89,13 +89,13 @@ class Joining:
             return False
         if r.leader_peer() is None:
             return False
-        # An observer sees what is committed only, so what it knows of the set may be old.
+        # An observer only sees what is committed, so its voter set may be out of date.
         is_behind = role.download is not None or r.log.end.offset < r.ends.leader_high_watermark
         is_kept_away = self.is_unwanted() or self.has_left()
         return not is_behind and not r.log.is_healing and not is_kept_away
 
     def is_unwanted(self) -> bool:
-        """Rule 7: a voter that was removed on purpose does not come back by itself."""
+        """Rule 7: a voter that was removed on purpose does not auto-join."""
         return self.r.key in self.r.voters.decommissioned
 
     def has_left(self) -> bool:
@@ -103,10 +103,10 @@ class Joining:
         return has_left(self.r)
 
     def _is_known_voter(self) -> bool:
-        """Whether it votes by what was committed when somebody who could know last said so.
+        """Whether it is a voter by what a leader of this process's lifetime knew to be committed.
 
-        What the disk tells may be of before a removal that a process before this one did not learn
-        of; and a leader knows what is committed once a record of its own epoch is.
+        The disk may predate a removal that an earlier process did not receive; and a leader knows
+        what is committed once a record of its own epoch is.
         """
         r = self.r
         if not r.config.auto_join:
@@ -124,7 +124,7 @@ class Joining:
         if not is_known:
             return False
         voter = r.log.committed_voter_set(committed).voter(r.key)
-        # Without directory ids nobody is removed, and the voter may be a disk of before.
+        # Without directory ids no voter is removed, and the voter may be a previous disk.
         return voter is not None and voter.key.directory_id is not None
 
     def _wait_to_retry(self) -> None:
@@ -132,10 +132,10 @@ class Joining:
         self.next_ms = self.r.timers.after(share + self.r.timers.draw(share))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
-        """Wait for the record that says so, or ask again.
+        """Wait for the record of the change, or ask again.
 
-        An accepted removal shows as soon as its record is fetched, and then comes the next step; an
-        accepted addition that does not show was rolled back.
+        An accepted removal is visible once its record is fetched, and then the next step follows.
+        An accepted addition that does not become visible was rolled back.
         """
         r = self.r
         if isinstance(answer, CallFailure):
@@ -151,7 +151,7 @@ class Joining:
             r.out.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to ask again."""
+        """Add the time of the next request."""
         if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
             due.append(self.next_ms)
 

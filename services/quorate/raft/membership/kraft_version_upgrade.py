@@ -32,11 +32,12 @@ class Upgrading:
         self.brokers_support: int | None = None
 
     def handle(self, token: ReplyToken, request: UpdateFeaturesRequest) -> None:
-        """Append the version, when everybody supports it."""
+        """Append the version if all voters and brokers support it."""
         r = self.r
         target = request.kraft_version
         obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
-        # A caller that asks again while the upgrade is on its way must not hear that it is done.
+        # A caller that asks again while the upgrade is in progress must not be told that it is
+        # done.
         is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
         if obstacle is None and not is_done:
             assert isinstance(r.role, Leader)

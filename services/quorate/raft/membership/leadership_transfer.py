@@ -32,7 +32,7 @@ class HandingOver:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: TransferLeadershipRequest) -> None:
-        """Begin to hand over, unless that voter could not take over now."""
+        """Begin a transfer, unless that voter could not take over now."""
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
@@ -69,7 +69,7 @@ class HandingOver:
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         going = next(leaving(self.r, role), None)
         if going is not None:
-            # Leaves are this leader's memory, and its successor would count on that voter.
+            # Permits are in this leader's memory, and its successor would count on that voter.
             text = f"{going} has leave and has not stopped yet: try again in a moment"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         return self.changes.why_lagging(role, voter.key)
@@ -88,7 +88,7 @@ class HandingOver:
         return progress is not None and progress.fetch_offset == self.r.log.end.offset
 
     def expire(self) -> None:
-        """The successor did not get there: go on, with what was held back."""
+        """End a transfer whose successor did not catch up: propose what was held back."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or role.hand_over is None:
@@ -121,7 +121,7 @@ class HandingOver:
         )
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to give up."""
+        """Add the deadline of the transfer."""
         role = self.r.role
         if isinstance(role, Leader) and role.hand_over is not None:
             due.append(role.hand_over.deadline)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Obstacle:
-    """Kafka's code, the reason in one word, a sentence, and what a program needs of that."""
+    """Kafka's code, the reason in one word, a sentence, and its values for programs."""
 
     error: ErrorCode
     reason: Reason
@@ -22,5 +22,5 @@ class Obstacle:
     metadata: tuple[tuple[str, str], ...] = ()
 
     def response(self, leader: LeaderInfo) -> MembershipResponse:
-        """What is answered to the caller that asked for the change."""
+        """The response to the caller that requested the change."""
         return MembershipResponse(self.error, self.text, leader, self.reason, self.metadata)

@@ -29,7 +29,8 @@ class Removing:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
-        """Refuse what may not be; otherwise wait until most of those that are left have fetched."""
+        """Reject what is not allowed; otherwise wait until most of the remaining voters have
+        fetched."""
         r = self.r
         obstacle = self._why_refused(request)
         if obstacle is not None:
@@ -52,7 +53,7 @@ class Removing:
         self.changes.wait(role, pending)
 
     def finish(self, pending: PendingChange, request: RemoveRaftVoterRequest) -> None:
-        """Append the set that is left, unless something forbids it by now."""
+        """Append the remaining voter set, unless a precondition no longer holds."""
         obstacle = self._why_refused(request)
         if obstacle is None:
             self._append(pending, request)
@@ -70,7 +71,7 @@ class Removing:
         self.changes.append(pending, voters=self.changes.voters_after(request))
 
     def _why_refused(self, request: RemoveRaftVoterRequest) -> Obstacle | None:
-        """The obstacle to the removal that is known without a Fetch of the remaining voters."""
+        """The rejection that is known without a Fetch of the remaining voters."""
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
             return obstacle
@@ -99,7 +100,7 @@ class Removing:
         return None if request.force else self.changes.why_no_live_majority(role, left)
 
     def _lives(self, role: Leader, key: ReplicaKey) -> bool:
-        """Rule 6: also a voter whose log has yet to be cut, or that needs a snapshot, is alive."""
+        """Rule 6: a voter whose log is to be truncated, or that needs a snapshot, is alive, too."""
         progress = role.progress.get(key)
         return key == self.r.key or (
             progress is not None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Membership:
-    """Everything about membership, for one replica."""
+    """Membership requests of one replica."""
 
     def __init__(self, replica: Replica, learning: Learning, leading: Leading) -> None:
         self.changes = Changes(replica, leading)
@@ -51,7 +51,7 @@ class Membership:
         self.joining = Joining(replica, learning)
 
     def handle(self, token: ReplyToken, request: MembershipRequest) -> None:
-        """Refuse, or begin; the answer may come later."""
+        """Reject a request, or begin; the answer may come later."""
         match request:
             case AddRaftVoterRequest():
                 self.adding.handle(token, request)
@@ -74,12 +74,12 @@ class Membership:
         return self._waiting() is not None
 
     def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> None:
-        """Append the set with the voter that has answered, if nothing else is waited for."""
+        """Append the voter set with the voter that has answered, if nothing else is pending."""
         if self.adding.handle_versions(call, answer):
             self.advance()
 
     def advance(self) -> None:
-        """Append the set of a change for which most of it have fetched by now."""
+        """Append the voter set of a change for which a majority of it has fetched by now."""
         role, pending = self.changes.r.role, self._waiting()
         if pending is None or pending.call is not None:
             return
@@ -99,18 +99,18 @@ class Membership:
         return pending if pending is not None and pending.offset is None else None
 
     def expire(self) -> None:
-        """Tell those who have waited for too long."""
+        """Answer callers whose time is over."""
         self.changes.expire()
         self.handing_over.expire()
 
     def drive(self) -> None:
-        """Send what this replica has to tell or to ask, and resign when a successor is ready."""
+        """Send this replica's own reports and requests, and resign when a successor is ready."""
         self.handing_over.advance()
         self.updating.drive()
         self.joining.drive()
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When any of it is due."""
+        """Add the deadlines of all membership requests."""
         self.changes.add_deadlines(due)
         self.handing_over.add_deadlines(due)
         self.updating.add_deadlines(due)

@@ -13,28 +13,29 @@ if TYPE_CHECKING:
     from quorate.raft.roles import Leader
     from quorate.records.ids import Millis, ReplicaKey
 
-# Of the fetch timeout: a voter not heard for so long is gone. One that runs fetches twice as often.
+# Fraction of the fetch timeout after which a silent voter has exited. A live one fetches twice as
+# often.
 SILENCE_SHARE: Final = 2
 
 
 def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
-    """Whether this voter may stop at any moment, or has, and is not back."""
+    """Whether this voter may stop at any moment, or has stopped, and has not returned."""
     leave = role.leaves.get(key)
     return leave is not None and leave.until_ms > replica.timers.now
 
 
 def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
-    """Whether a voter that runs would have been heard since then."""
+    """Whether the leader would have heard from a live voter since then."""
     silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
     return last_fetch_ms is None or replica.timers.now - last_fetch_ms >= silence_ms
 
 
 def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
-    """A voter fetches, after that time before: its leave is over when it has been gone.
+    """Handle a Fetch of a voter, the last one at that time: a returning voter's permit ends.
 
-    One Fetch proves nothing: it may have been sent before its voter stopped, while this leader
-    stood still. The next one is sent upon the answer. Nor does a silence that began before the
-    leave: the voter was cut off while it asked.
+    One Fetch proves nothing: it may have been sent before its voter stopped, while this leader was
+    suspended. The next one is sent upon the answer. Nor does a silence that began before the
+    permit: the voter was cut off while it asked.
     """
     leave = role.leaves.get(key)
     if leave is None:
@@ -49,7 +50,7 @@ def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis
 
 
 def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
-    """Voters with leave that still fetch: no later leader could tell them from those that stay."""
+    """Voters with a permit that still fetch: no later leader could tell them from the others."""
     for key in role.leaves:
         progress = role.progress.get(key)
         if (

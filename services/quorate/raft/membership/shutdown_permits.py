@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
-# A voter that has leave, and neither stops nor goes silent, counts again after that.
+# A voter that holds a permit, and neither stops nor goes silent, counts again after that.
 LEAVE_MS: Final = 30_000
 
 
@@ -35,10 +35,10 @@ class Leaving:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
-        """Give leave or say what to wait for; one that asks again is answered anew.
+        """Issue a permit or report what to wait for; a repeated request gets a new answer.
 
-        A refusal takes no leave back: the answer that gave it may still be on its way to another
-        caller in the name of the same voter, which stops upon it.
+        A rejection does not end a permit: the answer that granted it may still be in flight to
+        another caller that uses the same voter's name, and that voter stops upon it.
         """
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
@@ -64,7 +64,7 @@ class Leaving:
         r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
 
     def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Obstacle | None:
-        """What no waiting mends."""
+        """The reason why this voter can never get a permit; None if it can."""
         voters = self.r.voters
         if voter is None:
             ids = ", ".join(str(voter.key) for voter in voters)
@@ -79,13 +79,13 @@ class Leaving:
         return None
 
     def why_not(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
-        """What this voter has to wait for."""
+        """The reason why this voter has to wait; None if it may stop now."""
         r = self.r
         obstacle = self.changes.why_uncommitted(role) or self.changes.why_pending(role)
         if obstacle is not None:
             return obstacle
-        # A voter with leave of the leader before may fetch from this one first. It is given as long
-        # to stop as a leader is to be missed, and the time after which it is silent.
+        # A voter with a permit of the previous leader may fetch from this one first. It has as long
+        # to stop as a leader may be missing, and the time after which it counts as silent.
         age, known_ms = r.timers.now - role.elected_ms, r.config.check_quorum_timeout_ms
         if age < known_ms:
             text = (
@@ -110,7 +110,7 @@ class Leaving:
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
 
     def _is_here(self, role: Leader, voter: Voter) -> bool:
-        """Whether a voter is there to commit what comes next."""
+        """Whether a voter is available to commit what comes next."""
         r = self.r
         if has_leave(r, role, voter.key):
             return False
@@ -127,7 +127,7 @@ class Leaving:
         return key.node_id == self.r.node_id and key.directory_id in (None, self.r.key.directory_id)
 
     def _state(self, role: Leader, key: ReplicaKey) -> str:
-        """Why somebody does not count, in words."""
+        """The reason why a voter does not count, as text."""
         if has_leave(self.r, role, key):
             return f"voter {key.node_id} has leave and is not back"
         if self._is_own(key):

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
 
-# Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
+# In fetch timeouts: the time for an acknowledged update to arrive before it is sent again.
 REPEAT_FETCH_TIMEOUTS = 3
-# A leader of a release before does not know the request. Such an answer may also be that of a peer
-# in between, or damaged, so that the request is repeated, though seldom.
+# A leader of an earlier release does not know the request. Such an answer may also be that of a
+# peer in between, or damaged, so that the request is repeated, though seldom.
 UNKNOWN_FETCH_TIMEOUTS = 10
-# Of a wait: how much of it is left to chance.
+# Fraction of a wait that is random.
 JITTER_SHARE = 4
 
 
@@ -53,7 +53,7 @@ class Updating:
     # --- the voter's side -------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Tell the leader, when it has something to learn."""
+        """Report this voter's entry to the leader if it is out of date."""
         r = self.r
         if not self._is_due() or self.next_ms > r.timers.now:
             return
@@ -78,7 +78,7 @@ class Updating:
         role = r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
-        # The way to the leader last: this is asked twice at every step, and nearly never is.
+        # The leader's address last: this runs twice at every step, and is nearly never needed.
         if r.log.kraft_version < 1:
             has_news = r.is_voter and self.told_epoch != r.epoch
         else:
@@ -86,7 +86,7 @@ class Updating:
         return has_news and r.leader_peer() is not None
 
     def _drift(self) -> Voter | None:
-        """Looked at once for each set: this is asked at every step."""
+        """The entry, computed once per voter set: it is read at every step."""
         voters = self.r.voters
         if self._compared is not voters:
             self._compared, self._drifted = voters, drifted_entry(self.r)
@@ -97,11 +97,12 @@ class Updating:
 
     def _wait(self, fetch_timeouts: int) -> None:
         delay = self.r.config.fetch_timeout_ms * fetch_timeouts
-        # Several that moved at one moment must not meet each time: one change is taken at once.
+        # Several that moved simultaneously must not collide each time: one change is taken at a
+        # time.
         self.next_ms = self.r.timers.after(delay - self.r.timers.draw(delay // JITTER_SHARE))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
-        """Acknowledged, or tried again later."""
+        """Handle the acknowledgement, or retry later."""
         r = self.r
         if isinstance(answer, CallFailure):
             return
@@ -118,7 +119,7 @@ class Updating:
             r.out.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to tell the leader again."""
+        """Add the time of the next report to the leader."""
         if self._is_due() and not self.r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
             due.append(self.next_ms)
 

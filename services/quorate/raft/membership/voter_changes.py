@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
     from quorate.records.voters import Endpoint, VoterSet
 
-# How many records a voter may still lack when it is added, or takes over leadership.
+# Number of records that a voter may still lack when it is added, or takes over leadership.
 LAG_MAX: Final = 10_000
-# A slow voter may have sent one Fetch just before a change was asked for; the next one shows that
-# it lives, and each takes a fetch timeout at most.
+# A slow voter may have sent one Fetch just before the change was requested; the next one shows
+# that it is alive, and each takes a fetch timeout at most.
 LIVE_FETCH_TIMEOUTS: Final = 2
 
 
 class Changes:
-    """The one change of the voters that a leader may have under way."""
+    """The voter change that a leader may have in progress, at most one."""
 
     def __init__(self, replica: Replica, leading: Leading) -> None:
         self.r = replica
         self.leading = leading
 
-    # --- may it begin? ----------------------------------------------------------------------------
+    # --- preconditions ----------------------------------------------------------------------------
 
     def why_not_leader(self, cluster_id: ClusterId | None) -> Obstacle | None:
-        """The caller must mean this cluster, and its leader."""
+        """Reject a request for another cluster, or at a replica that does not lead."""
         r = self.r
         if cluster_id is not None and cluster_id != r.config.cluster_id:
             return Obstacle(
@@ -65,9 +65,10 @@ class Changes:
         return None
 
     def why_not_now(self, role: Leader) -> Obstacle | None:
-        """One change at a time, and none before the leader knows what is committed and who lives.
+        """One change at a time, none before the leader knows what is committed and which voters
+        live.
 
-        Rule 5: a leader younger than the fetch timeout cannot tell the dead from the late.
+        Rule 5: a leader younger than the fetch timeout cannot tell failed voters from slow ones.
         """
         r = self.r
         if r.log.kraft_version < 1:
@@ -87,7 +88,8 @@ class Changes:
         return obstacle
 
     def why_uncommitted(self, role: Leader) -> Obstacle | None:
-        """Before a record of its own epoch is committed a leader may not know the set in force."""
+        """A leader may not know the voter set in effect before a record of its epoch is
+        committed."""
         r = self.r
         if r.ends.knows_committed(role):
             return _why_second_quorum(r)
@@ -98,12 +100,12 @@ class Changes:
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
 
     def why_pending(self, role: Leader) -> Obstacle | None:
-        """Another change has not come to its end."""
+        """The rejection while another change is in progress."""
         r = self.r
         if role.pending is not None:
             what = role.pending.what
         elif role.hand_over is not None:
-            # What it holds back was decided for the offsets that come next.
+            # The proposals held back were made for the offsets that come next.
             what = f"hand over to {role.hand_over.to}"
         elif not self.is_committed():
             what = f"the set at offset {r.log.voters_offset}"
@@ -127,8 +129,9 @@ class Changes:
     ) -> Obstacle | None:
         """A set most of whose voters are silent would commit nothing (strict-reconfig-check).
 
-        Nor one most of whose voters are about to stop. With `pending` a voter counts once it has
-        sent a Fetch after that change was asked for: one that was cut off just before is recent.
+        Nor would one most of whose voters are about to stop. With `pending` a voter counts once it
+        has sent a Fetch after that change was requested: one that was cut off just before is
+        recent.
         """
         alive = _alive(self, role, voters, pending)
         if len(alive) >= voters.majority:
@@ -148,41 +151,43 @@ class Changes:
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
 
     def voters_after(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> VoterSet:
-        """The set that this change would leave."""
+        """The voter set after this change."""
         voters, key = self.r.voters, request.voter
         if isinstance(request, RemoveRaftVoterRequest):
             return voters.without(key, decommission=request.decommissions)
         return voters.with_voter(Voter(key))
 
     def begin_round(self, role: Leader, pending: PendingChange) -> None:
-        """Have the voters show that they still fetch, as a current read does (decision 0002)."""
+        """Start a round in which the voters show that they still fetch, as a linearizable read does
+        (decision 0002).
+        """
         r = self.r
         pending.read_round = role.begin_round()
         wait_ms = r.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
         pending.live_by = min(pending.deadline, r.timers.after(wait_ms))
 
     def wait(self, role: Leader, pending: PendingChange) -> None:
-        """It is the one change under way; parked Fetches are answered, so that others come."""
+        """Make this the change in progress; answer parked Fetches so that new ones arrive."""
         role.pending = pending
         if pending.read_round > 0:
             self.leading.serving.release_voters(role)
 
     def why_silent(self, role: Leader, pending: PendingChange) -> Obstacle | None:
-        """Most of the set that it would leave have yet to fetch since it was asked for."""
+        """The rejection if a majority of the resulting set has not fetched since the request."""
         if pending.request is None or pending.read_round == 0:
             return None
         return self.why_no_live_majority(role, self.voters_after(pending.request), pending)
 
     def is_alive(self, progress: Progress | None) -> bool:
-        """Whether a replica fetched within the fetch timeout."""
+        """Whether a replica has fetched within the fetch timeout."""
         return self.is_recent(progress.last_fetch_ms if progress is not None else None)
 
     def is_recent(self, moment: Millis | None) -> bool:
-        """Whether that was within the fetch timeout."""
+        """Whether a time lies within the last fetch timeout."""
         return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
     def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
-        """Caught up within the fetch timeout, and not far behind what it may read (KAFKA-19933)."""
+        """Caught up within the fetch timeout, and with a bounded lag (KAFKA-19933)."""
         r = self.r
         progress = role.progress.get(key)
         if progress is None or progress.fetch_offset is None:
@@ -200,14 +205,14 @@ class Changes:
         )
 
     def address(self, listeners: tuple[Endpoint, ...]) -> Endpoint | None:
-        """The listener that all voters share."""
+        """The listener of the endpoints that all voters share."""
         return next((e for e in listeners if e.name == self.r.config.listener_name), None)
 
     def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
-        """All voters share the listener by which they reach each other, and have each name once.
+        """All voters have the listener by which they reach each other, and each name once.
 
         Of two addresses under one name the other replicas would call either, and a voter that
-        corrects its own entry would not get rid of the second.
+        corrects its own entry would not remove the second.
         """
         names = [endpoint.name for endpoint in listeners]
         shown = ", ".join(names)
@@ -224,7 +229,8 @@ class Changes:
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
-        """What no record can hold must not be counted as appended (rule 28)."""
+        """The rejection if no record can hold this voter set, which must not be appended (rule
+        28)."""
         try:
             encode_control(KRaftVoters(voters))
             problem = record_problem(voters)
@@ -236,15 +242,15 @@ class Changes:
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def refuse(self, token: ReplyToken, obstacle: Obstacle) -> None:
-        """Answer that it may not be."""
+        """Answer with the rejection."""
         self.r.out.reply(token, obstacle.response(self.r.leader_info))
 
-    # --- its course -------------------------------------------------------------------------------
+    # --- progress ---------------------------------------------------------------------------------
 
     def append(
         self, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
     ) -> None:
-        """Append the set of a change; `pending` is for callers that wait until it is committed."""
+        """Append the new voter set; `pending` is for callers that wait until it is committed."""
         role = self.r.role
         assert isinstance(role, Leader)
         role.pending = pending
@@ -254,7 +260,7 @@ class Changes:
         self.leading.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
-        """Tell callers that have waited for too long; what was appended stays in force."""
+        """Answer callers that have waited for too long; what was appended stays in effect."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
@@ -280,7 +286,8 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
-        """Refuse what was not appended in time: too few fetched, or the new voter is not there."""
+        """Reject what was not appended in time: too few fetched, or the new voter did not
+        answer."""
         now = self.r.timers.now
         silent = None
         if pending.live_by is not None and pending.live_by <= now:
@@ -293,7 +300,7 @@ class Changes:
             self.refuse_unreachable(pending)
 
     def refuse_unreachable(self, pending: PendingChange) -> None:
-        """The new voter did not say what it supports."""
+        """Reject because the new voter did not report its versions."""
         request = pending.request
         assert isinstance(request, AddRaftVoterRequest)
         endpoint = self.address(request.listeners)
@@ -305,7 +312,7 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """Add the times at which the pending change goes on or is refused as too late."""
+        """Add the times at which the pending change continues or is rejected as too late."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
@@ -317,18 +324,18 @@ class Changes:
             return
         if self.why_silent(role, pending) is not None:
             due.append(pending.live_by)
-            # A voter whose leave lapses counts again.
+            # A voter whose permit expires counts again.
             lapses = (leave.until_ms for leave in role.leaves.values())
             due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
         elif pending.call is None:
-            # It goes on with a step of its own, after all that was decided before.
+            # It continues with a step of its own, after all that was decided before.
             due.append(r.timers.now)
 
 
 def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
-    """True when a voter has fetched since that change was asked for.
+    """True if a voter has fetched since the change was requested.
 
-    The one to be added need not have: it is asked for its versions, and has to answer.
+    The new voter need not have: it is asked for its versions, and has to answer.
     """
     is_new = pending.request is not None and key == pending.request.voter
     return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round
@@ -337,7 +344,8 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
 def _alive(
     changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
 ) -> list[ReplicaKey]:
-    """The voters of a set that fetched of late, or since `pending` was asked for, and stay."""
+    """The voters of a set that have fetched recently, or since `pending` was requested, and
+    stay."""
     own = changes.r.key
     return [
         voter.key
@@ -363,7 +371,7 @@ def _remedy(late: list[int], within: str) -> str:
 
 
 def _why_second_quorum(r: Replica) -> Obstacle | None:
-    """Rule 34: what a quorum commits is not to be relied on while there is another one."""
+    """Rule 34: what a quorum commits is not reliable while there is another one."""
     remark = r.second_quorum.remark()
     if remark is None:
         return None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Following:
-    """Fetching, for one replica."""
+    """Fetching of one replica."""
 
     def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
         self.r = replica
@@ -43,10 +43,10 @@ class Following:
         self.trusting = Trusting(replica)
         self.installing = Installing(replica, contact, incarnation)
         self.abstaining = Abstaining(replica)
-        # The newest round that an answer carried, and the epoch of the leader that sent it: another
-        # leader's rounds would prove nothing to this one.
+        # The newest round that a response carried, and the epoch of the leader that sent it:
+        # another leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
-        # What the log is being cut to: until that is done it may not be claimed.
+        # The target of a truncation in progress: until it is done that end may not be acknowledged.
         self.cutting: TruncateLog | None = None
 
     # --- sending ----------------------------------------------------------------------------------
@@ -58,13 +58,13 @@ class Following:
             self._fetch(role)
 
     def may_fetch(self) -> bool:
-        """Rule of acknowledgement: only what is on the disk may be claimed by a fetch offset."""
+        """Rule of acknowledgement: a fetch offset may only cover what is on the disk."""
         log = self.r.log
         return self.cutting is None and log.flushed == log.end.offset
 
     def _fetch(self, role: Follower) -> None:
         r = self.r
-        # Nearly always one is under way, or the flush that it waits for.
+        # Nearly always a Fetch is in flight, or the flush that it waits for is in progress.
         if role.download is None and not (
             self.may_fetch() and r.calls.may_call(CallKind.FETCH, role.leader_id, r.timers.now)
         ):
@@ -86,7 +86,7 @@ class Following:
     def fetch_request(
         self, max_wait_ms: Millis, voters_at: VotersMark | None = None
     ) -> FetchRequest:
-        """What is on this disk, and where it is."""
+        """Build a Fetch with this replica's log end and endpoints."""
         r = self.r
         return FetchRequest(
             cluster_id=r.config.cluster_id,
@@ -106,7 +106,7 @@ class Following:
     # --- answers ----------------------------------------------------------------------------------
 
     def handle_fetch(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Append, truncate or turn to a snapshot, as the leader says."""
+        """Append, truncate or fetch a snapshot, as the leader's response requires."""
         contact = self.contact
         role = contact.role_of(call)
         if role is None:
@@ -130,7 +130,7 @@ class Following:
             self._take(role, response)
 
     def _take(self, role: Follower, response: FetchResponse) -> None:
-        """A sound answer of the leader: records, nothing new, or which snapshot to fetch."""
+        """Apply a valid response of the leader: records, nothing new, or the snapshot to fetch."""
         r = self.r
         self.contact.heard(role)
         self.read_round = (r.epoch, response.read_round)
@@ -172,7 +172,7 @@ class Following:
     # --- what diverges ----------------------------------------------------------------------------
 
     def _cut(self, diverging: OffsetAndEpoch) -> None:
-        """Cut to the common prefix, if a batch begins there: what the disk knows."""
+        """Truncate to the common prefix, if a batch begins there, which only the disk knows."""
         r = self.r
         to = r.log.truncation_point(diverging)
         records = r.log.end.offset - to.offset
@@ -182,7 +182,7 @@ class Following:
         r.out.emit(self.cutting)
 
     def handle_truncated(self, event: LogTruncated) -> None:
-        """The log ends there now."""
+        """The log now ends at the offset of the truncation."""
         r = self.r
         if self.cutting is None or event.generation != self.cutting.generation:
             return
@@ -193,13 +193,13 @@ class Following:
             self.contact.agreed()
 
     def handle_truncation_refused(self, event: TruncationRefused) -> None:
-        """The log is as it was: the leaders of its epochs wrote other batches than this one has."""
+        """The log is unchanged: the leaders of its epochs wrote other batches than this log has."""
         cutting, self.cutting = self.cutting, None
         if cutting is not None and isinstance(self.r.role, Follower):
             self.contact.not_believed(self.r.role, event.reason)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When to ask a leader again that was not believed."""
+        """Add the time to retry a leader that contradicted this log."""
         r = self.r
         standing = r.contradictions.standing(r.election.epoch)
         now = r.timers.now

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis, OffsetAndEpoch
 
-# Of the fetch timeout: the longest that a download waits.
+# Fraction of the fetch timeout: the longest wait of a download.
 _LONGEST_SHARE: Final = 4
 _SAID_MAX: Final = 8
 
 
 class Downloads:
-    """What one replica has of a snapshot, and how often one has failed."""
+    """Download state of one replica, and the number of failures."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -34,7 +34,7 @@ class Downloads:
         self._said: list[str] = []
 
     def begin(self, snapshot_id: OffsetAndEpoch) -> SnapshotDownload:
-        """Fetch this one, from where it stopped if the leader has the same file."""
+        """Fetch this snapshot, from where it stopped if the leader has the same file."""
         before = self._unfinished
         if before is not None and (before.snapshot_id != snapshot_id or not before.first):
             before = None
@@ -44,18 +44,18 @@ class Downloads:
         return SnapshotDownload(snapshot_id, before=before)
 
     def again(self, download: SnapshotDownload) -> SnapshotDownload:
-        """Ask for the first slice anew, and go on from here if it is still the same file."""
+        """Fetch the first chunk again, and continue from here if it is still the same file."""
         if download.position == 0:
             return download
         return SnapshotDownload(download.snapshot_id, before=download)
 
     def take(self, download: SnapshotDownload, chunk: bytes, size_bytes: int) -> SnapshotDownload:
-        """The slice that was asked for: the last one installs the snapshot.
+        """Add the requested chunk; the last one installs the snapshot.
 
-        Returns how the download goes on.
+        Returns the state of the download.
         """
         if download.position > 0 and size_bytes != download.size_bytes:
-            # The leader has written it anew since the last slice.
+            # The leader has rewritten it since the last chunk.
             return self.again(download)
         before, download.before = download.before, None
         if before is not None and _is_same(before, chunk, size_bytes):
@@ -72,7 +72,7 @@ class Downloads:
         if download.position >= size_bytes:
             download.is_installing = True
             self._unfinished = None
-            # The log begins anew only once the file has been found whole.
+            # The log restarts only once the file has been verified.
             log = self.r.log
             kraft_version = log.committed_kraft_version(self.r.high_watermark)
             self.r.out.emit(
@@ -85,20 +85,20 @@ class Downloads:
         return download
 
     def failed(self, snapshot_id: OffsetAndEpoch, why: str) -> Millis:
-        """It did not come, or was not sound: when to ask for it again."""
+        """Record a download that failed or was invalid; returns the time of the next request."""
         self._failing = snapshot_id
         self._failures += 1
         self._say(why)
         return self.retry_at()
 
     def waits(self, snapshot_id: OffsetAndEpoch) -> Millis:
-        """The leader has nothing to send yet: when to ask again."""
+        """The leader has nothing to send yet; returns the time of the next request."""
         self._failing = snapshot_id
         self._failures += 1
         return self.retry_at()
 
     def retry_at(self) -> Millis:
-        """Twice as long after each failure, never so long that the leader goes unheard."""
+        """Twice as long after each failure, but short enough to stay in contact with the leader."""
         config = self.r.config
         wait = backoff_ms(
             self._failures,
@@ -109,11 +109,11 @@ class Downloads:
         return self.r.timers.after(wait)
 
     def succeeded(self) -> None:
-        """It is installed, or not wanted any more."""
+        """The snapshot is installed, or not wanted any more."""
         self._failing, self._failures, self._said = None, 0, []
 
     def _say(self, what: str) -> None:
-        """Tell it, unless it is one of the things that were told since the last success."""
+        """Report it, unless it was reported since the last success."""
         if what not in self._said:
             self.r.out.note(NoteKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]

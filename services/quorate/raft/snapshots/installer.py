@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from quorate.raft.roles import SnapshotDownload
     from quorate.records.ids import OffsetAndEpoch
 
-# A leader that answers so lives, and has a newer snapshot.
+# A leader with such an answer is alive, and has a newer snapshot.
 _GONE: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
 class Installing:
-    """The snapshots that one replica fetches."""
+    """Snapshots that one replica fetches."""
 
     def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
         self.r = replica
@@ -34,11 +34,11 @@ class Installing:
         self.downloads = Downloads(replica)
 
     def begin(self, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
-        """The leader's log begins behind this one's end: fetch that snapshot first."""
+        """The leader's log begins behind the end of this one: fetch that snapshot first."""
         role.download = self.downloads.begin(snapshot_id)
 
     def fetch(self, download: SnapshotDownload, peer: Peer) -> None:
-        """Ask for the next slice, unless that is under way."""
+        """Request the next chunk, unless that is in flight."""
         r = self.r
         if download.is_installing or not r.calls.may_call(
             CallKind.FETCH_SNAPSHOT, peer.node_id, r.timers.now
@@ -56,7 +56,7 @@ class Installing:
         r.send(CallKind.FETCH_SNAPSHOT, peer, request)
 
     def handle_response(self, call: Call, response: FetchSnapshotResponse | CallFailure) -> None:
-        """One slice of the snapshot; the last one installs it."""
+        """Handle one chunk of the snapshot; the last one installs it."""
         contact = self.contact
         role = contact.role_of(call)
         if role is None or role.download is None:
@@ -89,8 +89,8 @@ class Installing:
             return
         self.contact.heard(role)
         if not chunk:
-            # A leader that still checks the file, or writes another, has nothing to send yet.
-            # What it sends then may be another one than this has the beginning of.
+            # A leader that still verifies the file, or writes another, has nothing to send yet.
+            # What it sends then may be another file than the one with this beginning.
             role.download = self.downloads.again(download)
             again = self.downloads.waits(download.snapshot_id)
             self.r.calls.back_off(CallKind.FETCH_SNAPSHOT, call.to, again)
@@ -98,14 +98,14 @@ class Installing:
         role.download = self.downloads.take(download, chunk, response.size_bytes)
 
     def _give_up(self, role: Follower, why: str) -> None:
-        """Begin anew from a plain Fetch, which tells what there is, later each time."""
+        """Start over with a plain Fetch, whose response names the snapshot, later each time."""
         assert role.download is not None
         again = self.downloads.failed(role.download.snapshot_id, why)
         role.download = None
         self.r.calls.back_off(CallKind.FETCH, role.leader_id, again)
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
-        """The log now is empty and starts at the snapshot's end."""
+        """The log is now empty and starts at the snapshot's end."""
         r = self.r
         if event.generation != r.log.generation + 1:
             return
@@ -122,19 +122,19 @@ class Installing:
         self.check_healed()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
-        """The fetched file does not check: begin anew from a plain Fetch, after a while."""
+        """The fetched file fails verification: start over with a plain Fetch, after a delay."""
         r = self.r
         reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
         if isinstance(r.role, Follower) and r.role.download is not None:
             r.role.download = None
-            # Its leader is heard all the same: what spoiled the file may lie on the way, or here.
+            # Its leader stays live: the cause may be on the way, or here.
             text = r.contradictions.add(r.role.leader_id, r.epoch, reason, r.timers.now)
             r.out.note(NoteKind.CONTRADICTED, text, leader_id=r.role.leader_id)
         else:
             self.downloads.failed(event.snapshot_id, reason)
 
     def check_healed(self) -> None:
-        """Rule 16: whole again when the log is at least what it once was, compared as in Vote."""
+        """Rule 16: healed when the log reaches its former end, compared as in Vote."""
         r = self.r
         remembered = r.log.remembered_end
         if remembered is not None and r.log.flushed_end >= remembered:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """The snapshots of one replica, as others fetch them; what is known of them outlives a role."""
+    """The snapshots that one replica serves; what is known of them outlives a role."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -34,7 +34,7 @@ class Offering:
     def answer(
         self, request: FetchSnapshotRequest, progress: Progress | None
     ) -> FetchSnapshotResponse:
-        """A slice; `progress` is that of the replica which asks, where it has told its id."""
+        """Return a chunk; `progress` is that of the replica that asks, if it has stated its id."""
         r = self.r
         snapshot_id = request.snapshot_id
         info = r.log.snapshot(snapshot_id)
@@ -47,7 +47,7 @@ class Offering:
         self._fetched[snapshot_id] = r.timers.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
-                # A replica that had the whole of it and comes back may have found it damaged.
+                # A replica that had all of it and comes back may have found it damaged.
                 self._sound.discard(snapshot_id)
             progress.has_fetched = None
         if not self._is_sound(snapshot_id):
@@ -74,7 +74,7 @@ class Offering:
         )
 
     def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether it has been checked; where that is not known, it is checked now."""
+        """Whether it has been verified; starts a verification if that is not known."""
         if snapshot_id in self._sound:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:
@@ -83,8 +83,8 @@ class Offering:
         return False
 
     def handle_checked(self, event: SnapshotChecked) -> None:
-        """A damaged one stays listed until a newer one is stored: nobody below the log start may
-        be told that there is none.
+        """A damaged snapshot stays listed until a newer one is stored: a replica below the log
+        start must not get the answer that none exists.
         """
         self._checking.discard(event.snapshot_id)
         if self.r.log.snapshot(event.snapshot_id) is None:
@@ -92,21 +92,21 @@ class Offering:
         if event.damage is None:
             self._sound.add(event.snapshot_id)
         else:
-            # It may have been sound before.
+            # It may have been valid before.
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
             self.r.out.note(NoteKind.SNAPSHOT_DAMAGED, text)
 
     def stored(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A new snapshot is there, and takes the place of those that are damaged."""
+        """Record a new snapshot, which replaces those that are damaged."""
         self._sound.discard(snapshot_id)
         self._unsound.discard(snapshot_id)
         self.r.log.drop_snapshots(self._unsound)
         self.prune()
 
     def prune(self) -> None:
-        """Forget what is said of snapshots that are gone."""
+        """Drop the state of snapshots that no longer exist."""
         ids = {info.snapshot_id for info in self.r.log.snapshots}
         self._sound &= ids
         self._unsound &= ids
@@ -114,6 +114,6 @@ class Offering:
             del self._fetched[snapshot_id]
 
     def pinned(self) -> frozenset[OffsetAndEpoch]:
-        """The snapshots that somebody fetches: nobody asked for a slice of the others within FT."""
+        """The snapshots that a replica fetches: a chunk was requested within the fetch timeout."""
         silent = self.r.timers.now - self.r.config.fetch_timeout_ms
         return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)
