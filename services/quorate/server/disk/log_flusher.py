@@ -1,6 +1,6 @@
 """Flushes the log, one flush at a time, in parallel with everything else.
 
-It also writes the flushed end after each flush.
+The flushed end, which each flush writes, is synced within SYNC_AFTER_MS of it.
 """
 
 from __future__ import annotations

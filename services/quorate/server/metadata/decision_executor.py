@@ -102,7 +102,7 @@ class Deciding:
 
     @property
     def queue_size(self) -> int:
-        """The number of waiting requests, the one in progress included; usually 0."""
+        """The number of requests that wait or are in progress; 0 if none had to wait."""
         return len(self.queue) + len(self._at_once) + (self._under_way is not None)
 
     @property

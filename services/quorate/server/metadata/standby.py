@@ -125,7 +125,7 @@ class StandingBy:
     def _history_end(self) -> int:
         """The offset below which records predate the start of this process.
 
-        It is the end of the recovered log, or the high watermark that a leader reported.
+        It is the end of the recovered log, or a higher high watermark that a leader reported.
         """
         recovered = min(self._recovered_end, self._driver.store.log.end.offset)
         return max(recovered, self._driver.core.told_high_watermark or 0)

@@ -169,7 +169,7 @@ class _Scanner:
         return self.log
 
     def _give_up_disputed(self) -> None:
-        """End the log before a batch whose epoch only the epoch history contradicts.
+        """End the log before a batch that alone shows another epoch than the epoch history.
 
         One of the two has flipped, and a log with a wrong epoch would win elections.
         """
@@ -283,8 +283,8 @@ def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
     """Return the end of the valid batches behind the problem; None if there are none.
 
     The CRC does not cover offsets and epochs, so impossible ones are rejected: an epoch that
-    neither `epoch_max` covers nor two consecutive batches show, or more offsets than the bytes
-    could hold records.
+    neither `epoch_max` covers nor two consecutive batches show, or more offsets than records fit
+    into the bytes.
     """
     problem = log.problem
     if problem is None:
