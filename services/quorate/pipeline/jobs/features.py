@@ -1,5 +1,4 @@
-"""Job `features`: finalized feature levels over time: metadata.version, kraft.version and
-others."""
+"""Job `features`: finalized levels of metadata.version, kraft.version and others over time."""
 
 from __future__ import annotations
 

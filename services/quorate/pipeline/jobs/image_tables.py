@@ -223,8 +223,7 @@ def _living_topics(entries: DataFrame) -> DataFrame:
 
 
 def _with_clears(entries: DataFrame) -> DataFrame:
-    """The topics, and in `clears` the times when each one's eligible leader replicas were
-    cleared."""
+    """The topics, with `clears`: the clearings of their eligible leader replicas."""
     none = F.array().cast(T.ArrayType(SELDOM_TYPE))
     cleared = entries.where(F.col("kind") == CLEARED)
     of_topics = cleared.select(F.col("id").alias("topic"), F.col("seldom").alias("of_topic"))

@@ -63,8 +63,7 @@ class SortedLists:
         return self.keys >> _ROW_BITS
 
     def differs(self) -> Flags:
-        """For each row, whether its elements differ from the row before; null differs from
-        empty."""
+        """For each row, whether it differs from the row before; null differs from empty."""
         lengths, rows = self.lengths, self.rows
         found = np.ones(len(lengths), np.bool_)
         found[:1] = False
