@@ -55,8 +55,7 @@ class IsrRequests:
         epochs: Callable[[], Mapping[int, int]],
         report: Callable[[str], None],
     ) -> None:
-        """`epochs` are those of the stand-ins, by id; `report` is called once if a request is
-        denied."""
+        """`epochs` are those of the stand-ins, by id; `report` is called once after a denial."""
         self._client = client
         self._follower = follower
         self._epochs = epochs

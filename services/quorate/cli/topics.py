@@ -110,8 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
-    """The topics that `create` has to make. Raises CommandError that names the flag or the
-    entry."""
+    """The topics to create. Raises CommandError that names the flag or the entry."""
     if arguments.file is not None:
         given = (arguments.partitions, arguments.replication_factor, arguments.replica_assignment)
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:

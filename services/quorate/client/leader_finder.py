@@ -62,8 +62,7 @@ class LeaderFinder:
     # --- by asking for something else -------------------------------------------------------------
 
     def next_server(self) -> Address:
-        """The server to ask for a leader's action: the last leader, else the next server in
-        turn."""
+        """The server to ask for a leader's action: the last leader, else the next in turn."""
         if self._leader is not None:
             return self._leader
         count = len(self._servers)

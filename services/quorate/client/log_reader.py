@@ -136,8 +136,7 @@ class LogReader:
         return cluster_id
 
     async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[bytes]:
-        """The file of a snapshot, in chunks. Raises SnapshotGoneError, and the errors of
-        `fetch`."""
+        """The chunks of a snapshot file. Raises SnapshotGoneError, and the errors of `fetch`."""
         position = 0
         while True:
             answer = await self._fetch_snapshot(snapshot_id, position)
@@ -250,8 +249,7 @@ class LogReader:
         return self._found, await self._finder.cluster_id(self._found, deadline)
 
     async def _again(self, backoff: Backoff, said: str) -> None:
-        """Back off, then look for the leader again. Raises QuorumUnavailableError at the
-        deadline."""
+        """Wait, then look for the leader again. Raises QuorumUnavailableError when time is up."""
         server = "nobody" if self._found is None else "{}:{}".format(*self._found.server)
         self._found = None
         self._finder.forget()

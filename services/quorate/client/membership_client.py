@@ -144,8 +144,7 @@ class _Course:
         )
 
     async def _ask(self, found: FoundLeader) -> AdminError | None:
-        """None when done, else the reason for which it is not yet. Raises AdminError if
-        permanent."""
+        """None when done, else a transient error. Raises AdminError for a permanent one."""
         request = self._timed(found)
         left_s = max(0.001, self._backoff.left_s)
         calling = self._client.change_at(found.server, request, left_s)

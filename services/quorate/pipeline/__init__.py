@@ -1,1 +1,1 @@
-"""The metadata log in Spark: a data source, and the jobs that read it."""
+"""The metadata log in Spark: a data source and the jobs built on it."""

@@ -1,4 +1,4 @@
-"""`python -m quorate.pipeline JOB ...`, and the file that spark-submit is given."""
+"""`python -m quorate.pipeline JOB ...`; also the application file for spark-submit."""
 
 from __future__ import annotations
 

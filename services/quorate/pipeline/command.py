@@ -1,6 +1,6 @@
-"""The flags of `quorate pipeline` and of the same jobs under spark-submit.
+"""Command-line flags of `quorate pipeline` and of the same jobs under spark-submit.
 
-Spark is imported once a job runs or shows its help, which goes without it where it is missing.
+Spark is imported only when a job runs or shows its help; without Spark the help lacks the columns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JobParser(argparse.ArgumentParser):
 
 
 class JobHelp(argparse.Action):
-    """Shows the help of a job with the columns of its tables, which Spark is imported for."""
+    """Shows the help of a job with the columns of its tables, for which it imports Spark."""
 
     const: Job
 
@@ -53,14 +53,14 @@ class JobHelp(argparse.Action):
 
 
 def overview() -> str:
-    """The jobs, a line each."""
+    """The jobs, one per line."""
     width = max(map(len, JOBS)) + 2
     lines = [f"  {job.name:<{width}}{job.summary}" for job in JOBS.values()]
     return "\n".join(["jobs:", *lines, "", "`quorate pipeline JOB --help` shows what each takes."])
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Each job as an action of `parser`, which says them in its epilog."""
+    """Add each job as an action of `parser`, whose epilog lists them."""
     actions = parser.add_subparsers(
         metavar="JOB", dest="job", required=True, prog="quorate pipeline", help="one of the below"
     )
@@ -86,7 +86,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job from its words, under spark-submit or without; returns the exit status."""
+    """Run one job from its arguments, under spark-submit or without; returns the exit status."""
     parser = JobParser(
         prog="quorate pipeline",
         description="Questions about the past of a quorum, answered from its log by Spark.",
@@ -131,7 +131,7 @@ def _add_place(action: argparse.ArgumentParser, *, has_end: bool) -> None:
         "--ending-offsets",
         default="latest",
         metavar="PLACE",
-        # A stream refuses it in words of its own.
+        # A stream rejects it with a message of its own.
         help="latest, an offset or a time (latest)" if has_end else argparse.SUPPRESS,
     )
     add(

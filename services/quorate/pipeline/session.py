@@ -1,9 +1,9 @@
-"""The Spark session of the jobs, made for one small machine unless somebody says otherwise.
+"""Creates the Spark session: local by default, or as spark-submit configures it.
 
-Started by spark-submit it takes that command's word on everything, the master first, but times are
-UTC. Else it is local: one process with as many task threads as there are cores, memory for each of
-them but at most a quarter of the machine's, no web page, no port but on loopback, and what Spark
-and Java say in a file that is shown when they fail.
+Under spark-submit that command's settings apply, including the master, but times are UTC. Otherwise
+the session is local, for one small machine: one process with as many task threads as cores, memory
+for each of them but at most a quarter of the machine's, no web page, no port but on loopback, and
+the output of Spark and Java in a file that is shown when they fail.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def session(
 
 
 def settings() -> dict[str, str]:
-    """What holds wherever the session runs."""
+    """Settings of every session."""
     return {
         _TIME_ZONE: _UTC,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -165,7 +165,7 @@ def settings() -> dict[str, str]:
 
 
 def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
-    """What holds for a session in one process, whose files go to the folder `scratch`."""
+    """Settings of a session in one process, whose files go to the folder `scratch`."""
     return {
         "spark.driver.memory": f"{memory_mib}m",
         "spark.driver.host": "127.0.0.1",

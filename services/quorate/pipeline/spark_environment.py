@@ -1,8 +1,8 @@
-"""The environment of a session inside the command: that of other Sparks is left out.
+"""Environment of a session inside the command, without the settings of other Sparks.
 
-A shell has variables that it sets for a cluster, a notebook or another release. Spark and PySpark
-read some forty of them, and one that does not fit keeps the session from starting, or has it
-answer otherwise. Under spark-submit all of them hold.
+A shell has variables for a cluster, a notebook or another release. Spark and PySpark read some
+forty of them, and an unsuitable one prevents the session from starting, or changes its results.
+Under spark-submit all of them apply.
 """
 
 from __future__ import annotations

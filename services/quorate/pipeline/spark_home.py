@@ -1,7 +1,7 @@
-"""The Spark that a session starts, whose Python processes import the PySpark that is installed.
+"""The Spark of a session, whose Python processes import the installed PySpark.
 
-Spark puts PySpark as a zip in front of the path of each process of Python that it starts, and
-Python compiles what it imports of a zip each time, for half a second: a query starts four of them.
+Spark puts PySpark as a zip first on the path of each Python process that it starts, and Python
+compiles imports from a zip each time, which takes half a second: a query starts four processes.
 """
 
 from __future__ import annotations

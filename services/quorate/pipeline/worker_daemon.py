@@ -1,6 +1,6 @@
-"""The process of which Spark forks its Python workers: `spark.python.daemon.module`.
+"""The process from which Spark forks its Python workers: `spark.python.daemon.module`.
 
-What workers need of the source is imported once, before they are forked.
+The modules that workers need of the source are imported once, before the forks.
 """
 
 from __future__ import annotations

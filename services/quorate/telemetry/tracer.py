@@ -259,8 +259,7 @@ class Tracing:
             self._processor.hurry()
 
     def stop(self, limit_s: float) -> str:
-        """Send the remaining spans within the limit; returns the message about lost ones, if
-        any."""
+        """Send the remaining spans within the limit; returns a message about lost ones, or ""."""
         queue = self._processor
         if isinstance(queue, SpanQueue):
             queue.stop(limit_s)

@@ -1,1 +1,1 @@
-"""Questions about the past of a quorum, each a module of functions from DataFrame to DataFrame."""
+"""Analysis jobs: functions from DataFrame to DataFrame, one module per job."""

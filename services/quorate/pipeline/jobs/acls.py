@@ -1,4 +1,4 @@
-"""ACLs through time: who was allowed or denied what, from when to when."""
+"""Job `acls`: ACLs over time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 def acl_history(frame: DataFrame) -> DataFrame:
     """One row for each ACL that was created, until it was removed (ACL_HISTORY_SCHEMA).
 
-    The frame is what `kept` makes of ACL_RECORDS: all of it took effect.
+    The frame is the result of `kept` for ACL_RECORDS: only committed records.
     """
     created, removed = F.col("access_control_entry_record"), "remove_access_control_entry_record"
     following = Window.partitionBy("acl_id").orderBy("offset").rowsBetween(1, 1)
@@ -91,7 +91,7 @@ def acl_history(frame: DataFrame) -> DataFrame:
 
 
 def acl_columns(record: Column) -> list[Column]:
-    """ACL_FIELDS of an AccessControlEntryRecord, with Kafka's words for its numbers."""
+    """ACL_FIELDS of an AccessControlEntryRecord, with Kafka's names for its numbers."""
     return [
         record["principal"].alias("principal"),
         named(record["permissionType"], PERMISSIONS).alias("permission"),

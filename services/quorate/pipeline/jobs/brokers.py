@@ -1,7 +1,8 @@
-"""What became of each broker: registrations, sessions, times that it was fenced, flapping.
+"""Job `brokers`: registrations, sessions, fenced intervals and flapping.
 
-A session is one registration's life, named by its broker epoch. A fenced interval may span several
-sessions: a broker that restarts is fenced, registers, and is unfenced once it has caught up.
+A session is the lifetime of one registration, identified by its broker epoch. A fenced interval may
+span several sessions: a broker that restarts is fenced, registers, and is unfenced once it has
+caught up.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ RECORD_TYPES: Final = (
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
 )
-# `fenced` is a boolean of a registration and 1, -1 or nothing of a change of it: text is both.
+# `fenced` is a boolean in a registration and 1, -1 or missing in a change: text fits both.
 _PAYLOAD: Final = (
     "brokerId int, id int, brokerEpoch bigint, epoch bigint, incarnationId string, rack string,"
     " fenced string, inControlledShutdown string,"
@@ -134,7 +135,7 @@ _EVENTS: Final = """filter(array(
 
 
 def broker_events(log: DataFrame) -> DataFrame:
-    """One row an event: registered, unfenced, fenced, controlled shutdown, unregistered."""
+    """One row per event: registered, unfenced, fenced, controlled shutdown, unregistered."""
     return (
         _states(log)
         .withColumn("event", F.explode(F.expr(_EVENTS)))
@@ -143,9 +144,9 @@ def broker_events(log: DataFrame) -> DataFrame:
 
 
 def broker_sessions(log: DataFrame) -> DataFrame:
-    """One row a registration; what a snapshot begins with has no `start`.
+    """One row per registration; one from a snapshot has no `start`.
 
-    `ended_by` is `registered again` or `unregistered`; `unfenced` is the first time that it was.
+    `ended_by` is `registered again` or `unregistered`; `unfenced` is the first time of it.
     """
     past = _by_offset().rowsBetween(Window.unboundedPreceding, Window.currentRow)
     is_registration = F.col("kind") == "registered"
@@ -193,10 +194,10 @@ def broker_sessions(log: DataFrame) -> DataFrame:
 
 
 def fenced_intervals(log: DataFrame) -> DataFrame:
-    """One row for each time that a broker was fenced, until it was unfenced or unregistered.
+    """One row per interval in which a broker was fenced, until unfenced or unregistered.
 
-    `cause` is `registered` (it was not there before), `registered again` (it restarted before its
-    session timed out), `controlled shutdown` or `session ended`; null where a snapshot begins so.
+    `cause` is `registered` (the broker is new), `registered again` (it restarted before its session
+    timed out), `controlled shutdown` or `session ended`; null for a broker fenced in a snapshot.
     """
     previous = _by_offset().rowsBetween(-1, -1)
     past = _by_offset().rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -241,10 +242,10 @@ def fenced_intervals(log: DataFrame) -> DataFrame:
 
 
 def flapping(log: DataFrame, *, window_ms: int, fence_count: int) -> DataFrame:
-    """One row for each time in which a broker that had been unfenced was fenced so often.
+    """One row per period in which a broker that had been unfenced was fenced repeatedly.
 
-    A fence counts that has `fence_count` or more in some window of `window_ms` around it; two that
-    are further apart belong to different rows. `most_in_window` is the worst window's number.
+    A fence counts if `fence_count` or more lie in some window of `window_ms` around it; two that
+    are further apart belong to different rows. `most_in_window` is the count of the worst window.
     """
     by_time = Window.partitionBy("broker_id").orderBy("start_ms")
     behind = by_time.rangeBetween(-window_ms, Window.currentRow)
@@ -275,10 +276,10 @@ def flapping(log: DataFrame, *, window_ms: int, fence_count: int) -> DataFrame:
 
 
 def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """One row a broker that the log speaks of, from the other tables of the job.
+    """One row per broker in the log, derived from the other tables of the job.
 
-    `fences` are those of a broker that was not fenced before; `fenced_ms` is all the time that it
-    was, also before it was unfenced for the first time.
+    `fences` counts those of a broker that was not fenced before; `fenced_ms` is the total time
+    fenced, also before it was unfenced for the first time.
     """
     event = F.col("event")
     events = (
@@ -317,9 +318,9 @@ def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _states(log: DataFrame) -> DataFrame:
-    """What each record says of its broker; `state` is null where it does not say.
+    """The broker state in each record; `state` is null if the record does not change it.
 
-    `is_stopping` is null where the record leaves a controlled shutdown as it was.
+    `is_stopping` is null if the record does not change the controlled shutdown.
     """
     stopping = F.when(
         F.col("said.inControlledShutdown").isNotNull(),
@@ -348,7 +349,7 @@ def _states(log: DataFrame) -> DataFrame:
 
 
 def _first_time(condition: Column) -> Column:
-    """When it first held in the order of the log: clocks may go back."""
+    """The first time at which it held, in the order of the log: clocks may go back."""
     return F.min_by("timestamp", F.when(condition, F.col("offset")))
 
 

@@ -1,4 +1,4 @@
-"""A log read once for several tables: rows of some types, kept by Spark, and where it ends."""
+"""Reads the log once and caches the rows that several tables need, and the end of the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @value
 class Kept:
-    """Rows that are kept, and the span of the log that they are from; None where it has no row."""
+    """Cached rows, and the time span of the log that they come from; None for an empty log."""
 
     rows: DataFrame
     first_ms: int | None
@@ -30,14 +30,14 @@ class Kept:
 
 
 def at_hand(log: DataFrame) -> DataFrame:
-    """The rows of a small log, read once, in one part: whatever is asked of them moves none."""
+    """The rows of a small log, read once, in one partition: queries shuffle none of them."""
     return log.coalesce(1).persist()
 
 
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
-    """The valid rows of those types that took effect, as the log has them, read now and once.
+    """The valid committed records of those types with the source's columns, read now and once.
 
-    Two more, of no such type, have its first and its last timestamp: its span stays the same.
+    Two more rows, of no such type, have its first and its last timestamp: its span stays the same.
     """
     read = kept_as(log, record_types, lambda rows: rows)
     ends = read.rows.sparkSession.createDataFrame(
@@ -52,10 +52,10 @@ def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
 
 
 def kept(log: DataFrame, *records: type) -> DataFrame:
-    """The valid rows of those types that took effect, with typed columns, read now and once.
+    """The valid committed records of those types, with typed columns, read now and once.
 
-    One more row without a type has the last timestamp of the whole log, which open intervals last
-    to.
+    One more row without a type has the last timestamp of the complete log, to which open intervals
+    count.
     """
     columns = ("offset", "timestamp", "is_control", "record_type", *map(column_of, records))
     read = kept_as(
@@ -75,11 +75,11 @@ def kept_as(
     shaped: Callable[[DataFrame], DataFrame],
     level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
 ) -> Kept:
-    """What `shaped` makes of the valid rows of those types, as far as they took effect, kept.
+    """Cache the result of `shaped` for the valid committed records of those types.
 
-    It is given rows that begin or end transactions, too, and leaves every row, and of its columns
-    at least offset, timestamp, is_control, record_type and from_snapshot. The log is gone through
-    now, and once: all that would take another way through it is found out on this one.
+    `shaped` also gets rows that begin or end transactions. It must keep every row, and at least the
+    columns offset, timestamp, is_control, record_type and from_snapshot. The log is read now, and
+    once: anything that would need another read is determined in this one.
     """
     seen = Observation()
     at_ms = F.unix_millis("timestamp")

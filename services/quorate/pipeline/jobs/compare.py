@@ -1,9 +1,9 @@
-"""Whether the voters' logs agree: how far each reaches, what is damaged, where two part.
+"""Job `compare`: whether the voters' logs agree: lag, damage, divergence.
 
-Two logs that hold the same up to an offset and differ at it have diverged there. That is usual
-while one of them has a tail that was never committed: the next leader mends it. Where both have one
+Two logs that are equal up to an offset and differ at it have diverged there. That is normal while
+one of them has a tail that was never committed: the next leader truncates it. If both have one
 epoch at that offset or at a later one, Raft's log matching is broken: one of them lost or changed
-what was committed.
+committed records.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ SCHEMAS: Final = {
 
 
 def logs(log: DataFrame) -> DataFrame:
-    """One row a node: what its log spans, and how many offsets it ends before the longest.
+    """One row per node: the span of its log, and by how many offsets it ends before the longest.
 
-    `missing_count` are offsets within the span of which there is no record; `first_damage` tells
-    the file, the byte and what is wrong.
+    `missing_count` is the number of offsets within the span without a record; `first_damage` has
+    the file, the byte and the error.
     """
     of_log = valid(log).where(~is_snapshot())
     spans = of_log.groupBy(F.col("source_node").alias("node_id")).agg(
@@ -105,10 +105,10 @@ def logs(log: DataFrame) -> DataFrame:
 
 
 def divergence(log: DataFrame) -> DataFrame:
-    """One row for each two nodes: the first offset at which both have a record and they differ.
+    """One row per pair of nodes: the first offset at which both have a record and they differ.
 
-    `first_offset` and the epochs there are null where the two agree on all that both have.
-    `breaks_log_matching` says that both have one epoch there or later, which Raft forbids.
+    `first_offset` and the epochs there are null if the two agree wherever both have records.
+    `breaks_log_matching` means that both have one epoch there or later, which Raft forbids.
     """
     content = F.xxhash64("leader_epoch", "is_control", "timestamp", "key", "value")
     held = (
@@ -161,9 +161,9 @@ def divergence(log: DataFrame) -> DataFrame:
 
 
 def epochs(log: DataFrame) -> DataFrame:
-    """One row an epoch and node: the offsets that it spans in that log.
+    """One row per epoch and node: the offsets of the epoch in that log.
 
-    `agrees` says that every log that saw the epoch begin, saw it begin at the same offset.
+    `agrees` means that all logs with the beginning of the epoch have it at the same offset.
     """
     of_log = valid(log).where(~is_snapshot())
     begins = F.when(F.col("record_type") == "LeaderChangeMessage", F.col("offset"))

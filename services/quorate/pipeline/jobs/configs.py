@@ -1,4 +1,4 @@
-"""Configurations through time: what was set on which resource from when to when."""
+"""Job `configs`: config values over time."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ RESOURCE_TYPES: Final = {int(member): member.name for member in ResourceType}
 
 
 def config_history(frame: DataFrame) -> DataFrame:
-    """One row each time that a value was set, until it was set again or gone.
+    """One row for each value set, until it was set again or removed.
 
-    `previous_value` is null where nothing was set right before; `ended_by` is `change`, `removal`
-    or `topic removal`, and null while the value holds. The resource of all brokers has the name "".
-    Values of passwords and the like are withheld. The frame is what `kept` makes of CONFIG_RECORDS:
-    all of it took effect.
+    `previous_value` is null if nothing was set right before; `ended_by` is `change`, `removal` or
+    `topic removal`, and null while the value is in effect. The resource of all brokers has the name
+    "". Values of passwords and the like are withheld. The frame is the result of `kept` for
+    CONFIG_RECORDS: only committed records.
     """
     events = _events(frame).unionByName(_topic_ends(frame))
     intervals = (
@@ -68,7 +68,7 @@ def _neighbour(step: int) -> WindowSpec:
 
 
 def withheld(config: Column, value: Column) -> Column:
-    """The value, unless the name of the config says that it is a secret."""
+    """The value, unless the name of the config marks it as a secret."""
     is_secret = F.lower(config).rlike(SENSITIVE.pattern) & value.isNotNull()
     return F.when(is_secret, F.lit(WITHHELD)).otherwise(value)
 
@@ -87,7 +87,7 @@ def _events(frame: DataFrame) -> DataFrame:
 
 
 def _topic_ends(frame: DataFrame) -> DataFrame:
-    """An event without a value for every config of a topic where the topic was removed."""
+    """An event without a value for every config of a removed topic, at the removal."""
     ends = topic_lives(frame).where("removed_offset is not null and topic is not null")
     topics = F.col("type") == int(ResourceType.TOPIC)
     configs = _events(frame).where(topics).select("type", "resource", "config").distinct()

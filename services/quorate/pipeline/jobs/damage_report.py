@@ -1,4 +1,4 @@
-"""Damage that a job comes across: a line on stderr; the answer is what the rest of the log says."""
+"""Reports damage that a job skipped: one line on stderr; the result covers the rest of the log."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _SAID: Final = "error string, file string, position bigint"
 
 
 def first_damage() -> Column:
-    """The first place of rows that are damaged, for `told_damage`."""
+    """The first damaged position among the rows, for `told_damage`."""
     said = F.from_json("payload", _SAID)
     return F.min(F.struct(said["file"], said["position"], said["error"]))
 
 
 def told_damage(first: str) -> Column:
-    """The file, the byte and what is wrong; null where nothing is."""
+    """The file, the byte and the error; null without damage."""
     of = F.col(first)
     told = F.format_string("%s: byte %d: %s", of["file"], of["position"], of["error"])
     return F.when(of.isNotNull(), told)
 
 
 class DamageSeen:
-    """What of a frame's rows is about damage, once a query has gone through them.
+    """The damage in a frame's rows, once a query has read them.
 
-    A query whose answer is known to be empty goes through nothing. Then `read` gives the frame once
-    more, which need have no more than what is told of damage.
+    A query whose result is known to be empty reads nothing. Then `read` provides the frame once
+    more, which needs only the columns for damage.
     """
 
     def __init__(self, read: Callable[[], DataFrame]) -> None:
@@ -47,11 +47,11 @@ class DamageSeen:
         self._read = read
 
     def watched(self, log: DataFrame) -> DataFrame:
-        """The frame, which is looked at on the way."""
+        """The frame, observed while it is read."""
         return observed(log, self._seen)
 
     def warn(self, job: str) -> None:
-        """Say so if the answer lacks something."""
+        """Print a warning if the result lacks something."""
         figures = figures_of(self._seen)
         if figures.get("count") is None:
             found = self._read().agg(*_figures()).first()
@@ -61,7 +61,7 @@ class DamageSeen:
 
 
 def observed(log: DataFrame, seen: Observation | str = _NAME) -> DataFrame:
-    """A frame on whose way damage is counted; of a stream, for `DamagedBatches`."""
+    """A frame in which damage is counted while it is read; of a stream, for `DamagedBatches`."""
     return log.observe(seen, *_figures())
 
 
@@ -71,14 +71,14 @@ def _figures() -> tuple[Column, Column]:
 
 
 class DamagedBatches:
-    """The batches of a stream, looked at since the last time."""
+    """The batches of a stream, checked since the last time."""
 
     def __init__(self, job: str) -> None:
         self._job = job
         self._told = -1
 
     def look(self, query: StreamingQuery) -> None:
-        """Say what damage was in the batches that have ended."""
+        """Report the damage in the batches that have ended."""
         for progress in query.recentProgress:
             if progress["batchId"] > self._told:
                 self._told = progress["batchId"]
@@ -88,7 +88,7 @@ class DamagedBatches:
 
 
 def _warn(job: str, figures: Mapping[str, Any], where: str) -> None:
-    """Say how many places are damaged, and which one is the first; nothing where none is."""
+    """Report the number of damaged positions and the first one; nothing without damage."""
     count = figures.get("count")
     if not count:
         return

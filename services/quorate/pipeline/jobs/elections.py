@@ -1,7 +1,7 @@
-"""Who led when: one row an epoch, and the time without a leader before it.
+"""Job `elections`: the leader of each epoch and the time without a leader before it.
 
-An epoch begins with the LeaderChange that its leader writes (KIP-595) and ends with the last record
-of it in the log. A leader that was elected and wrote nothing leaves no epoch.
+An epoch begins with the LeaderChange that its leader writes (KIP-595) and ends with its last record
+in the log. A leader that was elected and wrote nothing leaves no epoch.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _LEADER_CHANGE: Final = StructType(
 
 
 def elections(log: DataFrame) -> DataFrame:
-    """One row an epoch, in order.
+    """One row per epoch, in order.
 
     `leaderless_ms` is from the last record of the epoch before to this one's LeaderChange; it is
-    below 0 where the new leader's clock is behind. An epoch whose LeaderChange lies before the
-    frame has no `leader_id`, no `start` and no voters.
+    negative if the new leader's clock is behind. An epoch whose LeaderChange is before the frame
+    has no `leader_id`, no `start` and no voters.
     """
     # Rows come in any order and are many: one aggregation, and windows over epochs only.
     rows = in_log_time(valid(log), log)

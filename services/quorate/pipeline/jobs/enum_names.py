@@ -1,4 +1,4 @@
-"""Kafka's words for the numbers in records."""
+"""Kafka's names for enum values in records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def named(number: Column, names: Mapping[int, str]) -> Column:
-    """The name of a number; one without is written as `UNKNOWN(n)`."""
+    """The name of a number; an unknown number is written as `UNKNOWN(n)`."""
     result = F.when(
         number.isNotNull(), F.concat(F.lit("UNKNOWN("), number.cast("string"), F.lit(")"))
     )

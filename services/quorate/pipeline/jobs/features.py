@@ -1,4 +1,4 @@
-"""The levels at which features were finalised: metadata.version, kraft.version and others."""
+"""Job `features`: finalized levels of metadata.version, kraft.version and others over time."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _PAYLOAD: Final = "name string, featureLevel int, kRaftVersion int"
 
 
 def feature_levels(log: DataFrame) -> DataFrame:
-    """One row each time that a feature got another level (FEATURES_SCHEMA).
+    """One row for each change of a feature's level (FEATURES_SCHEMA).
 
-    A level of 0 means that the feature is not finalised any more. `previous_level` is null for the
-    first level that the log tells; offset and time are as well where a snapshot tells it.
+    A level of 0 means that the feature is not finalized any more. `previous_level` is null for the
+    first level in the log; offset and time are null, too, if a snapshot has it.
     """
     before = Window.partitionBy("feature").orderBy("offset").rowsBetween(-1, -1)
     is_of_log = ~F.col("from_snapshot")

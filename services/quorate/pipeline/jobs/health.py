@@ -1,9 +1,9 @@
-"""What to watch of a quorum (`docs/metrics.md`), judged from its log.
+"""Job `health`: key metrics of a quorum derived from its log, against thresholds (docs/metrics.md).
 
-Each threshold is Kafka's custom: above it a verdict is `warn`, above ten times as much `critical`.
-Two leaders of an epoch, damage and logs that break Raft's log matching are `critical` at once, and
-times that go back never are. A number that the log does not tell is `unknown`, with what would; one
-that has no threshold is not judged.
+Thresholds follow Kafka's conventions: above one the verdict is `warn`, above ten times as much
+`critical`. Two leaders of an epoch, damage and logs that break Raft's log matching are `critical`
+immediately, and times that go back never are. A metric that the log does not contain is `unknown`,
+with its source; one without a threshold has no verdict.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NEVER_CRITICAL: Final = (CLOCK,)
 CRITICAL_FACTOR: Final = 10
 RECENT_MS: Final = 86_400_000
 """The last day of a log, by which elections and clocks are judged."""
-# Offsets whose times are looked at together.
+# Offsets whose times are compared together.
 _RUN_OFFSETS: Final = 256
 _HOUR_MS: Final = 3_600_000
 _LEADER: Final = "leaderId int"
@@ -67,10 +67,10 @@ _ALONE: Final = "one log alone: name every voter's directory with --path"
 
 
 def health(log: DataFrame, *, with_pairs: bool = True) -> DataFrame:
-    """One row a metric: `verdict` is ok, warn, critical, unknown or null, `value` its number.
+    """One row per metric: `verdict` is ok, warn, critical, unknown or null, `value` its number.
 
-    `log` has the rows of every directory that is to be judged. Without `with_pairs` DIVERGENCE is
-    left out, which takes a comparison of all records.
+    `log` has the rows of all directories to check. Without `with_pairs` DIVERGENCE is left out,
+    which needs a comparison of all records.
     """
     measured = (
         _leaders(log)
@@ -110,7 +110,7 @@ def _row(rows: DataFrame, metric: str, value: Column, what: Column) -> DataFrame
 
 
 def _leaders(log: DataFrame) -> DataFrame:
-    """The most leaders that any epoch had: two are a split brain."""
+    """The largest number of leaders in any epoch: two are a split brain."""
     changes = valid(log).where("record_type = 'LeaderChangeMessage'")
     each = changes.groupBy("leader_epoch").agg(
         F.count_distinct(F.from_json("payload", _LEADER)["leaderId"]).alias("leaders")
@@ -124,10 +124,10 @@ def _leaders(log: DataFrame) -> DataFrame:
 
 
 def _election_rate(log: DataFrame) -> DataFrame:
-    """The most epochs that began within one hour of the log's last day.
+    """The largest number of epochs that began within one hour of the log's last day.
 
-    The worst hour of the whole log stands beside it: it says what was, and never ends. The first
-    leader of a log was no re-election.
+    The worst hour of the complete log is listed next to it: it is history and never improves. The
+    first leader of a log was not a re-election.
     """
     at_ms = F.unix_millis("timestamp")
     change = F.col("record_type") == "LeaderChangeMessage"
@@ -171,7 +171,7 @@ def _time(milliseconds: Column) -> Column:
 
 
 def _ends(log: DataFrame) -> DataFrame:
-    """Where the longest log ends, and how far the shortest ends before it."""
+    """The end of the longest log, and the lag of the shortest."""
     ends = logs(log).agg(
         F.max("end_offset").alias("end_offset"),
         F.max(F.struct("lag", "node_id")).alias("worst"),
@@ -188,9 +188,9 @@ def _ends(log: DataFrame) -> DataFrame:
 
 
 def _snapshot_time(log: DataFrame) -> DataFrame:
-    """From a snapshot's header to its footer, by the clock of its writer.
+    """The time from a snapshot's header to its footer, by the clock of its writer.
 
-    Kafka stamps them when they are written; Quorate stamps a snapshot with one time.
+    Kafka stamps each when it is written; Quorate stamps a snapshot with one time.
     """
     stamped = F.unix_millis("timestamp")
     took = (
@@ -223,7 +223,7 @@ def _snapshot_time(log: DataFrame) -> DataFrame:
 
 
 def _errors(log: DataFrame) -> DataFrame:
-    """Bytes that do not check, and records that do not decode."""
+    """Bytes that fail verification, and records that do not decode."""
     broken = damaged(log).agg(F.count("*").alias("broken"), first_damage().alias("first"))
     what = F.when(
         F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))
@@ -232,10 +232,10 @@ def _errors(log: DataFrame) -> DataFrame:
 
 
 def _clock(log: DataFrame) -> DataFrame:
-    """The most by which a record of the log's last day has an earlier time than one before it.
+    """The largest step back of record times in the log's last day.
 
-    Each leader stamps by its own clock. Offsets are looked at in runs: within one, what goes back
-    and forward again is not told.
+    Each leader stamps by its own clock. Offsets are compared in runs: a step back and forward again
+    within one run is not reported.
     """
     at_ms = F.unix_millis("timestamp").alias("at_ms")
     of_log = Window.partitionBy("source_node")
@@ -290,7 +290,7 @@ def _clock(log: DataFrame) -> DataFrame:
 
 
 def _divergence(log: DataFrame) -> DataFrame:
-    """Pairs of logs that break log matching: one of the two lost or changed what was committed."""
+    """Pairs of logs that break log matching: one of the two lost or changed committed records."""
     is_broken = F.col("breaks_log_matching")
     pairs = divergence(log).agg(
         F.count("*").alias("pair_count"),

@@ -1,4 +1,4 @@
-"""The job `diff`: rows of an image's tables that came, went or changed between two moments."""
+"""Job `diff`: what changed between two positions in the log."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _TEXTS: Final = T.MapType(T.StringType(), T.StringType())
 def diff(before: DataFrame, after: DataFrame) -> DataFrame:
     """The differences between two frames of `image_entries` (DIFF_SCHEMA).
 
-    `change` is `added`, `removed` or `changed`. `before` and `after` are JSON: the whole row, or of
-    a changed one only what is in `fields`. A topic that was made again has another id, so it is
-    both removed and added.
+    `change` is `added`, `removed` or `changed`. `before` and `after` are JSON: the complete row, or
+    of a changed one only the columns in `fields`. A recreated topic has another id, so it is both
+    removed and added.
     """
     old = _rows(before).withColumnRenamed("row", "old")
     new = _rows(after).withColumnRenamed("row", "new")
@@ -66,7 +66,7 @@ def diff(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def _told(side: str) -> Column:
-    """One side as JSON: of a changed row only what differs, and no password."""
+    """One side as JSON: of a changed row only the differences, and no password."""
     is_told = F.map_filter(side, lambda name, _: F.array_contains(F.col("fields"), name))
     told = F.when(F.col("change") == "changed", is_told).otherwise(F.col(side))
     hidden = F.transform_values(
@@ -128,7 +128,7 @@ SCHEMAS: Final = {"diff": DIFF_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job; `from` and `to` among the values are Moments, None is the log's end.
 
-    Raises PipelineError as `entries_at` does, and where the second comes before the first.
+    Raises PipelineError as `entries_at` does, and if the second comes before the first.
     """
     begin, end = values["from"], values["to"]
     assert isinstance(begin, int | datetime)

@@ -1,8 +1,8 @@
-"""The metadata at one moment: every record up to there, worked into one entry for each thing.
+"""Folds the log into one entry per topic, partition, broker, config and ACL.
 
-One aggregation over the log finds for each topic, partition, broker, config and ACL the newest word
-on every field; `image_tables` makes tables of the entries. A field that changes often (leader, ISR)
-is the newest value by offset; one that changes seldom is a short list, folded afterwards.
+One aggregation over the log finds the newest value of every field of each; `image_tables` makes
+tables of the entries. A field that changes often (leader, ISR) is the newest value by offset; a
+rarely changed one is a short list, folded afterwards.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ _NO_RECOVERY_CHANGE: Final = -1
 def up_to(frame: DataFrame, at: int | datetime | None) -> DataFrame:
     """The rows up to an offset, or up to the last one of that time or before; None is all.
 
-    A time means the log up to there as a whole: clocks of leaders differ, and a row that lies
-    between others belongs with them, whatever its own time says.
+    A time selects a prefix of the log: clocks of leaders differ, and a row between others belongs
+    with them, whatever its own time.
     """
     if at is None:
         return frame.select(*frame.columns)
@@ -149,10 +149,10 @@ def up_to(frame: DataFrame, at: int | datetime | None) -> DataFrame:
 
 
 def kept_entries(frame: DataFrame) -> DataFrame:
-    """The same as `image_entries`, made now and kept.
+    """The same as `image_entries`, computed now and cached.
 
-    Nearly no log has transactions. So their markers are counted on the way, and only where there
-    are any is the frame read again to leave out what they undid.
+    Nearly no log has transactions. So their markers are counted while reading, and only if there
+    are any, the frame is read again to leave out aborted records.
     """
     seen = Observation()
     entries = _entries(frame.observe(seen, marker_count().alias("markers"))).persist()
@@ -164,12 +164,12 @@ def kept_entries(frame: DataFrame) -> DataFrame:
 
 
 def image_entries(frame: DataFrame) -> DataFrame:
-    """The whole frame as one entry for each thing (ENTRIES_SCHEMA)."""
+    """Fold the complete frame into entries (ENTRIES_SCHEMA)."""
     return _entries(effective(frame))
 
 
 def _entries(frame: DataFrame) -> DataFrame:
-    """The same of a frame in which everything took effect."""
+    """The same for a frame with only committed records."""
     at = F.col("offset")
     return (
         _events(frame)
@@ -192,7 +192,7 @@ def _entries(frame: DataFrame) -> DataFrame:
 
 
 def _events(frame: DataFrame) -> DataFrame:
-    """What each record says, in columns for all kinds; null is what it does not say."""
+    """The values in each record, in columns for all kinds; null for those it does not contain."""
     config, acl = F.col("config_record"), F.col("access_control_entry_record")
     full, change = F.col("partition_record"), F.col("partition_change_record")
     topic = F.col("topic_record")
@@ -257,7 +257,7 @@ def _key() -> list[Column]:
 
 
 def _seldom(full: Column, change: Column) -> Column:
-    """A SELDOM_TYPE of a record that says anything of that kind, or null."""
+    """A SELDOM_TYPE of a record with such values, or null."""
     none = F.array().cast(_IDS)
     recovery = F.when(
         change["leaderRecoveryState"] != _NO_RECOVERY_CHANGE, change["leaderRecoveryState"]

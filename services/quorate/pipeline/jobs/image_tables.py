@@ -1,6 +1,7 @@
-"""The job `image`: topics, partitions, brokers, configs and ACLs as they were at one moment.
+"""Job `image`: the metadata at one position in the log.
 
-All of them are made of `kept_entries`: the log is read once.
+The tables of topics, partitions, brokers, configs and ACLs all derive from `kept_entries`: the log
+is read once.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ _FOLDED: Final = T.StructType(
 
 
 def topics(entries: DataFrame) -> DataFrame:
-    """The topics that are there (TOPICS_SCHEMA)."""
+    """The existing topics (TOPICS_SCHEMA)."""
     counts = (
         entries.where(F.col("kind") == PARTITION)
         .groupBy(F.col("id").alias("topic_id"))
@@ -155,7 +156,7 @@ def partitions(entries: DataFrame) -> DataFrame:
 
 
 def brokers(entries: DataFrame) -> DataFrame:
-    """The brokers that are registered (BROKERS_SCHEMA)."""
+    """The registered brokers (BROKERS_SCHEMA)."""
     events = entries.where(F.col("kind") == BROKER).select(
         F.col("number").alias("broker"), F.inline("broker")
     )
@@ -179,7 +180,7 @@ def brokers(entries: DataFrame) -> DataFrame:
 
 
 def configs(entries: DataFrame) -> DataFrame:
-    """What is set on which resource (CONFIGS_SCHEMA); values of passwords are withheld."""
+    """The configs of each resource (CONFIGS_SCHEMA); values of passwords are withheld."""
     return (
         configs_with_secrets(entries)
         .withColumn("value", withheld(F.col("config"), F.col("value")))
@@ -188,8 +189,8 @@ def configs(entries: DataFrame) -> DataFrame:
 
 
 def configs_with_secrets(entries: DataFrame) -> DataFrame:
-    """The same with every value as it is, for comparing."""
-    # A topic takes its configs with it; one of the same name may have come since.
+    """The same with unmasked values, for comparisons."""
+    # Removing a topic removes its configs; a topic of the same name may have been created since.
     ends = (
         entries.where((F.col("kind") == TOPIC) & F.col("is_gone"))
         .groupBy(F.col("text").alias("ended"))
@@ -210,7 +211,7 @@ def configs_with_secrets(entries: DataFrame) -> DataFrame:
 
 
 def acls(entries: DataFrame) -> DataFrame:
-    """The ACLs that are in force (ACLS_SCHEMA)."""
+    """The ACLs in effect (ACLS_SCHEMA)."""
     found = entries.where((F.col("kind") == ACL) & ~F.col("is_gone"))
     return found.select(*(F.col("acl")[name].alias(name) for name in ACLS_SCHEMA.names))
 
@@ -222,7 +223,7 @@ def _living_topics(entries: DataFrame) -> DataFrame:
 
 
 def _with_clears(entries: DataFrame) -> DataFrame:
-    """The topics, and in `clears` when the eligible leader replicas of each were forgotten."""
+    """The topics, with `clears`: the clearings of their eligible leader replicas."""
     none = F.array().cast(T.ArrayType(SELDOM_TYPE))
     cleared = entries.where(F.col("kind") == CLEARED)
     of_topics = cleared.select(F.col("id").alias("topic"), F.col("seldom").alias("of_topic"))
@@ -288,15 +289,15 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
 
 
 def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
-    """The entries at a moment, kept, so that the log is read once for all tables.
+    """The entries at a position, cached, so that the log is read once for all tables.
 
-    Raises PipelineError where the log begins after it, or ends before that offset. A time may lie
-    behind the log: nothing has changed since.
+    Raises PipelineError if the log begins after it, or ends before that offset. A time may be later
+    than the log: nothing has changed since.
     """
     assert at is None or isinstance(at, int | datetime)
     rows = valid(log)
     if isinstance(at, datetime):
-        # A snapshot tells of the time that it covers, not of the time when it was written.
+        # A snapshot's rows count at the time that it covers, not at the time when it was written.
         rows = in_log_time(rows, log)
     seen = Observation()
     counted = rows.observe(seen, F.max("offset").alias("last")) if isinstance(at, int) else rows

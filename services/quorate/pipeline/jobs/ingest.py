@@ -1,8 +1,8 @@
-"""The log as Parquet, by day and record type, as a stream: each record exactly once.
+"""Job `ingest`: streams the log to Parquet by day and record type, exactly once.
 
 Spark's file sink notes in the output which files belong to which batch, and its checkpoint which
-offsets a batch has. A batch that was cut short is written anew from the same offsets, and files of
-the attempt before are in no batch's note: Spark, when it reads the directory, sees none of them.
+offsets a batch has. An interrupted batch is rewritten from the same offsets. Files of the first
+attempt are in no batch's note, so Spark ignores them when it reads the directory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SCHEMA: Final = StructType(
 PARTITIONS: Final = ("day", "record_type")
 DAMAGED: Final = "damaged"
 _CHECKPOINT: Final = "_checkpoint"
-# Spark gathers every tenth note and those before it in one file.
+# Spark merges every tenth note and those before it into one file.
 _COMPACT: Final = ".compact"
 _POLL_S: Final = 1
 _ENDING: Final = (
@@ -97,7 +97,7 @@ def ingested(log: DataFrame) -> DataFrame:
 def start_ingest(
     log: DataFrame, output: str, checkpoint: str | None, *, every_s: int | None
 ) -> StreamingQuery:
-    """Begin, or go on where the checkpoint says; without `every_s` up to what there is now.
+    """Begin, or resume from the checkpoint; without `every_s` up to the current end.
 
     Raises PipelineError as `check_places` does.
     """
@@ -120,9 +120,8 @@ def start_ingest(
 def check_places(output: str, checkpoint: str) -> None:
     """Raises PipelineError for an output and a checkpoint that do not belong together.
 
-    Where the output has batches of another checkpoint, they would count as this one's, and what it
-    reads would be passed over. Where the checkpoint has batches of another output, what they hold
-    would be missing here.
+    Batches of another checkpoint in the output would count as this one's, so the records that it
+    reads would be skipped. Batches of another output in the checkpoint would be missing here.
     """
     if _last_noted(f"{checkpoint}/commits") > _last_noted(f"{output}/{NOTES}"):
         raise PipelineError(
@@ -148,13 +147,13 @@ def _last_noted(folder: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest until all that is there is written, or without end; returns the exit status.
+    """Ingest until all existing records are written, or without end; returns the exit status.
 
-    A stop signal ends it between batches, a second Ctrl-C at once.
+    A stop signal ends it between batches, a second Ctrl-C immediately.
     """
     options = source_options(INGEST, arguments)
     output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
-    # Where it goes on from is noted there, whatever the flags say.
+    # The checkpoint determines where it resumes, whatever the flags say.
     is_begun = os.path.exists(f"{checkpoint}/offsets")
     check_log(INGEST, options | {START: "earliest"} if is_begun else options, is_stream=True)
     if arguments.max_offsets_per_batch is not None:
@@ -189,7 +188,7 @@ def _url_of(spark: SparkSession, output: str) -> str:
 def _locked(output: str) -> Iterator[None]:
     """Keep other processes from writing to the output. Raises PipelineError if one does.
 
-    On other file systems than the machine's Spark tells of a second one when their batches meet.
+    On remote file systems Spark reports a second writer only when their batches collide.
     """
     lock = DirectoryLock(output.rstrip("/") or "/", "--output")
     try:
@@ -208,7 +207,7 @@ def _locked(output: str) -> Iterator[None]:
 
 
 def follow(query: StreamingQuery) -> int:
-    """Tell of batches until the query ends, or a signal ends it; returns the exit status."""
+    """Report batches until the query ends, or a signal ends it; returns the exit status."""
     damaged = DamagedBatches(INGEST.name)
     shown = LastLine(INGEST.name)
     signals = StopSignals()

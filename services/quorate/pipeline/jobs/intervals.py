@@ -1,6 +1,6 @@
-"""Intervals: from when to when something was so.
+"""Intervals with open ends, and counts of intervals over time.
 
-One that is still so at the end of a frame is open: its `end` and `end_offset` are null, and its
+An interval that lasts at the end of a frame is open: its `end` and `end_offset` are null, and its
 `duration_ms` counts to the last timestamp of the frame.
 """
 
@@ -31,7 +31,7 @@ INTERVAL_FIELDS: Final = (
 def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
     """Intervals that have start_offset, start, end_offset and end, with `open` and `duration_ms`.
 
-    `frame` is the whole frame that they were found in.
+    `frame` is the complete frame that contains them.
     """
     span = frame.agg(
         F.min("timestamp").alias("first_timestamp"), F.max("timestamp").alias("last_timestamp")
@@ -44,9 +44,9 @@ def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
 
 
 def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
-    """How many intervals lasted at a time: at, count; two rows at most for each of the bins.
+    """The number of intervals at a time: at, count; at most two rows for each of the bins.
 
-    A bin tells the most that there were at once in it and since when, and how many it ended with.
+    A bin has its largest count and since when, and the count at its end.
     """
     changes = (
         intervals.select(F.col("start").alias("at"), F.lit(1).alias("step"))
@@ -60,7 +60,7 @@ def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
     binned = changes.crossJoin(F.broadcast(span)).select(
         "at", "step", F.floor(since_ms * bins / whole_ms).alias("bin")
     )
-    # A bin is counted by itself, and then come those that the bins before it left.
+    # Each bin is counted separately, then the count at the end of the bins before is added.
     in_bin = Window.partitionBy("bin").orderBy("at").rowsBetween(*_UP_TO_NOW)
     of_bins = (
         binned.withColumn("count", F.sum("step").over(in_bin))

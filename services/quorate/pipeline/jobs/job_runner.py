@@ -1,4 +1,4 @@
-"""One job from its flags to its output: open Spark, read the log, make the tables, show them.
+"""Runs one job: session, input log, tables, output.
 
 Of several directories a job reads one log: each record from a directory that holds it. Jobs that
 compare logs get all of them.
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory
 
 FORMAT: Final = "kraft"
-# Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
+# Unused columns are neither decoded nor copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
     "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
     "source_node",
 }
-# A comparison of directories wants all that they hold. A live quorum gives what is committed only.
+# A comparison of directories needs uncommitted records; a live quorum serves committed ones only.
 UNCOMMITTED: Final = {"isolation": "read_uncommitted", "mergeDirectories": "false"}
-# What it takes to tell of damage: such rows are read with everything that they say.
+# The options that report damage: such rows are read with all their columns.
 _DAMAGE_ONLY: Final = {
     "payload": "control",
     "columns": "offset,record_type,payload,crc_valid",
@@ -64,13 +64,13 @@ _DAMAGE_ONLY: Final = {
 
 
 def run_job(job: Job, arguments: argparse.Namespace) -> int:
-    """Run a job and return the exit status; what the user can mend is one line on stderr."""
+    """Run a job and return the exit status; an error that a user can fix is one line on stderr."""
     try:
         module = import_module(job.module)
         if not job.tables:
             status: int = module.run(arguments)
             return status
-        # The user need not wait for Spark's start to learn of a wrong flag or path.
+        # Report a wrong flag or path before Spark starts.
         options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
@@ -86,7 +86,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
             with condition_told(narrowing):
                 write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
-            # Those that are about the logs themselves have it in their first table.
+            # Jobs about the logs themselves have damage in their first table.
             is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
             if not is_told:
                 seen.warn(job.name)
@@ -99,17 +99,17 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
 def opened(
     master: str | None, output: str | None = None, *, is_small: bool = False
 ) -> Iterator[SparkSession]:
-    """A session, of a small log maybe, in which what Spark raises becomes a PipelineError.
+    """Open a session, for a small log if so, and turn Spark's errors into PipelineError.
 
-    `output` is where the job writes, for a sentence about a full disk.
+    `output` is where the job writes, for the message about a full disk.
     """
     begun = session(master, is_small=True) if is_small else session(master)
     with begun as spark:
         try:
             yield spark
         except (PySparkException, Py4JError, ConnectionError) as error:
-            # Java has to be there still when it is asked what the error says. What fails below a
-            # join comes as Java's own, with the same text in it.
+            # Java must still be running when it is asked for the error text. A failure below a join
+            # comes as Java's own error, with the same text in it.
             fault = java_fault(spark, error)
             if fault is None:
                 fault = what_was_said(error, spark.sparkContext.pythonExec, output)
@@ -117,9 +117,9 @@ def opened(
 
 
 def check_log(job: Job, options: Mapping[str, str], *, is_stream: bool = False) -> list[Directory]:
-    """The directories of a log, once it is said which of several is read; none of a running quorum.
+    """Check the log and report which of several is read; returns its directories, none if live.
 
-    Raises PipelineError for what the source will refuse, in its words.
+    Raises PipelineError for anything that the source would reject, with its message.
     """
     try:
         asked = parse_options(options)
@@ -138,13 +138,13 @@ def check_log(job: Job, options: Mapping[str, str], *, is_stream: bool = False) 
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The names of the tables that the flags ask for, in the job's order."""
+    """The names of the tables that the flags select, in the job's order."""
     asked = arguments.table or job.tables
     return tuple(name for name in job.tables if name in asked)
 
 
 def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The frame that the source gives for its options."""
+    """The source's frame for these options."""
     reader = spark.read.format(FORMAT)
     for name, value in options.items():
         reader = reader.option(name, value)
@@ -152,7 +152,7 @@ def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
-    """The source's options for a job's flags. Raises PipelineError where they name no log."""
+    """The source's options for a job's flags. Raises PipelineError if they name no log."""
     paths: list[str] = arguments.path or []
     servers: str | None = arguments.bootstrap_controller
     if bool(paths) == bool(servers):
@@ -189,7 +189,7 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def damage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The source's options for the damage alone in what others read."""
+    """The source's options to read only the damage in the same range."""
     return {name: said for name, said in options.items() if name != "recordTypes"} | _DAMAGE_ONLY
 
 

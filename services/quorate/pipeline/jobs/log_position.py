@@ -1,4 +1,4 @@
-"""A moment of a log as a flag names it: an offset, or a time."""
+"""Parses a position in the log: an offset or an ISO 8601 time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _DIGITS_MAX: Final = len(str(_OFFSET_MAX))
 
 
 def moment(text: str) -> Moment:
-    """An offset, or an ISO 8601 time (UTC unless it says otherwise), as a flag's type."""
+    """Parse an offset, or an ISO 8601 time (UTC by default), as a flag's type."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
     if is_number and int(text) <= _OFFSET_MAX:
         return int(text)
     try:
         at = datetime.fromisoformat(text)
-        # A zone can put what has four digits for its year out of what a time can be in UTC.
+        # With a zone, a time with a four-digit year may be out of range in UTC.
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
@@ -27,7 +27,7 @@ def moment(text: str) -> Moment:
 
 
 def worded(at: Moment) -> str:
-    """A moment as people write it."""
+    """Format a position as people write it."""
     return f"offset {at}" if isinstance(at, int) else at.isoformat()
 
 

@@ -1,7 +1,8 @@
-"""What the jobs share about rows of a log: which to believe, when they were, how they are read.
+"""Shared row helpers: validity, record types, timestamps of snapshot rows.
 
-Rows of a snapshot come before the log's, all at the offset before its end; when they were written
-says nothing of when they came to be, so they count as of the last record that the snapshot covers.
+Rows of a snapshot come before the log's, all at the offset before its end. The time when they were
+written is not that of their changes, so they count at the time of the last record that the snapshot
+covers.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ _SNAPSHOT_HEADER: Final = StructType([StructField("lastContainedLogTimestamp", L
 
 
 def is_snapshot() -> Column:
-    """Whether a row was read from a snapshot."""
+    """True for a row from a snapshot."""
     return F.coalesce(F.col("segment").endswith(CHECKPOINT_SUFFIX), F.lit(False))
 
 
 def valid(log: DataFrame) -> DataFrame:
-    """The records of the log: no damage, and not the checkpoint that a quorum was founded with.
+    """The records of the log: no damage, and not the bootstrap checkpoint.
 
-    That one says when nothing was, and the first leader writes into the log what is in it.
+    The bootstrap checkpoint has no times, and the first leader copies its records into the log.
     """
     return log.where("crc_valid and record_type is not null and offset >= 0")
 
 
 def damaged(log: DataFrame) -> DataFrame:
-    """The rows that stand for bytes that do not check or cannot be read."""
+    """The rows for bytes that fail verification or cannot be read."""
     return log.where(is_damaged())
 
 
 def is_damaged() -> Column:
-    """Whether a row stands for such bytes."""
+    """True for a row of damaged or unreadable bytes."""
     return ~F.col("crc_valid") | F.col("record_type").isNull()
 
 
@@ -58,7 +59,7 @@ def in_log_time(rows: DataFrame, log: DataFrame) -> DataFrame:
 
 
 def covered_ms() -> Column:
-    """When the last record was written that a log's snapshot covers; null where it has none."""
+    """The time of the last record that the log's snapshot covers; null without a snapshot."""
     is_header = F.col("record_type") == "SnapshotHeaderRecord"
     header = F.from_json(F.when(is_header, F.col("payload")), _SNAPSHOT_HEADER)
     return F.max(header["lastContainedLogTimestamp"])
@@ -72,9 +73,9 @@ def in_covered_time(rows: DataFrame, covered: Column) -> DataFrame:
 
 
 def span_of(log: DataFrame) -> DataFrame:
-    """One row, `first_timestamp` and `last_timestamp`: what durations of open intervals count to.
+    """One row, `first_timestamp` and `last_timestamp`: to these, open intervals are counted.
 
-    Both are null where the frame has no row.
+    Both are null if the frame is empty.
     """
     return in_log_time(valid(log), log).select(
         F.min("timestamp").alias("first_timestamp"), F.max("timestamp").alias("last_timestamp")
@@ -87,9 +88,9 @@ def millis(moment: str | Column) -> Column:
 
 
 def duration_ms(start: Column, end: Column) -> Column:
-    """From `start` to `end`; where either is not known, from or to the end of the frame's span.
+    """Milliseconds from `start` to `end`; an unknown one is replaced by that of the frame's span.
 
-    The columns of `span_of` have to be there.
+    The columns of `span_of` have to be present.
     """
     begun = F.coalesce(start, F.col("first_timestamp"))
     ended = F.coalesce(end, F.col("last_timestamp"))

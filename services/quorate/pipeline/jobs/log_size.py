@@ -1,4 +1,4 @@
-"""The size of a log as far as it is known before Spark starts: small ones are read another way."""
+"""Size of a log as known before Spark starts: small logs are read in another way."""
 
 from __future__ import annotations
 

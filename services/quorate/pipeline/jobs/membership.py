@@ -1,7 +1,7 @@
-"""Who was a voter when: every change of the voter set, and every set with the time that it held.
+"""Job `membership`: voter-set changes and the sets over time.
 
-At kraft.version 1 the sets are the log's VotersRecords (KIP-853). At version 0 the voters are named
-by each LeaderChange, without directory ids and endpoints; an upgrade identifies them.
+At kraft.version 1 the sets are the log's VotersRecords (KIP-853). At version 0 each LeaderChange
+names the voters, without directory ids and endpoints; an upgrade adds their directory ids.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _PAYLOAD: Final = (
     "voters array<struct<voterId: int, voterDirectoryId: string,"
     " endpoints: array<struct<name: string, host: string, port: int>>>>"
 )
-# A voter keeps its place among the voters while its directory is the same, or was not known before.
+# A voter is the same while its directory is the same, or was not known before.
 _SAME: Final = "b.id = v.id and (b.directory_id is null or b.directory_id <=> v.directory_id)"
 _MOVED: Final = (
     "b.id = v.id and b.directory_id <=> v.directory_id and not b.endpoints <=> v.endpoints"
@@ -96,10 +96,10 @@ _CHANGES: Final = {
 
 
 def voter_changes(log: DataFrame) -> DataFrame:
-    """One row a voter and change: `initial`, `added`, `removed`, `moved` or `identified`.
+    """One row per voter and change: `initial`, `added`, `removed`, `moved` or `identified`.
 
-    The voters of the frame's first set are `initial`, and without a time where a snapshot has them.
-    A disk that was replaced is a voter removed and one added: same id, another directory.
+    The voters of the frame's first set are `initial`, and without a time if they come from a
+    snapshot. A replaced disk is a voter removed and one added: same id, another directory.
     """
     each = [
         F.expr(
@@ -126,7 +126,7 @@ def voter_changes(log: DataFrame) -> DataFrame:
 
 
 def voter_sets(log: DataFrame) -> DataFrame:
-    """One row for each set of voters, in order, with the time until the next one."""
+    """One row for each voter set, in order, with the time until the next one."""
     following = Window.orderBy("offset").rowsBetween(1, 1)
     rows = (
         _sets(log)
@@ -156,7 +156,7 @@ def _sets(log: DataFrame) -> DataFrame:
     )
     is_static = F.col("first_set").isNull() | (
         (F.col("offset") < F.col("first_set.offset"))
-        # A quorum founded at version 1 begins with one batch that holds both.
+        # A quorum bootstrapped at version 1 begins with one batch that holds both.
         & (F.col("batch_base_offset") != F.col("first_set.batch_base_offset"))
     )
     told = (
@@ -178,7 +178,7 @@ def _sets(log: DataFrame) -> DataFrame:
 def _voter(voter: Column, is_set: Column) -> Column:
     return F.struct(
         voter["voterId"].alias("id"),
-        # Before kraft.version 1 nobody's directory counts, whatever a LeaderChange names.
+        # Before kraft.version 1 directory ids do not count, even if a LeaderChange names some.
         F.when(is_set, voter["voterDirectoryId"]).alias("directory_id"),
         F.when(is_set, voter["endpoints"]).alias("endpoints"),
     )

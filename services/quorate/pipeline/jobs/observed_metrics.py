@@ -1,4 +1,4 @@
-"""What Spark counted on the way through a log, also where there was nothing on the way."""
+"""Reads Spark observations, also for empty inputs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def figures_of(seen: Observation) -> Mapping[str, Any]:
-    """What was observed, once an action has gone through the rows; empty where there were none.
+    """The observed values, after an action has read the rows; empty if there were none.
 
-    Spark leaves a part of a plan out that gives no rows, what observes them included, and an
-    observation without figures ends with an error of Java's.
+    Spark optimizes away a part of a plan that gives no rows, with its observation, and an
+    observation without values raises an error of Java's.
     """
     try:
         return dict(seen.get)

@@ -1,7 +1,7 @@
-"""The options of the source by the names that they have in the command.
+"""Translates option names of the data source into the flags of the command.
 
-The source speaks of its own options, as its users in Python and SQL set them; what comes through
-the command has to name what can be typed there.
+The source's messages name its options, as users set them in Python and SQL; a message of the
+command has to name the flags.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FLAGS: Final = {
     "maxOffsetsPerTrigger": "--max-offsets-per-batch",
     "onDamage": "--on-damage",
 }
-# Words that are English elsewhere in a sentence.
+# Option names that are English words elsewhere in a sentence.
 _AT_THE_BEGIN: Final = re.compile(r"^(?=(?:path|isolation): )")
 _ADVICE: Final = {
     "set failOnDataLoss to false": "say --go-on-after-loss yes",
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(rf"(?<![\w/.-])({'|'.join(map(re.escape, _FLAGS))})\b(
 
 
 def in_flags(sentence: str) -> str:
-    """A sentence of the source with the command's options in it."""
+    """Replace the source's options in a sentence by the command's flags."""
     for of_source, of_command in _ADVICE.items():
         sentence = sentence.replace(of_source, of_command)
     named = _NAME.sub(lambda found: _FLAGS[found[1]] + (found[2] and " "), sentence)

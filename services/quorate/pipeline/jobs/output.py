@@ -1,4 +1,4 @@
-"""The tables of a job for people and programs: columns of text, JSON lines, CSV, Parquet.
+"""Prints or writes the tables of a job: text, JSON lines, CSV, Parquet.
 
 Text and JSON go to stdout unless a directory is named; Parquet needs one. In a directory each table
 is a directory of files as Spark writes them. Times are UTC, in ISO 8601 with milliseconds.
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 _NESTED: Final = (ArrayType, MapType, StructType)
 TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 NOTHING: Final = "-"
-# A row has the same columns in JSON whatever is not there, as on stdout.
+# Every JSON row has the same columns, also those with null, as on stdout.
 _WRITTEN: Final = {"header": "true", "timestampFormat": TIMES, "ignoreNullFields": "false"}
 
 
 def check_place(flag: str, place: str) -> None:
-    """Raises PipelineError for a path that Spark takes for a URL by its colon."""
+    """Raises PipelineError for a path that Spark would take for a URL because of a colon."""
     name = place.partition("/")[0]
     if ":" in name and URL.match(place) is None:
         raise PipelineError(
@@ -45,7 +45,7 @@ def check_place(flag: str, place: str) -> None:
 
 
 def check_output(names: Sequence[str], form: str, directory: str | None) -> None:
-    """Raises PipelineError where the flags do not fit each other or the place is taken."""
+    """Raises PipelineError if the flags conflict or the output exists."""
     if directory is None:
         if form == "parquet":
             raise PipelineError("--output: --format parquet needs a directory to write to")
@@ -121,7 +121,7 @@ def flat(table: DataFrame) -> DataFrame:
 
 def _print_text(tables: Iterable[tuple[str, DataFrame]], rows_max: int, *, is_titled: bool) -> None:
     for at, (name, table) in enumerate(tables):
-        # What a log says may not move the cursor, nor begin a line of its own.
+        # Text from a log must not move the cursor, nor begin a line of its own.
         rows = [[written_out(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)]
         gap = "\n" if at else ""
         title = f"{gap}{name}\n" if is_titled else ""
@@ -148,7 +148,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
 
 
 def text_of(cell: object) -> str:
-    """A cell as text: times in UTC, lists with commas, `-` for what is not there."""
+    """A cell as text: times in UTC, lists with commas, `-` for null."""
     match cell:
         case None:
             return NOTHING
@@ -166,7 +166,7 @@ def text_of(cell: object) -> str:
 
 
 def iso(moment: datetime) -> str:
-    """2026-11-20T08:00:00.000Z. Spark hands over local time without a zone."""
+    """Format as 2026-11-20T08:00:00.000Z. Spark returns local time without a zone."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,7 +1,7 @@
-"""Every state of every partition, out of what its records say, in Arrow and numpy, without Spark.
+"""Reconstructs every state of every partition from its records, in Arrow and numpy, without Spark.
 
-Events come sorted by topic, partition and offset. A window of them is in memory at a time, with the
-last state of the window before, so that neither a long log nor a restless partition takes more.
+Events are sorted by topic, partition and offset. Memory holds one window of them at a time and the
+last state of the window before, so neither a long log nor a busy partition needs more.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SortedLists:
         return self.keys >> _ROW_BITS
 
     def differs(self) -> Flags:
-        """Whether a row holds other elements than the row before; null is other than empty."""
+        """For each row, whether it differs from the row before; null differs from empty."""
         lengths, rows = self.lengths, self.rows
         found = np.ones(len(lengths), np.bool_)
         found[:1] = False
@@ -75,10 +75,10 @@ class SortedLists:
         return found
 
     def gains_and_losses(self, differs: Flags) -> tuple[Flags, Flags]:
-        """Whether a row has an element that the row before lacks, and the other way round.
+        """For each row, whether it gained and whether it lost an element against the row before.
 
-        `differs` is what the method of that name found; of a row that is null, or follows one that
-        is, nothing is said.
+        `differs` is the result of that method. Both are False for a row that is null or follows
+        one.
         """
         is_known = self.lengths >= 0
         compared = differs.copy()
@@ -109,7 +109,7 @@ def elements_of(keys: Index) -> NDArray[np.int32]:
 
 
 def _is_in(wanted: Index, keys: Index) -> Flags:
-    """Which of the wanted, in ascending order, are among the keys."""
+    """For each wanted key, in ascending order, whether it is among the keys."""
     if not len(keys):
         return np.zeros(len(wanted), np.bool_)
     at = np.searchsorted(keys, wanted)
@@ -149,7 +149,7 @@ class States:
 
     @cached_property
     def isr_differs(self) -> Flags:
-        """Whether others are in sync than in the state before."""
+        """For each row, whether the ISR differs from that of the state before."""
         return self.isr.differs() & self.has_previous
 
     @cached_property
@@ -163,12 +163,12 @@ class States:
 
     @cached_property
     def has_previous(self) -> Flags:
-        """Whether the row before is the state before."""
+        """For each row, whether the row before is a state of the same partition."""
         return self.partition_start < np.arange(len(self.partition_start))
 
     @cached_property
     def has_next(self) -> Flags:
-        """Whether the row behind is the state behind."""
+        """For each row, whether the row after is a state of the same partition."""
         return np.append(self.has_previous[1:], False)
 
     @cached_property
@@ -179,7 +179,7 @@ class States:
 
     @cached_property
     def is_moving(self) -> Flags:
-        """Whether replicas come or go."""
+        """For each row, whether replicas are being added or removed."""
         counts = [
             pc.fill_null(pc.list_value_length(self.column(name)), 0).to_numpy(zero_copy_only=False)
             for name in ("adding_replicas", "removing_replicas")

@@ -1,7 +1,7 @@
-"""What is told of states of partitions, in Arrow and numpy, without Spark: histories and sums.
+"""Computes the tables of job `partitions` from partition states, in Arrow and numpy.
 
-A table is made a window of states at a time. A state that lasts over its end is held back, as one
-row, and joined with the first of the next window.
+A table is made one window of states at a time. A state that lasts beyond the window is held back as
+one row, and joined with the first of the next window.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Joining:
             yield rows
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been held back, at the end."""
+        """Yield the rows held back, at the end."""
         if self._held is not None:
             yield self._held
 
@@ -249,7 +249,7 @@ class _Runs:
         return _Made(rows, self.goes_on, self.is_open)
 
     def reduced(self, ufunc: np.ufunc, values: Index | Flags) -> Any:  # noqa: ANN401 - as the values
-        """What the function makes of the values, one for each row that is told, of each run."""
+        """Reduce the values of each run's reported rows with the function; one result per run."""
         inside = np.flatnonzero(self.is_inside)
         starts = np.searchsorted(self.number[inside], np.arange(self.count))
         return ufunc.reduceat(values[inside], starts) if self.count else values[:0]

@@ -1,9 +1,9 @@
-"""Partitions through time: who led them, who was in sync, and when too few were.
+"""Job `partitions`: leaders and ISRs over time, under-replicated and offline intervals, churn.
 
-A PartitionChangeRecord says only what changed; each state here is the PartitionRecord with all the
-changes up to its offset worked in. Spark reads and sorts what the records say, and numpy goes over
-it in order (`partition_states`, `partition_tables`): windows in Spark would hold the states before
-each state as lists.
+A PartitionChangeRecord has only the changed fields; each state here is the PartitionRecord with all
+changes up to its offset applied. Spark reads and sorts the records, and numpy processes them in
+order (`partition_states`, `partition_tables`): Spark windows would hold all states before each
+state as lists.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ _ELIGIBLE: Final = "eligibleLeaderReplicas"
 
 
 def partition_events(log: DataFrame) -> Kept:
-    """What each record says of its partition, or of a topic, as `states_of` takes it.
+    """The records of partitions and topics, as `states_of` needs them.
 
-    A part of the frame has all records of its partitions, sorted, and those of their topics. They
-    are kept on the disk: what is made of them goes through them in order, and once.
+    A partition of the frame has all records of its Kafka partitions, sorted, and those of their
+    topics. They are cached on disk, because they are processed once and in order.
     """
     read = kept_as(
         log,
@@ -196,18 +196,18 @@ def partition_summary(events: Kept) -> DataFrame:
 
 
 def under_replicated(summary: DataFrame) -> DataFrame:
-    """When a partition had fewer replicas in sync than replicas (UNDER_REPLICATED_SCHEMA).
+    """The intervals in which a partition had too few in-sync replicas (UNDER_REPLICATED_SCHEMA).
 
-    `missing` is everybody who was out of sync at some time of it. `reassigning` tells whether it
-    was being moved meanwhile: the new replicas count as missing then until they have caught up.
+    `missing` has all replicas that were out of sync during it. `reassigning` is set if the
+    partition was being moved: until the new replicas have caught up, they count as missing.
     """
     return _of_table(summary, "under_replicated")
 
 
 def offline(summary: DataFrame) -> DataFrame:
-    """When a partition had no leader, between which two (OFFLINE_SCHEMA).
+    """The intervals in which a partition had no leader, and the leaders around (OFFLINE_SCHEMA).
 
-    `last_leader` is null where it never had one, `next_leader` where it has none yet or is gone.
+    `last_leader` is null if it never had one, `next_leader` if it has none yet or was deleted.
     """
     return _of_table(summary, "offline")
 
@@ -223,9 +223,9 @@ def unclean(summary: DataFrame) -> DataFrame:
 
 
 def churn(summary: DataFrame) -> DataFrame:
-    """How often the partitions of each topic changed, added up (CHURN_SCHEMA).
+    """The number of changes of each topic's partitions, added up (CHURN_SCHEMA).
 
-    A change of leader to or from none counts, too. A reassignment is counted where it begins.
+    A change of leader to or from none counts, too. A reassignment is counted at its start.
     """
     counts = (name for name in CHURN_SCHEMA.names if name not in _TOPIC_COLUMNS)
     of_parts = _of_table(summary, "churn").groupBy(*_TOPIC_COLUMNS)

@@ -1,4 +1,4 @@
-"""The progress of a long job on stderr: one line of a terminal, elsewhere a line now and then."""
+"""Progress line on stderr while a job runs; without a terminal, a line now and then."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""The jobs by name: what each answers, which tables it has, what it takes beside the log.
+"""All jobs by name: summary, help text, tables and options; needs no Spark.
 
-Nothing here needs Spark, so that `quorate pipeline --help` works without it. A job with tables is a
-module with
+So `quorate pipeline --help` works without Spark. A job with tables is a module with
 
     SCHEMAS: dict[str, StructType]
     def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
 
-where both have the job's table names as keys and `values` those of its options; `log` is a frame as
-the source gives it, of one log unless the job says `reads_all_logs`. A job without tables has
+where both have the job's table names as keys and `values` those of its options; `log` is the
+source's frame, of one log unless the job has `reads_all_logs`. A job without tables has
 
     def run(arguments: argparse.Namespace) -> int
 """

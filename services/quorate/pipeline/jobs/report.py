@@ -1,4 +1,4 @@
-"""The job `report`: one HTML page about a log, verdicts first."""
+"""Job `report`: one HTML page about a log, verdicts first."""
 
 from __future__ import annotations
 

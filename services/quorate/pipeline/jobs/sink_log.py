@@ -1,7 +1,7 @@
-"""The notes of Spark's file sink: the files that belong to an output, by their whole paths.
+"""Notes of Spark's file sink: the files that belong to an output, by their full paths.
 
-Readers with Spark believe the notes. Where an output was moved or copied, or days of it were
-removed, its notes name other files than it has, so they are written again before it goes on.
+Spark's readers rely on the notes. If an output was moved or copied, or days of it were removed, its
+notes name other files than it has, so they are rewritten before the ingest resumes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the log's bytes go: to which record types, to which topics, and what a snapshot would keep.
+"""Job `sizes`: bytes by record type and topic, and what a snapshot would save.
 
-Bytes are those on the disk: a record with its framing, the headers of batches apart. Rows of a
-snapshot count for what is alive, not for the log.
+Bytes are those on disk: a record with its framing, without the headers of batches. Rows of a
+snapshot count as live records, not as log.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def sizes_by_topic(log: DataFrame) -> DataFrame:
 
 
 def record_bytes() -> Column:
-    """What a row's record takes on the disk, its length and framing with it.
+    """The size of a row's record on disk in bytes, with its length and framing.
 
-    KRaft stamps a batch with one time, so that the delta of the timestamp takes a byte, as do the
-    attributes and the number of headers, which is 0.
+    KRaft stamps a batch with one time, so the timestamp delta takes one byte, as do the attributes
+    and the number of headers, which is 0.
     """
     key_bytes = F.coalesce(F.octet_length("key"), F.lit(0))
     value_bytes = F.coalesce(F.octet_length("value"), F.lit(0))
@@ -164,7 +164,7 @@ def record_bytes() -> Column:
 
 
 def _varint_bytes(number: Column) -> Column:
-    """How long a signed varint is of a number that is not negative, or -1."""
+    """The size in bytes of a signed varint of a number that is not negative, or -1."""
     sized = F.when(number < 64, 1)
     for width in (2, 3, 4):
         sized = sized.when(number < 2 ** (7 * width - 1), width)

@@ -1,7 +1,7 @@
-"""What Spark raises, as one sentence that names what is at fault and the remedy.
+"""Turns Spark exceptions into one-line errors with a remedy.
 
-Its errors quote the traceback of the process that read the log, or a stack of Java's, and what can
-be mended is somewhere in the middle of it.
+Spark's errors quote the traceback of the process that read the log, or a Java stack, with the
+relevant message somewhere in the middle.
 """
 
 from __future__ import annotations

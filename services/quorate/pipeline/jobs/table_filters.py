@@ -1,6 +1,6 @@
-"""Which rows and columns of a table are shown, and in what order: a question about one thing.
+"""--columns, --where, --order-by and --rows on the tables of a job.
 
-A condition is SQL as Spark has it, over all columns of the table, also those that are not shown.
+A condition is Spark SQL over all columns of the table, also those that are not shown.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Narrowing:
 
 
 def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> Narrowing:
-    """What the flags ask for of the one table that is shown.
+    """Parse the filter for the one table that is shown.
 
-    Raises PipelineError where there are several tables, or no such column.
+    Raises PipelineError if there are several tables, or a column does not exist.
     """
     asked = {
         "--columns": arguments.columns,

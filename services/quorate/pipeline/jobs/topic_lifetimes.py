@@ -1,4 +1,4 @@
-"""What partitions and configs need of topics: the name behind an id, and where a topic ended."""
+"""Name and removal of each topic id, for the jobs on partitions and configs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which records of a log took effect: those of transactions (KIP-868) only where they ended.
+"""Drops records of aborted and unfinished metadata transactions (KIP-868).
 
-Between BeginTransactionRecord and AbortTransactionRecord nothing happened, and of a transaction
-that is still open at the end of a frame nothing has happened yet.
+Records between BeginTransactionRecord and AbortTransactionRecord have no effect, and those of a
+transaction that is still open at the end of a frame have none yet.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ABORT = AbortTransactionRecord.__name__
 
 
 def is_marker() -> Column:
-    """Whether a record begins or ends a transaction."""
+    """True for a record that begins or ends a transaction."""
     return F.col("record_type").isin(_BEGIN, _END, _ABORT)
 
 
 def marker_count() -> Column:
-    """How many of them there are: where that is none, everything took effect."""
+    """The number of such records: if it is 0, all records are committed."""
     return F.count_if(is_marker())
 
 

@@ -1,8 +1,8 @@
-"""Records inside a frame as struct columns, with Kafka's field names.
+"""Record payloads as typed struct columns, with Kafka's field names.
 
-A frame that was read with `recordTypes` has them already; of any other the JSON in `payload` is
-parsed with the record's own schema. The two differ in one thing: JSON leaves out a tagged field at
-its default, a typed column holds that default.
+A frame that was read with `recordTypes` has them already; for any other the JSON in `payload` is
+parsed with the record's own schema. They differ in one way: JSON leaves out a tagged field at its
+default, a typed column holds that default.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The page of the job `report`: one HTML file that needs nothing but itself."""
+"""The HTML page of job `report`, a single self-contained file."""

@@ -1,6 +1,6 @@
-"""The page's section about the log itself: its records over time, and its busiest minutes.
+"""Builds the section about the log itself: its records over time, and its busiest minutes.
 
-The log is gone through once, a row a minute; the facts above the page are sums of those rows.
+The log is read once, into a row per minute; the facts above the page are sums of those rows.
 """
 
 from __future__ import annotations

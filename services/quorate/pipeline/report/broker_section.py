@@ -1,4 +1,4 @@
-"""The page's section about brokers: which were fenced, for how long, and which flap."""
+"""Builds the section on brokers and its verdicts: fenced intervals, and flapping."""
 
 from __future__ import annotations
 

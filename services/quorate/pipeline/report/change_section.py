@@ -1,4 +1,4 @@
-"""The page's sections about what was changed: voters, features and configurations."""
+"""Builds the sections on changes: voters, features and configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that print what stands on the page, for the log that the page is about."""
+"""Commands that print the contents of the page, for the same log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of the page: what a log says made harmless, and numbers as people read them."""
+"""Escapes text and formats numbers, durations and sizes."""
 
 from __future__ import annotations
 

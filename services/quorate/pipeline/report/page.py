@@ -1,7 +1,7 @@
-"""The page itself: verdicts first, then sections of plots with tables under them.
+"""Renders the page: verdicts, then sections with plots and tables.
 
-Everything that comes from a log is escaped here or in the plots. There is no script, and nothing is
-loaded from elsewhere; a policy in the page forbids it besides.
+All text from a log is escaped here or in the plots. The page has no script and loads nothing from
+elsewhere; a policy in the page forbids both, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page's section about partitions: without a leader, uncleanly led, lacking replicas."""
+"""Builds the section on partitions: offline, uncleanly led, under-replicated."""
 
 from __future__ import annotations
 

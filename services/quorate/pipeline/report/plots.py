@@ -1,6 +1,6 @@
-"""Plots as inline SVG: lanes of intervals, a line over time, bars.
+"""Inline SVG plots: interval lanes, lines, bars.
 
-The drawings are stretched to the width there is and hold no text: labels are HTML beside them, so
+The drawings are stretched to the available width and hold no text: labels are HTML next to them, so
 that they have the same size on a phone, on a screen and on paper.
 """
 
@@ -46,7 +46,7 @@ class Span:
     end: datetime
 
     def place(self, at: datetime) -> float:
-        """Where a moment is, from 0 to WIDTH."""
+        """The x position of a time, from 0 to WIDTH."""
         whole = (self.end - self.start).total_seconds() or 1.0
         return min(max((at - self.start).total_seconds() / whole, 0.0), 1.0) * WIDTH
 

@@ -1,7 +1,7 @@
-"""The page's sections about elections and the log's bytes, and the verdicts on its health.
+"""Builds the sections on elections, partitions and record sizes, and their verdicts.
 
-Everything here is collected to one machine, so each look at a table is limited, and says how many
-rows it left out.
+Everything here is collected to one machine, so each query of a table is limited, and reports how
+many rows it left out.
 """
 
 from __future__ import annotations

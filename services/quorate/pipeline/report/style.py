@@ -1,4 +1,4 @@
-"""The look of the page: on a screen, in the dark, on a phone, on paper."""
+"""CSS of the page, for screen, dark mode, phone and print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few rows of a table that may have many, collected, and counted where some are left out."""
+"""First rows of a table for the page, with the number of rows left out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Shown:
 
     @property
     def left_out(self) -> str:
-        """What a plot says of the rows that are not in it."""
+        """The plot's note about the rows that are not in it."""
         more = self.row_count - len(self.rows)
         return f" ({grouped(more)} shorter ones are left out)" if more else ""
 

@@ -1,4 +1,4 @@
-"""What the page shows where several voters' directories are read: lag, damage, where logs part."""
+"""Builds the section that compares the voters' logs: lag, damage, divergence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def voters_section(tables: Mapping[str, DataFrame], commands: LogCommands) -> Section:
-    """How far each log reaches; `tables` are those of the job `compare`."""
+    """The section with the end of each log; `tables` are those of the job `compare`."""
     shown = top(tables["logs"], BARS_MAX, F.col("lag").desc(), "node_id")
     lag = [
         Bar(f"node {row.node_id}", row.lag, _records(row.lag), _lag_kind(row.lag))

@@ -1,1 +1,1 @@
-"""The Spark data source `kraft`: log directories and live quorums as a frame of records."""
+"""Spark data source `kraft`: log directories and live quorums as DataFrames."""

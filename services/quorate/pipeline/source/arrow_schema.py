@@ -1,6 +1,6 @@
-"""The same frame in Arrow's words, field by field what Spark expects for it.
+"""Arrow schema of the DataFrame, field by field what Spark expects for it.
 
-Spark asks for the columns in processes of their own, which need not import Arrow.
+Spark asks for the columns in separate processes, which need not import Arrow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The epochs of the batches of one file, each held against its neighbours and the log's checkpoint.
+"""Checks the epochs of one file's batches against their neighbours and the log's checkpoint.
 
-No CRC guards a batch's epoch, but a flipped bit there contradicts what stands around it: epochs
-rise at a LeaderChange and nowhere else. The checkpoint is only asked where neighbours do not
-decide, for a copy of a log may have one of another time.
+No CRC covers a batch's epoch, but a flipped bit there contradicts its surroundings: epochs rise at
+a LeaderChange and nowhere else. The checkpoint is used only if neighbours do not decide, because a
+copy of a log may have one of another time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""From options and directories to splits: where reading begins and ends, and in which parts.
+"""Plans a batch read: range, snapshot, splits.
 
-A log begins where its oldest whole snapshot ends, unless it has all of its first records: what a
-segment still holds below that was deleted logically. `snapshot` begins with the newest whole
-snapshot at or below the end, so that what is read is the state there and little more. Places whose
-records were deleted are refused.
+A log begins at the end of its oldest intact snapshot, unless it has all of its first records:
+records of a segment below that were deleted logically. `snapshot` begins with the newest intact
+snapshot at or below the end, to read the state there and little more. Positions of deleted records
+are rejected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Reads what was planned, a split at a time: `spark.read`.
+"""Batch reader: reads the planned splits, with filter pushdown.
 
-Spark starts a Python process for each of the questions that it has, and each imports this anew:
-what decodes records is imported where they are read, and what only a running quorum needs where one
-is.
+Spark starts a Python process for each of its requests, and each imports this module again: the
+record decoders, and the code for live quorums, are imported only where they are needed.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class SplitPartition(InputPartition):
 
 
 class DamagePartition(InputPartition):
-    """What was found before anything was read: files that cannot be."""
+    """Damage found before anything was read: unreadable files."""
 
     def __init__(self, damages: Sequence[tuple[Damage, int | None]]) -> None:
         super().__init__(damages)

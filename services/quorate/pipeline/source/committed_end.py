@@ -1,8 +1,8 @@
-"""Up to where the logs of several voters are committed, as far as their disks tell.
+"""Derives the committed end from the directories of several voters.
 
-No disk says what is committed, but a record that a majority of the voters hold is, as soon as
-their leader has counted them, and one that no majority holds is not. Two logs agree up to the
-offset at which their epochs part (Raft's log matching). Of one directory alone all that is on the
+No disk records the committed offset, but a record on a majority of the voters is committed as soon
+as their leader has counted them, and a record on no majority is not. Two logs agree up to the
+offset at which their epochs diverge (Raft's log matching). Of a single directory everything on the
 disk counts.
 """
 
@@ -156,7 +156,7 @@ def _voter_log(directory: Directory, seeker: EndSeeker) -> _VoterLog:
 
 
 def _agreed_end(one: _VoterLog, other: _VoterLog) -> int:
-    """Up to where both hold the same: the end of the last epoch that both have."""
+    """The offset up to which both logs agree: the end of the last epoch that both have."""
     stops = one.stops(), other.stops()
     shared = stops[0].keys() & stops[1].keys()
     if not shared:

@@ -1,4 +1,4 @@
-"""What does not check, as a row among the records: what is wrong, in which file, at which byte."""
+"""Damage rows: reason, file and position."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Damage:
 
 
 def words_of(error: Exception) -> str:
-    """Why a file or a directory cannot be read, and what to do where that is a permission."""
+    """Describe why a file or directory cannot be read, with the remedy for missing permission."""
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, PermissionError):
         said += "; let this user read it, or run as its owner"

@@ -1,7 +1,7 @@
-"""The data source as Spark meets it: `spark.read.format("kraft")`.
+"""KraftDataSource, the entry point that Spark loads: `spark.read.format("kraft")`.
 
-Spark imports it in a Python process for each of the questions that it has, the first of which is
-about its name only: what tells columns, and the readers, are imported where they are asked for.
+Spark imports it in a Python process for each of its requests, the first of which needs only the
+name: columns and readers are imported on demand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KraftDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return "kraft"
 
     def schema(self) -> str | StructType:

@@ -1,7 +1,7 @@
-"""One log directory as the source finds it: segments, snapshots, whose it is, what cannot be read.
+"""Finds segments and snapshots of a log directory and what cannot be read.
 
-Nothing is changed, and nothing has to be whole: what is wrong with one file is noted beside the
-others. Only a path that is no directory of the metadata log at all is refused.
+Nothing is changed, and damage is allowed: errors of one file are noted next to the other files.
+Only a path that is not a directory of the metadata log is rejected.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ class Directory:
 
 
 def find_directories(paths: Sequence[str], before: Iterable[Directory] = ()) -> list[Directory]:
-    """What is in each of `paths`, which are those of different voters of one cluster.
+    """Read the contents of each of `paths`, the directories of different voters of one cluster.
 
-    Rows are told apart by their node alone, so two directories of one node would be counted as one
-    log that has each record twice. What was found `before` spares opening files that stay as they
-    are. Raises OptionError.
+    Rows are identified by their node alone, so two directories of one node would count as one log
+    with every record twice. The result `before` saves opening files that have not changed. Raises
+    OptionError.
     """
     known = {directory.path: directory for directory in before}
     found = [find_directory(path, known) for path in paths]
@@ -107,9 +107,9 @@ def find_directories(paths: Sequence[str], before: Iterable[Directory] = ()) -> 
 
 
 def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> Directory:
-    """What is in `path`: `__cluster_metadata-0`, or the metadata.log.dir that holds it.
+    """Read the contents of `path`: `__cluster_metadata-0`, or the metadata.log.dir around it.
 
-    Raises OptionError where there is no metadata log.
+    Raises OptionError if it has no metadata log.
     """
     fs = OsFileSystem()
     path = path.rstrip("/") or "/"
@@ -267,7 +267,7 @@ def _has_footer(file: File, size_bytes: int) -> bool:
 
 
 def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
-    """Whose directory this is, where meta.properties beside the log tells."""
+    """Set the node id of the directory, if meta.properties next to the log has it."""
     above = found.path.rpartition("/")[0] or "."
     for place in (above, found.path):
         path = f"{place}/{layout.META_PROPERTIES}"

@@ -1,4 +1,4 @@
-"""A log that a stream follows: on disks, or in a live quorum."""
+"""Log sources of a stream: directories or a live quorum."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _log: Final = logging.getLogger(__name__)
 
 
 class FollowedLog(Protocol):
-    """What a stream asks of a log; snapshots are named as `516-1`, end offset and epoch."""
+    """Interface of a log to a stream; snapshots are named as `516-1`, end offset and epoch."""
 
     def cluster_id(self) -> ClusterId | None:
-        """Whose log it is, where that is known, as it was when the log was last looked at."""
+        """The cluster of the log, if known, as of the last look at the log."""
         ...
 
     def log_start(self) -> int:

@@ -1,8 +1,8 @@
-"""What a reader found as Arrow batches of the frame.
+"""Builds Arrow batches of the DataFrame from what a split reader yields.
 
-Batches that lie in one buffer are decoded together, in columns; control records, and the few that
-columns cannot take, one by one. Only a buffer and what is made of it are in memory, however long
-the log is and however large its batches are.
+Batches in one buffer are decoded together, in columns; control records, and the few that columns
+cannot represent, one by one. Memory holds only one buffer and its results, however long the log is
+and however large its batches are.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class FrameBuilder:
             yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """What has been gathered of single rows."""
+        """Yield the accumulated single rows."""
         if self._rows:
             columns = [
                 pa.array([row.get(field.name) for row in self._rows], field.type)

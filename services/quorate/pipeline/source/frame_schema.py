@@ -1,8 +1,8 @@
-"""The frame that the source gives: its columns, in Spark's words.
+"""Spark schema of the DataFrame.
 
-The columns are the same whatever is read. Each record type that is asked for adds one: a struct in
-snake case of the type's name, its fields named as Kafka names them, unsigned numbers as the next
-wider type, uuids as Kafka's base64.
+The columns do not depend on what is read. Each requested record type adds one: a struct in snake
+case of the type's name, its fields named as Kafka names them, unsigned numbers as the next wider
+type, uuids as Kafka's base64.
 """
 
 from __future__ import annotations

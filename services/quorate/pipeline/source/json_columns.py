@@ -1,7 +1,7 @@
-"""Columns of decoded records as the JSON of each record, the same as it would be spelt one by one.
+"""Builds the JSON payload column from decoded columns, equal to encoding each record alone.
 
-Records of one shape share names, brackets and commas, so their texts are put together of these and
-of columns of values, for all of them at once.
+Records of one layout share names, brackets and commas, so the texts of all are joined from these
+and from columns of values.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _is_printed(octets: NDArray[np.uint8]) -> bool:
 
 
 def _is_default(column: Column, field: Field) -> Any:  # noqa: ANN401 - flags, or one for all
-    """Which rows may hold the field's default, and all others surely do not."""
+    """The rows that may hold the field's default; all others surely do not."""
     default = field.default
     match column:
         case Numbers(values=values):

@@ -1,6 +1,6 @@
-"""A live quorum as a source: what is committed, fetched from its leader.
+"""Fetches committed batches and snapshots from a live quorum.
 
-Everything here blocks: Spark's workers are processes of their own, with nothing else to do.
+Everything here blocks: Spark's workers are separate processes, with nothing else to do.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class QuorumError(RuntimeError):
 
 @value
 class LogEnds:
-    """What a quorum has: records from `start` up to, not including, `end`.
+    """The range of a quorum's log: records from `start` up to, not including, `end`.
 
-    `snapshot_id` is the snapshot to begin with where the log does not begin at 0.
+    `snapshot_id` is the snapshot to begin with if the log does not begin at 0.
     """
 
     start: int
@@ -85,7 +85,7 @@ class LiveLog:
             self._loop.close()
 
     def ends(self) -> LogEnds:
-        """Where the log begins and up to where it is committed. Raises QuorumError."""
+        """The start of the log and the committed end. Raises QuorumError."""
         fetched = self._fetch(0, max_bytes=1)
         start = fetched.log_start if fetched.snapshot_id is not None else 0
         return LogEnds(start, fetched.high_watermark, fetched.snapshot_id)

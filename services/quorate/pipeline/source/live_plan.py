@@ -1,4 +1,4 @@
-"""Parts of a live quorum's log that can be fetched at the same time."""
+"""Plans parallel fetches from a live quorum."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def of_cluster(cluster_id: ClusterId, ranges: Iterable[LiveRange]) -> list[LiveR
 
 
 def range_split(wanted: LiveRange) -> Split:
-    """What the decoder has to know of a range."""
+    """The split of a range, for the decoder."""
     snapshot_id = wanted.snapshot_id
     return Split(
         path="" if snapshot_id is None else checkpoint_name(snapshot_id),

@@ -1,7 +1,7 @@
-"""Places in a log on a disk: where it ends, and which offsets a time has.
+"""Finds the log end, and the offset of a timestamp, in a log directory.
 
-Batches are checked one after the other from a place close by, not the log from its beginning. What
-does not check is passed over, and a file that cannot be read is noted as damage of its directory.
+Batches are verified one after the other from a nearby position, not from the beginning of the log.
+Those that fail are skipped, and an unreadable file is noted as damage of its directory.
 """
 
 from __future__ import annotations

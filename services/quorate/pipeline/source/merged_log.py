@@ -1,4 +1,4 @@
-"""The log of several voters' directories as one: each record is read from one that holds it."""
+"""The logs of several voters' directories merged: each record comes from one that holds it."""
 
 from __future__ import annotations
 

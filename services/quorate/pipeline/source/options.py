@@ -1,7 +1,7 @@
-"""The options of the source, checked before anything is read.
+"""Parses and validates the options of the data source.
 
-Spark hands options over as strings with names in any case. A name that is not known is refused,
-too: a misspelt one would otherwise be a filter that silently does nothing.
+Spark passes options as strings with case-insensitive names. An unknown name is rejected, because a
+misspelt one would otherwise be a filter that silently does nothing.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ class SnapshotAt:
 
 @value
 class Options:
-    """What a reader was asked for.
+    """The options of a reader.
 
-    `start` and `end` are a word (earliest, latest, snapshot) or a place; the end is exclusive.
-    `payload_types` are the data records that come as JSON, None means all; `has_control_payload` is
-    about those that the quorum wrote about itself. `paths` is
-    empty where `bootstrap_servers` names a live quorum, and the other way round.
+    `start` and `end` are a keyword (earliest, latest, snapshot) or a position; the end is
+    exclusive. `payload_types` are the data records returned as JSON, None means all;
+    `has_control_payload` is the same for control records. `paths` is empty if `bootstrap_servers`
+    names a live quorum, and the other way round.
     """
 
     paths: tuple[str, ...]

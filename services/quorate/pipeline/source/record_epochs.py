@@ -1,4 +1,4 @@
-"""The epochs of records in a log on a disk."""
+"""Finds the epochs of records in a log on disk."""
 
 from __future__ import annotations
 

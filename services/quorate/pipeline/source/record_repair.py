@@ -1,7 +1,7 @@
-"""Records that are damaged in one voter's log, read from the log of another.
+"""Reads records that are damaged in one voter's log from the log of another.
 
-Two logs that agree up to an offset hold the same records below it (Raft's log matching), so what
-one disk has lost is not lost. What no other directory has is told as damage.
+Two logs that agree up to an offset hold the same records below it (Raft's log matching), so records
+lost on one disk are still available. Records that no other directory has are reported as damage.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One record after the other as a row: control records, and whatever the vectors cannot take.
+"""Decodes records one by one: control records and what columns cannot handle.
 
-What does not decode though its CRC holds becomes a row about damage in its place.
+A record that does not decode although its CRC is valid becomes a damage row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def type_name(api_key: int) -> str:
-    """What the frame calls a metadata record's type."""
+    """The name of a metadata record's type in the frame."""
     known = RECORD_TYPES.get(api_key)
     return f"Unknown({api_key})" if known is None else known.__name__
 
@@ -107,7 +107,7 @@ class RowReader:
             return row | {"payload": broken.payload}
 
     def _said(self, record: Record, header: BatchHeader) -> dict[str, Any]:
-        """What is inside the value."""
+        """The contents of the value."""
         value = record.value or b""
         if header.is_control:
             key = record.key or b""

@@ -1,8 +1,8 @@
-"""The batches of one split in order, with what is damaged or missing between them.
+"""Reads the batches of one split in order and reports damage and gaps.
 
-A CRC does not cover a batch's offset and epoch, so these are held against their neighbours: a batch
-whose own offset cannot stand where it stands, while its successor goes on as if it could, has a
-flipped bit there; otherwise something is missing in front of it.
+A CRC does not cover a batch's offset and epoch, so these are checked against their neighbours. If a
+batch's offset is impossible at its position, while its successor continues as if it were right, a
+bit has flipped; otherwise something is missing before the batch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A log cut into parts that can be read at the same time, without reading it first.
+"""Splits log files at batch boundaries for parallel reading, without reading them completely.
 
-A file is cut near every so many bytes, at the next place where a whole batch checks and what
-follows it bears out its offset and its epoch, as no CRC covers those. Each part knows with which
-offset it begins, and which one must follow it: what is missing between two parts is noticed by the
-reader of the first.
+A file is split near every so many bytes, at the next position with an intact batch whose offset and
+epoch are confirmed by the following batches, because no CRC covers those. Each split knows its
+first offset and the offset that must follow: the reader of the first of two splits detects records
+missing between them.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def whole_batch_at(file: File, position: int) -> BatchHeader | None:
 
 
 def _candidates(file: File, size_bytes: int, position: int) -> Iterator[int]:
-    """Where a batch may begin: the magic stands where it would."""
+    """Positions at which a batch may begin: the magic byte is at the right distance."""
     while position < size_bytes:
         window = file.read_at(position, _WINDOW_BYTES + _MAGIC_AT)
         at = window.find(_MAGIC, _MAGIC_AT)

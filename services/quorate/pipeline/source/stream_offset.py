@@ -1,10 +1,11 @@
-"""A place of a stream as Spark keeps it in the checkpoint: a JSON object.
+"""Position of a stream, as Spark stores it in the checkpoint: a JSON object.
 
-`offset` is the next record of the log. `epoch` is that of the last record below it: a log that has
-another one there was truncated and written again. `cluster` is whose log it is, and `log_start` the
-first offset that the log had. `snapshot` names a snapshot that has to be given before `offset`,
-`through` one that stands for records which were deleted before they were read. What is not known is
-left out; releases before wrote `offset`, `cluster`, `snapshot` and `through` alone.
+`offset` is the next record of the log. `epoch` is that of the last record below it: a log with
+another one there was truncated and rewritten. `cluster` is the cluster id of the log, and
+`log_start` the first offset that the log had. `snapshot` names a snapshot that has to be read
+before `offset`, `through` one that replaces records which were deleted before they were read.
+Unknown values are left out; earlier releases wrote only `offset`, `cluster`, `snapshot` and
+`through`.
 """
 
 from __future__ import annotations

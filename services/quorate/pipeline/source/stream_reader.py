@@ -1,7 +1,7 @@
-"""Follows a log as it grows: `spark.readStream`.
+"""Streaming reader: offsets, admission, data-loss handling (`spark.readStream`).
 
-Its offsets are in the checkpoint, so a batch that is run again after a restart is the same batch.
-Each is held against the log before anything is read behind it.
+Its offsets are in the checkpoint, so a batch that is repeated after a restart is the same batch.
+Each is checked against the log before records behind it are read.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         self._log: FollowedLog | None = None
 
-    # --- planning, in a process beside the driver -------------------------------------------------
+    # --- planning, in a process next to the driver ------------------------------------------------
 
     def initialOffset(self) -> Json:
-        """Where a query without a checkpoint begins."""
+        """The start position of a query without a checkpoint."""
         snapshot, offset = self.log.beginning()
         return self._place(offset, snapshot=snapshot)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What `maxOffsetsPerTrigger` says."""
+        """The limit set by `maxOffsetsPerTrigger`."""
         limit = self.options.offsets_per_trigger_max
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
-        """Up to where the next batch goes.
+        """The end position of the next batch.
 
         Raises CheckpointError, OtherClusterError and DataLossError.
         """
@@ -147,7 +147,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": self.log.log_end()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is the end of this run."""
+        """Make the current end of the log the end of this run."""
         self._target = self.log.ends()[1]
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:

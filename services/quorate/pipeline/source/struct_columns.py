@@ -1,4 +1,4 @@
-"""Columns of decoded records as the Arrow arrays of their struct column."""
+"""Builds Arrow struct columns from decoded columns."""
 
 from __future__ import annotations
 

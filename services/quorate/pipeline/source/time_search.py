@@ -1,8 +1,8 @@
-"""The place of a time in a log, also where its times go back.
+"""Finds the offset of a time in a log, also if its times go back.
 
-Each leader stamps records by its own clock, so times may go back where another leader takes over.
-Within one epoch they are taken to go forward: a search halves the log only where both ends of a
-part are of one epoch and in order, and looks into every other part.
+Each leader stamps records by its own clock, so times may go back when another leader takes over.
+Within one epoch they are assumed to go forward: a search halves the log only if both ends of a part
+are of one epoch and in order, and searches every other part completely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Data records of many batches as columns: no object is made for any one of them.
+"""Decodes data records of many batches at once into columns, without an object per record.
 
-All rows of one buffer are decoded together and given in the order of their types, since rows of a
-frame have none: then a struct column needs no rearranging.
+All rows of one buffer are decoded together and returned in the order of their types, because rows
+of a frame are unordered: then a struct column needs no rearranging.
 """
 
 from __future__ import annotations

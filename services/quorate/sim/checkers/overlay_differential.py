@@ -129,8 +129,7 @@ class BothWays:
         return Batch((), base, self._end, self._epoch, now_ms)
 
     def cut(self, now_ms: int, *, keeps_last: bool = False) -> Batch | None:
-        """Make a batch of the accumulated decisions; the last one may be left for the next
-        batch."""
+        """Make a batch of the accumulated decisions, with `keeps_last` all but the last."""
         count = len(self._gathered) - keeps_last
         if count <= 0:
             return None

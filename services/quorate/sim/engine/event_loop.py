@@ -244,6 +244,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Fail with the error of a callback, which ends the iteration; log other problems."""
+        """Fail with the error of a callback, which ends the iteration; ignore reports on tasks."""
         if "handle" in context:
             self.fail(context["exception"])

@@ -80,7 +80,7 @@ def _change(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
 
 
 def _change_many(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
-    """Duplicate an element of a list, repeat it many times, or clear the list."""
+    """Add, duplicate, repeat, remove or replace elements of a list."""
     items = getattr(owner, field.name)
     if not items:
         if field.message_type is not None:

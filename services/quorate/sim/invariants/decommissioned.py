@@ -74,7 +74,7 @@ class DecommissionedStayAway(Invariant):
     def _expect_unlisted(
         self, node: SeenNode, before: VoterSet, after: VoterSet, *, is_leader: bool
     ) -> frozenset[ReplicaKey]:
-        """The keys removed without being listed: requested from a leader, or as a leader wrote."""
+        """Keys removed unlisted: a leader was asked to, other replicas follow a leader that did."""
         removed = frozenset(removed_keys(before, after))
         if not is_leader:
             return removed & self._unlisted - frozenset(after.decommissioned)

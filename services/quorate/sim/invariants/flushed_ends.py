@@ -1,4 +1,4 @@
-"""The flushed end survives a power loss."""
+"""The flushed end that a power loss leaves on disk is recent."""
 
 from __future__ import annotations
 

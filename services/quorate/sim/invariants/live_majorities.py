@@ -1,4 +1,4 @@
-"""Voter changes without force keep a live majority."""
+"""An unforced voter change needs a live majority of the new voter set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers of the core."""
+"""Cores are woken when they asked for it, and have nothing to do before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of voters, as one leader hears them (rule 33)."""
+"""Tracks the processes of voters by the requests that one leader gets from them (rule 33)."""
 
 from __future__ import annotations
 

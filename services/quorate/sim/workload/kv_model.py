@@ -109,7 +109,7 @@ def operation_in(record: MetadataRecord) -> int | None:
 
 
 def _is_ours(record: MetadataRecord) -> TypeGuard[ConfigRecord]:
-    """Whether the record sets one of the sixteen configs; other records set other configs."""
+    """True if the record sets one of the sixteen configs, and not one of a topic or broker."""
     return (
         isinstance(record, ConfigRecord)
         and record.resource_type == EVERYBODY.type

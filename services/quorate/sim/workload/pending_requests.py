@@ -1,4 +1,4 @@
-"""Client requests that wait for a reply of one process, each with its lower bound so far."""
+"""Client requests that still wait for a reply of one process."""
 
 from __future__ import annotations
 
