@@ -51,8 +51,7 @@ from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
 
 COUNT: Final = 64
 _UUID: Final = bytes(range(16))

@@ -48,8 +48,7 @@ from tests.integration.transports import chosen
 if TYPE_CHECKING:
     from random import Random
 
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteFor
+    from quorate.controller.request_types import WriteFor, WriteReply
     from quorate.records.errors import ErrorCode as Error
     from tests.chaos.cluster import Cluster
 

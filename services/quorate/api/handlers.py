@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from quorate.controller.authorization.authorizer import Caller
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest, WriteReply, WriteRequest
     from quorate.raft import messages as m
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import ReplyToken

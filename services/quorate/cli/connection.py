@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.replies import ReadReply
-    from quorate.controller.request_types import ReadFor
+    from quorate.controller.request_types import ReadFor, ReadReply
 
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000

@@ -30,8 +30,7 @@ from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadFor, WriteFor
+    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
     from quorate.rpc.security.tls import TlsFiles

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadFor, WriteFor
+    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.security.tls import TlsFiles
 

@@ -19,8 +19,7 @@ from quorate.controller.topics.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.controller.replies import ReadReply
-    from quorate.controller.request_types import ReadFor
+    from quorate.controller.request_types import ReadFor, ReadReply
 
 R = TypeVar("R", bound="ReadReply")
 # The controller makes them smaller.

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import ControllerSettings
     from quorate.controller.metadata_kind import Write
     from quorate.controller.record_runs import Item
-    from quorate.controller.replies import ReadReply
-    from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
 

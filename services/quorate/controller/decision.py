@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.authorization.authorizer import Authorizer, Caller, Rights
     from quorate.controller.image import MetadataDelta, MetadataImage, View
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.records.ids import ClusterId, Offset, TopicId
     from quorate.records.metadata import MetadataRecord
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Rights
     from quorate.controller.image import MetadataImage
     from quorate.controller.metadata_kind import Answer
-    from quorate.controller.replies import ReadReply
-    from quorate.controller.request_types import ReadRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest
     from quorate.controller.slices import Slices
 
 _ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {

@@ -7,13 +7,13 @@ broker requests in snake_case. Lists carry many items because an answer reports 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Permission
-    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.records.ids import Offset
 
 # What one decision may write, and so what one request may ask for.
 RECORDS_MAX: Final = 10_000
@@ -21,6 +21,22 @@ RECORDS_MAX: Final = 10_000
 Sender: TypeAlias = "tuple[int, int]"
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
+
+
+class WriteReply:
+    """What became of a change."""
+
+    __slots__ = ()
+
+
+class ReadReply(Protocol):
+    """An answer to a question.
+
+    `offset` is the end of the committed log that it reflects: it includes everything below.
+    """
+
+    @property
+    def offset(self) -> Offset: ...
 
 
 class WriteRequest:

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadFor, WriteFor
+    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
     from tests.integration.rpc.conftest import Served
 
 pytestmark = EACH

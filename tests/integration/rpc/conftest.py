@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from quorate.controller.authorization.authorizer import Caller
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest, WriteReply, WriteRequest
     from quorate.rpc.security.tls import TlsFiles
 
 __all__ = ["each_transport"]

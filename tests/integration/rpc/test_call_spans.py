@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from quorate.controller.authorization.authorizer import Caller as RequestCaller
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from tests.integration.rpc.conftest import Served
 
 RAFT = "quorate.raft.v1.Raft/"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 from quorate.sim.actions import KINDS
 from quorate.sim.cases.case import Case, format_case
 from quorate.sim.cases.field_codec import flat
-from quorate.sim.draws import SALTS, Draws
 from quorate.sim.invariants import ALL
 from quorate.sim.mutants import BUGS
-from quorate.sim.randomness import Fates
+from quorate.sim.randomness import SALTS, Draws, Fates
 from quorate.sim.sim_options import WorldOptions
 from tests.tools.public.syntax import PART, calls, forwarded, text_of
 

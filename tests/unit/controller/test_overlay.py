@@ -26,7 +26,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
 from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.draws import Draws
+from quorate.sim.randomness import Draws
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:

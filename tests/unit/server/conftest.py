@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.raft import api
     from quorate.records.ids import OffsetAndEpoch
     from quorate.server.driver.observers import Observers

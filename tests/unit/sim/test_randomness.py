@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.sim.randomness import Fates
+from quorate.sim.randomness import Draws, Fates
 
 
 def draws(fates: Fates, *purpose: str | int) -> list[float]:
@@ -33,3 +33,17 @@ def test_each_disk_has_an_id_of_its_own() -> None:
     ids = [fates.directory_id(node_id) for node_id in (1, 1, 2)]
     assert len({*ids}) == 3
     assert ids[0] == Fates(1).directory_id(1)
+
+
+def test_a_purpose_has_numbers_of_its_own() -> None:
+    assert Draws(1, "a").uuid() == Draws(1, "a").uuid()
+    assert Draws(1, "a").uuid() != Draws(1, "b").uuid()
+    assert Draws(1, "a").uuid() != Draws(2, "a").uuid()
+
+
+def test_numbers_lie_within_their_bounds_and_names_come_as_often_as_they_weigh() -> None:
+    draws = Draws(1, "anything")
+    assert {draws.between(2, 4) for _ in range(100)} == {2, 3, 4}
+    assert {draws.one("abc") for _ in range(100)} == set("abc")
+    names = [draws.weighted((("a", 0.9), ("b", 0.1))) for _ in range(1000)]
+    assert 800 < names.count("a") < 980

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.replies import WriteReply
-from quorate.controller.request_types import ReadFor, WriteFor
+from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import named_value, value
 

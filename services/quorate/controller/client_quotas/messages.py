@@ -6,8 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.replies import WriteReply
-from quorate.controller.request_types import Pages, ReadFor, WriteFor
+from quorate.controller.request_types import Pages, ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

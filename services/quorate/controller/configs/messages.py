@@ -13,8 +13,7 @@ from quorate.controller.authorization.authorizer import (
     Resource,
     topic_resource,
 )
-from quorate.controller.replies import WriteReply
-from quorate.controller.request_types import ReadFor, WriteFor
+from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

@@ -11,8 +11,7 @@ from quorate.controller.authorization.authorizer import (
     Permission,
     topic_resource,
 )
-from quorate.controller.replies import WriteReply
-from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor
+from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.h2.checks import BreachError, unpadded
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.control_frames import Control
 from quorate.h2.protocol.events import (
@@ -16,7 +15,7 @@ from quorate.h2.protocol.events import (
     DataReceived,
     HeadersReceived,
 )
-from quorate.h2.protocol.frames import H2ErrorCode
+from quorate.h2.protocol.frames import BreachError, H2ErrorCode, unpadded
 from quorate.h2.protocol.header_blocks import Blocks
 from quorate.h2.protocol.header_codec import (
     BlockError,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.h2.checks import BreachError, check_place, check_size
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.events import GoneAway, PingAnswered, StreamEnded, StreamsAllowed
-from quorate.h2.protocol.frames import H2ErrorCode
+from quorate.h2.protocol.frames import BreachError, H2ErrorCode, check_place, check_size
 from quorate.h2.protocol.limits import RESET_COST, UNPAID_FRAMES, ListenerMemory, Patience
 from quorate.h2.protocol.sender import Sender
 

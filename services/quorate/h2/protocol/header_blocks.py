@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.h2.checks import BreachError, unpadded
 from quorate.h2.protocol import frames
-from quorate.h2.protocol.frames import H2ErrorCode
+from quorate.h2.protocol.frames import BreachError, H2ErrorCode, unpadded
 from quorate.h2.protocol.header_codec import BlockReader
 
 if TYPE_CHECKING:

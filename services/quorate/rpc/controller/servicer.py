@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import ControllerHandler, PendingAnswer
     from quorate.controller.authorization.authorizer import Caller
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.rpc.service import Behaviour
 

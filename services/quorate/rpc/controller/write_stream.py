@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from quorate.api.handlers import PendingAnswer
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.h2.callback_stream import Door
     from quorate.rpc.controller.write_window import WriteBudget
 

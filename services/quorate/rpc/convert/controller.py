@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest, WriteReply, WriteRequest
     from quorate.controller.slices import Slices
 
 SLICE_ITEMS: Final = 100

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadRequest, WriteRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest, WriteReply, WriteRequest
     from quorate.raft import api
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from quorate.controller.authorization.authorizer import Caller
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import Sender, WriteRequest
+    from quorate.controller.request_types import Sender, WriteReply, WriteRequest
 
 # Requests on streams are fewer (rpc/controller/write_window.py). One client may use half of the
 # capacity.

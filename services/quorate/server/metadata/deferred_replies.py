@@ -13,7 +13,7 @@ from quorate.records.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.records.ids import Offset
     from quorate.server.driver.raft_driver import RaftDriver
 

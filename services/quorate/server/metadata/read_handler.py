@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.image import MetadataImage
-    from quorate.controller.replies import ReadReply
-    from quorate.controller.request_types import ReadRequest
+    from quorate.controller.request_types import ReadReply, ReadRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.records.ids import ReplyToken
     from quorate.server.driver.raft_driver import RaftDriver

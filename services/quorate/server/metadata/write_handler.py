@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.raft.messages import ReadResponse
     from quorate.records.ids import Epoch, Offset
     from quorate.server.driver.raft_driver import RaftDriver

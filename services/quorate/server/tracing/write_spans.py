@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from quorate.controller.decision import Decision
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.raft.api import Event, Update
     from quorate.raft.replica import Replica
     from quorate.records.ids import NodeId

@@ -13,15 +13,15 @@ from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.records.value_types import named_value
 from quorate.rpc.convert import controller as convert
 from quorate.sim.action_runner import LEADER
-from quorate.sim.draws import Draws
 from quorate.sim.fuzz.invalid_requests import of_client, of_peer
 from quorate.sim.fuzz.message_mutation import mutated, received
 from quorate.sim.fuzz.peer_requests import garbled
+from quorate.sim.randomness import Draws
 from quorate.sim.workload.random_requests import DrawnRequests
 
 if TYPE_CHECKING:
     from quorate.api.handlers import ControllerApiError
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.sim.action_runner import Deed, Stage
 
 SOMEBODY: Final = Caller("User:somebody")

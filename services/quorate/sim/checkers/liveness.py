@@ -11,8 +11,8 @@ from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
 from quorate.records.ids import Offset
 from quorate.sim.checkers.oracle import Violation
-from quorate.sim.draws import Draws
 from quorate.sim.engine.node import SimulatedNode, Status
+from quorate.sim.randomness import Draws
 from quorate.sim.time_bounds import (
     slowest_call_us,
     slowest_trip_us,

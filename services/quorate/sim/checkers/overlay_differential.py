@@ -15,8 +15,8 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.records.ids import Offset
 from quorate.sim.checkers.oracle import Violation
-from quorate.sim.draws import Draws
 from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.randomness import Draws
 from quorate.sim.workload.random_requests import DrawnRequests
 
 if TYPE_CHECKING:

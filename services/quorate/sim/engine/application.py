@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
     from quorate.controller.decision import ControllerSettings, Decision
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequest,
+        Sender,
+        WriteReply,
+        WriteRequest,
+    )
     from quorate.controller.slices import Slices
     from quorate.raft.api import AppendToLog, PublishProgress
     from quorate.raft.messages import ProposalResponse, ReadResponse

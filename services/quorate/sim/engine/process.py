@@ -31,7 +31,7 @@ from quorate.server.driver.raft_driver import Ending, RaftDriver
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.application import Application
 from quorate.sim.engine.host import SimulatedHost
-from quorate.sim.garbling import on_its_way
+from quorate.sim.fuzz.peer_responses import on_its_way
 
 if TYPE_CHECKING:
     import asyncio

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quorate.sim.actions.disks import Wipe
 from quorate.sim.actions.processes import Die
 from quorate.sim.checkers.oracle import Violation
-from quorate.sim.draws import SALTS
+from quorate.sim.randomness import SALTS
 from quorate.storage.layout import EPOCH_CHECKPOINT
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.sim.action_runner import Stage
     from quorate.sim.actions.admin_requests import Question
-    from quorate.sim.draws import Draws
     from quorate.sim.engine.node import SimulatedNode
+    from quorate.sim.randomness import Draws
 
 # How long one waits for its turn, for an answer, and between two tries at the most.
 PATIENCE_MS: Final = 12_000

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.sim.action_runner import Stage
-    from quorate.sim.draws import Draws
     from quorate.sim.engine.node import SimulatedNode
+    from quorate.sim.randomness import Draws
 
 # One upgrade succeeds, and those after it change nothing.
 LOST_UPGRADES: Final = 0.7

@@ -17,8 +17,8 @@ from quorate.server.timeouts import (
     SESSION_SHARE,
 )
 from quorate.sim.cases.field_codec import flat, with_fields
-from quorate.sim.draws import Draws
 from quorate.sim.faults.fault_mix import draw_options
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.sim.engine.network import NetworkOptions

@@ -19,7 +19,6 @@ from quorate.sim.actions.invalid_requests import (
 )
 from quorate.sim.actions.network import Claim, Lie, Move, SplitNetwork, TakeOver
 from quorate.sim.actions.processes import FallBehind, Kill, LosePower, Pause, Stop
-from quorate.sim.draws import SALTS, Draws
 from quorate.sim.engine.event_loop import MILLION
 from quorate.sim.engine.machine import SHORT, UNREADABLE
 from quorate.sim.engine.network import PartitionShape
@@ -28,6 +27,7 @@ from quorate.sim.engine.process_supervisor import exponential
 from quorate.sim.faults.concurrent_stops import Turns
 from quorate.sim.faults.membership_churn import Churn
 from quorate.sim.faults.stale_files import FILES, SMALL_FILES
+from quorate.sim.randomness import SALTS, Draws
 from quorate.storage.layout import HEALING
 
 if TYPE_CHECKING:

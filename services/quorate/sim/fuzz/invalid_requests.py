@@ -56,7 +56,7 @@ from quorate.sim.engine.node_config import CLUSTER_ID
 if TYPE_CHECKING:
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import Request, Response
-    from quorate.sim.draws import Draws
+    from quorate.sim.randomness import Draws
     from quorate.sim.views import SeenNode
 
 OTHER_CLUSTER: Final = ClusterId("YW5vdGhlci1jbHVzdGVyIQ")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from quorate.sim.draws import Draws
+    from quorate.sim.randomness import Draws
 
 M = TypeVar("M", bound="Message")
 T = TypeVar("T")

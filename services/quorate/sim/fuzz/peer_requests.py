@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.messages import Request
-    from quorate.sim.draws import Draws
+    from quorate.sim.randomness import Draws
     from quorate.sim.views import SeenNode
 
 _WAIT_MS: Final = Millis(500)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.api import CallFailure
 from quorate.raft.election.epoch_guard import EPOCH_MAX
 from quorate.raft.messages import (
     ApiVersionsResponse,
@@ -26,13 +27,14 @@ from quorate.raft.replication.batch_validation import begins_epoch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.fuzz.invalid_requests import NOBODY, OTHER_CLUSTER
+from quorate.sim.randomness import SALTS, Draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import NodeId
-    from quorate.sim.draws import Draws
+    from quorate.sim.interfaces import WorldAround
     from quorate.sim.views import SeenNode
 
 _FAR: Final = Offset(1 << 40)
@@ -169,3 +171,35 @@ def _spoilt_slice(response: FetchSnapshotResponse, draws: Draws) -> FetchSnapsho
 def _flipped(data: bytes, draws: Draws) -> bytes:
     at = draws.between(0, len(data) - 1)
     return data[:at] + bytes((data[at] ^ (1 << draws.between(0, 7)),)) + data[at + 1 :]
+
+
+def on_its_way(
+    world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
+) -> PeerResponse | CallFailure:
+    """The result of production's client for the response that arrives."""
+    rate = world.options.peers.spoilt_answer_rate
+    if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
+        return _parsed(response)
+    salt = int(world.fates.of("spoilt answers", source, target).random() * SALTS)
+    garbled = spoilt(response, world.nodes[target], Draws(salt, "answer"))
+    world.remark(f"an answer of node {source} to node {target} is garbled: {_told(garbled)}")
+    try:
+        return _parsed(garbled)
+    except ValueError:
+        return CallFailure.UNREADABLE
+
+
+def _parsed(response: PeerResponse) -> PeerResponse:
+    """As the client of production hands it to the core: with what the batches are."""
+    match response:
+        case FetchResponse(records=FetchedBatches(data=data)):
+            return replace(response, records=batch_infos(data) if data else None)
+    return response
+
+
+def _told(response: PeerResponse) -> str:
+    """Without the bytes."""
+    match response:
+        case FetchResponse(records=FetchedBatches()):
+            return str(replace(response, records=None))
+    return str(response)[:300]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.sim.checkers.batch_contents import header_at
 from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.draws import Draws
 from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress

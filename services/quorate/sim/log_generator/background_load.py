@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import pi, sin
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import DAY_MS, MINUTE_MS, START_MS
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.sim.log_generator.leader import WeekLeader

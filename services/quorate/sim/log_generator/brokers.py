@@ -19,7 +19,6 @@ from quorate.controller.brokers.messages import (
 )
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import MINUTE_MS, SECOND_MS
 from quorate.sim.log_generator.scenario import SESSION_MS, broker_ids
 from quorate.sim.log_generator.stock_records import (
@@ -30,6 +29,7 @@ from quorate.sim.log_generator.stock_records import (
     partitions_where,
     prefer,
 )
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable

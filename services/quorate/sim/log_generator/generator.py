@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from quorate.records.value_types import value
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator import scenario
 from quorate.sim.log_generator.background_load import Background
 from quorate.sim.log_generator.brokers import REBALANCE_MS, WeekBrokers
@@ -16,6 +15,7 @@ from quorate.sim.log_generator.schedule import Agenda
 from quorate.sim.log_generator.security import Security
 from quorate.sim.log_generator.topics import WeekTopics
 from quorate.sim.log_generator.unsynced_files import UnsyncedFileSystem, sync_tree
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable

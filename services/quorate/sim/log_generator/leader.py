@@ -31,19 +31,18 @@ from quorate.records.control import (
 from quorate.records.ids import DirectoryId, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.metadata import METADATA_VERSION_LATEST, FeatureLevelRecord, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import START_MS
 from quorate.sim.log_generator.replicas import Replicas
 from quorate.sim.log_generator.scenario import SESSION_MS, controllers_of
 from quorate.sim.log_generator.stock_records import StockController, controller_registration
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.records.metadata import MetadataRecord
     from quorate.sim.log_generator.options import WeekOptions
     from quorate.storage.file_system import FileSystem

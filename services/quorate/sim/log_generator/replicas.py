@@ -19,7 +19,7 @@ from quorate.raft.api import (
 )
 from quorate.raft.messages import ElectionState, FetchedBatches, LogRange, SnapshotRange
 from quorate.records.ids import NodeId, OffsetAndEpoch, ReplicaKey
-from quorate.sim.draws import Draws
+from quorate.sim.randomness import Draws
 from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.log_store import LogStore
 from quorate.storage.meta_properties import MetaProperties

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.records.value_types import value
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

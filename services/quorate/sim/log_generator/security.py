@@ -19,8 +19,8 @@ from quorate.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import DAY_MS
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.sim.log_generator.brokers import WeekBrokers

@@ -20,7 +20,6 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.records.errors import ErrorCode
-from quorate.sim.draws import Draws
 from quorate.sim.log_generator.options import DAY_MS, MINUTE_MS, SECOND_MS
 from quorate.sim.log_generator.stock_records import (
     each,
@@ -31,6 +30,7 @@ from quorate.sim.log_generator.stock_records import (
     reassign,
     shrink,
 )
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage

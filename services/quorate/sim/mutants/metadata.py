@@ -17,7 +17,7 @@ from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
 if TYPE_CHECKING:
     import asyncio
 
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.raft.api import PublishProgress
     from quorate.raft.messages import LeaderInfo
 

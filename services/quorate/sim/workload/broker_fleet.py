@@ -23,17 +23,16 @@ from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.sim.draws import Draws
 from quorate.sim.engine.application import caller_of
 from quorate.sim.engine.node_config import CLUSTER_ID
+from quorate.sim.randomness import Draws
 from quorate.sim.workload.random_requests import DrawnRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.api.handlers import ControllerApiError
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.sim.cluster import World
     from quorate.sim.engine.node import SimulatedNode
 

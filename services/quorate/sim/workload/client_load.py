@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.sim.actions.client_requests import ReadAny, ReadCurrent, WriteRecords
-from quorate.sim.draws import Draws
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable

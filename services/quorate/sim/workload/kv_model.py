@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quorate.controller.image import MetadataImage
-    from quorate.controller.replies import ReadReply
+    from quorate.controller.request_types import ReadReply
     from quorate.records.metadata import MetadataRecord
 
 KEYS: Final = 16

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.api.handlers import ControllerApiError
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 
 # A reply, or why there is none; None where the client's connection broke.

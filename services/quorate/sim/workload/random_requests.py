@@ -30,7 +30,7 @@ from quorate.sim.engine.node_config import CLUSTER_ID
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.request_types import WriteRequest
-    from quorate.sim.draws import Draws
+    from quorate.sim.randomness import Draws
 
 _TOPICS: Final = ("a", "b.c", "b_c", "d", "__consumer_offsets")
 _BROKERS: Final = 5

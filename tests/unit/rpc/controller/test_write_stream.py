@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from quorate.api.handlers import PendingAnswer
-    from quorate.controller.replies import WriteReply
-    from quorate.controller.request_types import WriteRequest
+    from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.h2.fair_queue import Step
 
     Future: TypeAlias = asyncio.Future[WriteReply]

@@ -20,7 +20,7 @@ from tests.unit.server.conftest import CALLER, eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.records.ids import Offset
     from tests.unit.server.conftest import Stack
 

@@ -21,7 +21,7 @@ from quorate.server.metadata.deferred_replies import (
 )
 
 if TYPE_CHECKING:
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
 
 INFO = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", "b", 9094),))
 REPLY = UnregisterBrokerReply()

@@ -22,7 +22,7 @@ from tests.unit.server.conftest import eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.raft.messages import FetchRequest
     from tests.unit.server.conftest import Stack
 

@@ -22,9 +22,9 @@ from quorate.records.metadata import (
 )
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.draws import Draws
 from quorate.sim.mutants import plant
 from quorate.sim.mutants.decisions import BUGS
+from quorate.sim.randomness import Draws
 
 if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord

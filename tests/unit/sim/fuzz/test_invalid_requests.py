@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from quorate.controller.authorization.authorizer import Caller
 from quorate.rpc.convert import controller as convert
 from quorate.sim.cluster import World
-from quorate.sim.draws import Draws
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.fuzz.invalid_requests import is_client_served, is_peer_served, of_client, of_peer
 from quorate.sim.fuzz.message_mutation import mutated, received
 from quorate.sim.fuzz.peer_requests import garbled
+from quorate.sim.randomness import Draws
 from quorate.sim.sim_options import FleetOptions, WorldOptions
 from quorate.sim.workload.random_requests import DrawnRequests
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from quorate.api.handlers import ControllerApiError
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.request_types import WriteReply
     from quorate.raft.messages import Request, Response
     from quorate.sim.engine.node import SimulatedNode
 

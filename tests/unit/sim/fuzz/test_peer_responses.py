@@ -16,7 +16,7 @@ from quorate.sim.fuzz.peer_responses import _with_a_flipped_bit
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.sim.draws import Draws
+    from quorate.sim.randomness import Draws
 
 LEADER = NodeId(1)
 LAST, NEWEST = Epoch(1), Epoch(7)

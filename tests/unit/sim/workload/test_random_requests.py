@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.image import MetadataImage
-from quorate.sim.draws import Draws
+from quorate.sim.randomness import Draws
 from quorate.sim.workload.random_requests import DrawnRequests
 
 if TYPE_CHECKING:
