@@ -1,7 +1,7 @@
-"""What the controller answers: one reply for a request, one error code and message per item.
+"""Base types of controller replies: one reply for a request, one error and message per item.
 
-A message is empty exactly where the code is NONE; otherwise it names the field and the remedy. The
-replies themselves belong to the subjects (messages.py of each).
+A message is empty exactly if the code is NONE; otherwise it names the field and the remedy. The
+replies themselves belong to the metadata kinds (messages.py of each).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class WriteReply:
-    """What became of a change."""
+    """Result of a write request."""
 
     __slots__ = ()
 
 
 class ReadReply(Protocol):
-    """An answer to a question.
+    """Result of a read request.
 
     `offset` is the end of the committed log that it reflects: it includes everything below.
     """
