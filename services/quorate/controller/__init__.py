@@ -1,1 +1,1 @@
-"""The metadata state machine: decide on requests, replay records, hand out immutable images."""
+"""The metadata state machine: decides requests, replays records, publishes immutable images."""

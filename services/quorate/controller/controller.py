@@ -1,12 +1,12 @@
-"""The controller as a whole: a committed image, and while active a speculative one ahead of it.
+"""The controller: a committed image and, while active, a speculative image ahead of it.
 
 How a driver uses it. Standby: `replay` every committed batch in order, control batches without
 records. Elected, once everything below the epoch's start is committed and replayed: `activate`.
-Active: append what `decide` and `expire` return as (parts of) batches at exactly their
-base offsets, call `advance` for whatever else was appended, and `commit` when the high watermark
-moves; a reply may go out once its `end_offset` is committed. Leadership lost, or an append at
-another offset: `deactivate`, answer OUTCOME_UNKNOWN to what is pending, and go on with `replay`.
-Where batches are made of many decisions, one that `gathers` is told by `cut` where each ends.
+Active: append what `decide` and `expire` return as (parts of) batches at exactly their base
+offsets, call `advance` for all other appends, and `commit` when the high watermark rises; a reply
+may be sent once its `end_offset` is committed. Leadership lost, or an append at another offset:
+`deactivate`, answer OUTCOME_UNKNOWN to what is pending, and continue with `replay`. If batches hold
+many decisions (`gathers`), call `cut` where each batch ends.
 
 Reads take `image` at any time and keep it: images never change.
 """
@@ -58,7 +58,7 @@ _WRITES: Final[Mapping[type[WriteRequest], Write]] = {
 _ARRIVALS: Final = {
     request: write.arrived for request, write in _WRITES.items() if write.arrived is not None
 }
-# What is decided without a request, in that order.
+# Periodic tasks, in the order in which they are decided.
 _TIMED: Final = tuple(subject.timed for subject in SUBJECTS if subject.timed is not None)
 _ITSELF = Caller("User:CONTROLLER")
 
@@ -96,12 +96,12 @@ class Controller:
         self._committed = Replayer(image or MetadataImage())
         self._gathers = gathers
         self._active: _Active | None = None
-        # What was decided without a request, by the name of a metric, in all times of being active.
+        # Counts of periodic decisions, by the name of a metric, in all times of being active.
         self.counted = dict.fromkeys((name for timed in _TIMED for name in timed.counts), 0)
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata, whole transactions only."""
+        """The committed metadata, complete transactions only."""
         return self._committed.image
 
     @property
@@ -120,16 +120,16 @@ class Controller:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a decision is under way, so that none may begin."""
+        """Whether a decision is in progress, so that none may begin."""
         return self._active is not None and self._active.is_deciding
 
     @property
     def epoch(self) -> Epoch | None:
-        """The epoch in which this controller is active, None when it is not."""
+        """The epoch in which this controller is active, None if it is not."""
         return None if self._active is None else self._active.epoch
 
     def answer_in_slices(self, request: ReadRequest, caller: Caller) -> Slices[ReadReply]:
-        """Answer a read from the committed image of now, with pauses for others.
+        """Answer a read from the current committed image, with pauses for other tasks.
 
         Raises RefusedError.
         """
@@ -150,7 +150,7 @@ class Controller:
     ) -> None:
         """Replay a committed batch; a control batch has no records but offsets.
 
-        Raises ReplayError when it contradicts what was replayed: the process must stop then.
+        Raises ReplayError if it contradicts what was replayed: the process must stop then.
         """
         position = LogPosition(end_offset, epoch, timestamp_ms)
         finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
@@ -164,17 +164,17 @@ class Controller:
         return self._committed.replay_in_slices(records, base_offset=base_offset, position=position)
 
     def load(self, image: MetadataImage) -> None:
-        """Go on from a snapshot's image."""
+        """Continue from a snapshot's image."""
         self._active = None
         self._committed = Replayer(image)
 
     # --- active -------------------------------------------------------------------------------
 
     def activate(self, epoch: Epoch, next_offset: Offset, now_ms: int) -> Decision:
-        """Begin to decide; the records returned come first, at `next_offset`.
+        """Become active; the records returned come first, at `next_offset`.
 
         They end a transaction that a predecessor left open, and write the bootstrap metadata into
-        a log that has none. Raises NotActiveError when the log below is not all replayed.
+        a log that has none. Raises NotActiveError if the log below is not all replayed.
         """
         if self.end_offset != next_offset:
             raise NotActiveError(
@@ -194,14 +194,14 @@ class Controller:
         return self._active.take(Outcome(proposal, None))
 
     def deactivate(self) -> None:
-        """Drop everything that is not committed, and go on as a standby."""
+        """Drop everything that is not committed, and continue as a standby."""
         self._active = None
 
     def decide(self, request: WriteRequest, caller: Caller, now_ms: int) -> Decision:
-        """Decide on a request that comes now, and count its records as appended.
+        """Decide a request that arrives now, and count its records as appended.
 
-        Raises NotActiveError when this controller is not active, and RefusedError to a caller that
-        may not have any of it done.
+        Raises NotActiveError if this controller is not active, and RefusedError to a caller that
+        is authorized for none of it.
         """
         self.hear(request, caller, now_ms)
         return finish(self.decide_in_slices(request, caller, now_ms))
@@ -209,9 +209,9 @@ class Controller:
     def decide_in_slices(
         self, request: WriteRequest, caller: Caller, now_ms: int
     ) -> Slices[Decision]:
-        """The same, with pauses in which nothing else may be decided, of one that was heard before.
+        """The same with pauses, in which nothing else may be decided, after `hear` of the request.
 
-        Nothing is counted before the end, and it may be dropped half-way.
+        Nothing is counted before the end, and the decision may be dropped half-way.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
@@ -236,10 +236,10 @@ class Controller:
             active.is_deciding = False
 
     def hear(self, request: WriteRequest, caller: Caller, now_ms: int) -> Sender | None:
-        """A request has come; where that alone is a sign of life it is noted, and whose it is.
+        """Record the arrival of a request that is a sign of life, and return its sender.
 
-        What will be refused to its caller is none. The decision may wait, and another may be under
-        way. Raises NotActiveError.
+        A request that will be refused is none. The decision may wait, and another may be in
+        progress. Raises NotActiveError.
         """
         arrived = _ARRIVALS.get(type(request))
         if arrived is None:
@@ -252,11 +252,11 @@ class Controller:
         return arrived(active.soft, active.overlay.view, request, now_ms)
 
     def expire(self, now_ms: int, waiting: Container[Sender] = ()) -> Decision | None:
-        """What has to be decided without a request, a slice at a time; None when nothing is.
+        """Decide the periodic tasks that are due, one time slice at a time; None if none are.
 
-        Of what is due at once the first that has something to decide goes first. A slice that found
-        nothing to change has no records, and others may follow. `waiting` are the brokers whose
-        signs of life wait for their decisions. Raises NotActiveError when not active.
+        Of several that are due the first with something to decide comes first. A slice that changes
+        nothing has no records, and others may follow. `waiting` are the brokers whose signs of life
+        wait for their decisions. Raises NotActiveError if not active.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
@@ -272,7 +272,7 @@ class Controller:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When `expire` has something to do next: 0 for at once, None for never."""
+        """The next time at which `expire` has work: 0 for immediately, None for never."""
         active = self._active
         if active is None:
             return None
@@ -281,17 +281,17 @@ class Controller:
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     def renew(self, now_ms: int) -> None:
-        """Have times begin anew, after a pause of this process in which nobody was heard."""
+        """Restart the timers, after a pause of this process in which it received nothing."""
         active = self._required()
         for timed in _TIMED:
             timed.renew(active.soft, active.overlay.view, now_ms)
 
     def advance(self, end_offset: Offset) -> None:
-        """Something that is none of the controller's was appended up to `end_offset`."""
+        """Records that are not the controller's were appended up to `end_offset`."""
         self._required().advance(end_offset)
 
     def cut(self, end_offset: Offset) -> None:
-        """A batch of decisions ends there: once it is committed that is what readers see."""
+        """End a batch of decisions there: readers see all of it once it is committed."""
         self._required().cut(end_offset)
 
     def commit(self, end_offset: Offset, timestamp_ms: int) -> None:
@@ -321,7 +321,7 @@ class Controller:
 
 
 class _Active:
-    """What only the active controller has: the speculative image, and what led to it."""
+    """State of the active controller only: the speculative image, and what led to it."""
 
     def __init__(
         self, epoch: Epoch, image: MetadataImage, soft: SoftState, *, gathers: bool
@@ -340,22 +340,22 @@ class _Active:
 
     @property
     def end_offset(self) -> Offset:
-        """Where the next record will lie."""
+        """The offset of the next record."""
         return self.overlay.end_offset
 
     def cut(self, end_offset: Offset) -> None:
-        """Everything below becomes an image, which `commit` finds."""
+        """Make an image of everything below, which `commit` finds."""
         before = self.overlay.image
         image = self.overlay.freeze(end_offset, self.epoch)
         if image is not before:
             self._pending.append(image)
 
     def take(self, outcome: Outcome) -> Decision:
-        """Count an outcome's records as appended, and change the soft state that goes with it."""
+        """Count an outcome's records as appended, and apply its changes of volatile state."""
         return finish(self.take_in_slices(outcome))
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
-        """The same for records that an overlay takes: where they are few there is no image."""
+        """The same for records that an overlay takes: a few of them make no image."""
         if not self._gathers or len(outcome.proposal.values) >= SLICE_RECORDS:
             return (yield from self.take_in_slices(outcome))
         records = outcome.proposal.records
@@ -367,7 +367,7 @@ class _Active:
         return self._decision(outcome, base_offset)
 
     def take_in_slices(self, outcome: Outcome) -> Slices[Decision]:
-        """The same with pauses, in which offsets may go to somebody else."""
+        """The same with pauses, in which other appends may take offsets."""
         offset = base_offset = self.end_offset
         proposal = outcome.proposal
         if proposal.values:
@@ -405,8 +405,8 @@ class _Active:
         self._append(self.freeze().at(self._position(end_offset)))
 
     def commit(self, end_offset: Offset) -> MetadataImage | None:
-        """The newest image that lies wholly below, if there is a new one."""
-        # Else decisions rest on offsets that are taken, and would count as committed at once.
+        """The newest image entirely below `end_offset`, if there is a new one."""
+        # Otherwise decisions use offsets that are taken, and would count as committed immediately.
         assert end_offset <= self.end_offset, "all that is committed was decided here or advanced"
         if end_offset == self.end_offset:
             self.cut(end_offset)

@@ -1,7 +1,7 @@
-"""What deciding takes and gives: the context that a decision reads, the records that it proposes.
+"""Inputs and outputs of a decision: its context, the records it proposes, its reply.
 
-One decision is one atomic batch: at most RECORDS_MAX records and what a batch may hold in bytes.
-Records are encoded here, once, in the versions that the finalised metadata.version asks for.
+One decision is one atomic batch: at most RECORDS_MAX records and the bytes that fit into a batch.
+Records are encoded here, once, in the versions that the finalized metadata.version requires.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-# What a record costs in a batch beside its value, at most: length, attributes, deltas, sizes.
+# Largest overhead of a record in a batch besides its value: length, attributes, deltas, sizes.
 _RECORD_OVERHEAD: Final = 24
 
 
 @named_value
 class ControllerSettings:
-    """Kafka's settings that decisions depend on; `new_topic_id` brings the randomness.
+    """Kafka's settings that decisions depend on; `new_topic_id` is the source of randomness.
 
-    Without an authoriser everybody may do everything.
+    Without an authorizer every caller may do everything.
     """
 
     cluster_id: ClusterId
@@ -53,9 +53,9 @@ class ControllerSettings:
 
 
 class SoftState:
-    """What subjects keep beside the log while a controller is active, found by its type.
+    """State of metadata kinds outside of the log while a controller is active, keyed by type.
 
-    It begins anew with each active controller, and changes with what is decided.
+    Each active controller starts with a new one, and decisions change it.
     """
 
     def __init__(self, states: Iterable[object]) -> None:
@@ -67,12 +67,12 @@ class SoftState:
         return state
 
     def put(self, state: object) -> None:
-        """Have this in the place of the state of its type."""
+        """Replace the state of that type."""
         self._by_type[type(state)] = state
 
 
 class SoftChange(Protocol):
-    """What becomes of soft state once a decision is taken; a value."""
+    """A change of volatile state that applies once a decision is taken; a value."""
 
     def apply(self, soft: SoftState) -> None: ...
 
@@ -86,9 +86,9 @@ class Decided(Protocol):
 
 @value
 class Context:
-    """What a decision may look at: the state with everything decided so far, and who asks when.
+    """Inputs of a decision: the state with everything decided so far, the caller and the time.
 
-    `freeze` makes an image of it, at the cost of a few decisions on settings: for those who go
+    `freeze` makes an image of it, at the cost of a few decisions on settings: for decisions that go
     through all partitions. `waiting` are the brokers whose signs of life wait for their decisions.
     """
 
@@ -102,23 +102,23 @@ class Context:
 
     @property
     def view(self) -> View:
-        """The metadata by now. A decision asks again after a pause, and keeps none over one."""
+        """The current metadata. A decision reads it again after a pause and keeps none."""
         return self.decided.view
 
     @property
     def rights(self) -> Rights:
-        """What the caller may do, by the metadata by now."""
+        """The rights of the caller, by the current metadata."""
         authorizer = self.settings.authorizer
         return UNLIMITED if authorizer is None else authorizer.rights(self.view, self.caller)
 
     @property
     def next_offset(self) -> Offset:
-        """Where the first record of the decision will lie, unless it pauses."""
+        """The offset of the decision's first record, unless it pauses."""
         return self.decided.end_offset
 
 
 class Bulk(ABC):
-    """Records that are decided, encoded and worked in together, because they are very many."""
+    """Records that are decided, encoded and applied together, because they are very many."""
 
     __slots__ = ()
 
@@ -126,12 +126,12 @@ class Bulk(ABC):
 
     @abstractmethod
     def replay(self, delta: MetadataDelta) -> None:
-        """Work all of them in."""
+        """Apply all of them."""
 
 
 @value
 class Mark:
-    """How much a proposal held at some time."""
+    """The size of a proposal at one point."""
 
     items: int
     values: int
@@ -144,7 +144,7 @@ class Proposal:
     def __init__(self, level: int) -> None:
         self._level = level
         self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
-        # Places that are kept for records which come later.
+        # Slots that are reserved for later records.
         self._kept = 0
         # In their order.
         self.items: list[MetadataRecord | Bulk] = []
@@ -156,9 +156,9 @@ class Proposal:
         return [item for item in self.items if not isinstance(item, Bulk)]
 
     def add(self, records: Sequence[MetadataRecord]) -> bool:
-        """Take these together, or none of them and answer False: they need a batch of their own.
+        """Add these together, or none of them and return False: they need a batch of their own.
 
-        Raises RefusedError for what no record can hold (rule 28).
+        Raises RefusedError for values that no record can hold (rule 28).
         """
         if not self.has_room(len(records)):
             return False
@@ -166,11 +166,11 @@ class Proposal:
         return self._take(records, values)
 
     def add_bulk(self, bulk: Bulk) -> bool:
-        """Take all of these, or nothing and answer False."""
+        """Add all of these, or nothing and return False."""
         return self.has_room(len(bulk.values)) and self._take((bulk,), bulk.values)
 
     def keep_room(self, records: int, size: int) -> bool:
-        """Keep room for so many records, of `size` bytes at most; False where there is none."""
+        """Reserve space for so many records, of `size` bytes at most; False if none is left."""
         size += _RECORD_OVERHEAD * records
         if not self.has_room(records) or size > self._bytes_left:
             return False
@@ -179,7 +179,7 @@ class Proposal:
         return True
 
     def give_room(self, records: int, size: int) -> None:
-        """Give back room that was kept, to records that are added now."""
+        """Release reserved space to records that are added now."""
         self._kept -= records
         self._bytes_left += size + _RECORD_OVERHEAD * records
 
@@ -193,21 +193,21 @@ class Proposal:
         return True
 
     def mark(self) -> Mark:
-        """Where it stands, for `cut_back`."""
+        """A savepoint for `cut_back`."""
         return Mark(len(self.items), len(self.values), self._bytes_left)
 
     def cut_back(self, mark: Mark) -> None:
-        """Give up what was added since."""
+        """Remove what was added since."""
         del self.items[mark.items :]
         del self.values[mark.values :]
         self._bytes_left = mark.bytes_left
 
     def has_room(self, count: int) -> bool:
-        """Whether that many records more may be in the batch, their bytes aside."""
+        """Whether that many more records may be in the batch, their bytes aside."""
         return len(self.values) + self._kept + count <= RECORDS_MAX
 
     def require(self, record: MetadataRecord, what: str) -> None:
-        """Take one record. Raises RefusedError where it does not fit."""
+        """Add one record. Raises RefusedError if it does not fit."""
         if not self.add((record,)):
             raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(what))
 
@@ -217,7 +217,7 @@ class Proposal:
         except SchemaError as error:
             message = f"{error}; give a value that Kafka's record can hold."
             raise RefusedError(ErrorCode.INVALID_REQUEST, message) from error
-        # A value that is shorter has no string that is longer.
+        # A shorter value has no longer string.
         problem = record_problem(record) if len(value) > STRING_BYTES_MAX else None
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"{problem}.")
@@ -226,7 +226,7 @@ class Proposal:
 
 @value
 class Outcome:
-    """What a subject decided: records, the reply, and the changes of soft state that go with it."""
+    """The result of a decision: records, the reply, and changes of volatile state."""
 
     proposal: Proposal
     reply: WriteReply | None
@@ -235,12 +235,12 @@ class Outcome:
 
 @value
 class Decision:
-    """Records to append at `base_offset` as part of one batch, and the reply to hold back.
+    """Records to append at `base_offset` as part of one batch, and the reply to defer.
 
     The reply is true once the high watermark reaches `end_offset`, with or without records: it may
-    rest on records that were decided earlier and are not committed yet. `values` are the records
-    encoded. `reply` is None for what the controller decides of its own accord. `changes_soft` says
-    that the next such decision may be due at another time than before.
+    depend on records that were decided earlier and are not committed yet. `values` are the records
+    encoded. `reply` is None for periodic decisions. `changes_soft` is set if the next periodic
+    decision may be due at another time than before.
     """
 
     values: tuple[bytes, ...]
@@ -251,7 +251,7 @@ class Decision:
 
     @property
     def records(self) -> tuple[MetadataRecord, ...]:
-        """The records, decoded: for those who look at few decisions."""
+        """The records, decoded: for readers of few decisions."""
         return tuple([decode_record(value)[0] for value in self.values])
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in the controller: a log that contradicts it, or an item that is refused."""
+"""Errors of the controller: records that cannot be replayed, and items that are rejected."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class ReplayError(Exception):
     """A record that contradicts the state it applies to; the message names it and the reason.
 
-    Going on would let this controller's image drift from its peers', so nobody catches this to
-    continue: the process stops, not ready, and says so.
+    Continuing would let this controller's image drift from its peers', so no caller may catch this
+    to continue: the process stops, not ready, and reports it.
     """
 
 
@@ -21,7 +21,7 @@ class UnsupportedMetadataVersionError(ReplayError):
 
 
 class NotActiveError(Exception):
-    """What only an active controller does (or only a standby) was asked of the other."""
+    """An operation of an active controller was called on a standby, or the other way round."""
 
 
 class RefusedError(Exception):

@@ -1,12 +1,11 @@
-"""The metadata at one offset of the log, as a value: readers hold it and nothing under it moves.
+"""MetadataImage: all metadata at one offset, immutable; and the delta that builds the next one.
 
-Every subject has a part of its own. A new image shares with the old one whatever did not change
-(parts, and within them persistent maps and parts of trees), so that keeping both the committed
-and the speculative image costs next to nothing. Maps iterate in no useful order: lists are sorted
-where they are made.
+Every metadata kind has a part of its own. A new image shares with the old one all that did not
+change (parts, and within them persistent maps and parts of trees), so that keeping both the
+committed and the speculative image costs next to nothing. Maps iterate in no useful order: lists
+are sorted where they are made.
 
-Old image + delta = new image. A delta belongs to the code that replays and decides; readers never
-see one.
+Old image + delta = new image. Only replay and decisions use a delta; readers never see one.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ D = TypeVar("D")
 
 @value
 class LogPosition:
-    """How much of the log an image reflects: everything below `end_offset`.
+    """The log position of an image, which reflects everything below `end_offset`.
 
     `epoch` and `timestamp_ms` (wall clock) are those of the last batch below it.
     """
@@ -49,7 +48,7 @@ LOG_BEGIN: Final = LogPosition(Offset(0), Epoch(0), 0)
 
 @value
 class MetadataImage:
-    """All metadata below `position.end_offset`, a part for each subject.
+    """All metadata below `position.end_offset`, a part for each metadata kind.
 
     A part whose changes are written in place has `mutate`, which begins a delta of it, and the
     delta's `finish` makes it a part again; others are values that a change replaces.
@@ -65,15 +64,15 @@ class MetadataImage:
 
     @property
     def replaced(self) -> int:
-        """How much others took the place of, or nothing: topics, configurations and the like.
+        """Number of replaced or removed entries: topics, configs and the like.
 
-        Since this process began to replay: what only earlier images hold. Each part that may have
-        very much counts its own.
+        It counts since this process began to replay: entries that only earlier images hold. Each
+        part that may be very large has a count of its own.
         """
         return sum([part.replaced for part in _counting_of(self)])
 
     def at(self, position: LogPosition) -> MetadataImage:
-        """The same metadata at a later place of the log, where nothing changed since."""
+        """The same metadata at a later log position, if nothing has changed since."""
         # Once for every commit, and `dataclasses.replace` costs as much as the rest of it.
         return MetadataImage(position, *_parts_of(self))
 
@@ -85,7 +84,7 @@ _counting_of: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_C
 
 
 class _DeltaPart(Generic[P, D]):
-    """A part of a delta, made of the image's when it is first asked for: few change at a time."""
+    """A part of a delta, made from the image's on first access: few change at a time."""
 
     def __init__(self, begin: Callable[[P], D], finish: Callable[[D], P]) -> None:
         self._begin = begin
@@ -96,7 +95,7 @@ class _DeltaPart(Generic[P, D]):
         self._name = name
 
     def __get__(self, delta: MetadataDelta, _: type) -> D:
-        # From now on the attribute is found without coming here.
+        # From now on attribute access does not come here.
         part: D = self._begin(getattr(delta.image, self._name))
         vars(delta)[self._name] = part
         return part
@@ -107,7 +106,7 @@ def _itself(part: P) -> P:
 
 
 class MetadataDelta:
-    """What has changed since `image`: the same parts, as replay changes them and decisions see."""
+    """The changes since `image`: the same parts, as replay changes them and decisions see them."""
 
     features = _DeltaPart[Map[str, int], Map[str, int]](_itself, _itself)
     brokers = _DeltaPart[Brokers, Brokers](_itself, _itself)
@@ -133,5 +132,5 @@ class MetadataDelta:
 
 _FINISH: Final = tuple((name, vars(MetadataDelta)[name].finish) for name in _NAMES)
 
-# What decisions look at: an image, or one that is being changed.
+# Input of decisions: an image, or one that is being changed.
 View: TypeAlias = MetadataImage | MetadataDelta

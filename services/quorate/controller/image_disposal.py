@@ -1,8 +1,8 @@
-"""An image that nobody needs any more, taken apart a little at a time.
+"""Frees what only one image still references, in time slices.
 
-Images share what did not change, so that to give one up mostly frees next to nothing. Not so one
-that was kept for long: a snapshot, a long read, or what a fetched snapshot replaces. What only it
-holds may be every topic there is, and would be freed in one turn of the loop, 0.2 us for each.
+Images share what did not change, so that dropping one mostly frees next to nothing. An image that
+was kept for long is different: a snapshot, a long read, or one that a fetched snapshot replaces.
+What only it holds may be every topic, at 0.2 us each, all freed in one event-loop iteration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS_SLICE: Final = 256
 
 
 def let_go_in_slices(image: MetadataImage) -> Slices[None]:
-    """Free what nobody else holds, with pauses. The caller may not keep the image either."""
+    """Free what only this image holds, with pauses. The caller must not keep the image."""
     parts = [part for subject in SUBJECTS for part in subject.large(image)]
     del image
     while parts:

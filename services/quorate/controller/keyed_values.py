@@ -1,6 +1,6 @@
-"""Values by name of each of many owners, as a part of an image, and that part while it changes.
+"""Image part that maps an owner to named values; used by configs and client quotas.
 
-Configurations of resources are such, and quotas of clients.
+`NamedValuesDelta` is that part while it changes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NOTHING: Final[Map[str, Any]] = Map()
 
 @value
 class NamedValues(Generic[K, V]):
-    """What each owner has that has anything.
+    """The named values of each owner that has any.
 
-    `replaced` counts what later values took the place of since this process began to replay.
+    `replaced` counts the values that were replaced since this process began to replay.
     """
 
     by_owner: Map[K, Map[str, V]] = field(default_factory=Map)
@@ -35,19 +35,19 @@ class NamedValues(Generic[K, V]):
         return self.by_owner.get(owner, _NOTHING)
 
     def mutate(self) -> NamedValuesDelta[K, V]:
-        """What changes of it are written to."""
+        """A delta to which changes are written."""
         return NamedValuesDelta(self)
 
 
 class NamedValuesDelta(Generic[K, V]):
-    """What has changed since; the attributes are those of NamedValues, unfrozen."""
+    """The changed values; the attributes are those of NamedValues, unfrozen."""
 
     def __init__(self, values: NamedValues[K, V]) -> None:
         self.by_owner = values.by_owner.mutate()
         self.replaced = values.replaced
 
     def of(self, owner: K) -> Map[str, V]:
-        """The values of one by now; empty when it has none."""
+        """The current values of one owner; empty if it has none."""
         return self.by_owner.get(owner, _NOTHING)
 
     def set(self, owner: K, name: str, value: V | None) -> None:
@@ -64,9 +64,9 @@ class NamedValuesDelta(Generic[K, V]):
                 del self.by_owner[owner]
 
     def remove(self, owner: K) -> None:
-        """The owner is gone, with what it had, if it had anything."""
+        """Remove an owner and all of its values."""
         self.by_owner.pop(owner, None)
 
     def finish(self) -> NamedValues[K, V]:
-        """All values with what changed; the delta is used up."""
+        """All values with the changes; the delta is used up."""
         return NamedValues(self.by_owner.finish(), self.replaced)

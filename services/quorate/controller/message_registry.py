@@ -1,7 +1,7 @@
-"""The requests and replies of all subjects, for doors and clients.
+"""All request and reply types, for servers and clients that must not load the controller.
 
-Apart from the subjects (controller/metadata_kinds.py), so that a process which only asks does not
-load what decides.
+They are separate from the metadata kinds (controller/metadata_kinds.py), so that a process that
+only sends requests does not load the code of decisions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MESSAGES: Final = (
     of_replication,
 )
 
-# By name, in whichever message of a door they have their likes.
+# By name, for the corresponding types in the messages of any transport.
 SHAPES: Final[Mapping[str, type]] = {
     name: shape
     for module in MESSAGES
@@ -39,7 +39,7 @@ REQUESTS: Final[tuple[type[WriteRequest | ReadRequest], ...]] = tuple(
     shape for shape in SHAPES.values() if issubclass(shape, WriteRequest | ReadRequest)
 )
 
-# How many items a list of a request may have where its subject does not say: one costs the
+# Largest number of items in a list of a request if its kind sets none: one costs the
 # controller some tens of microseconds.
 ITEMS_MAX: Final = 1000
 # By the name of what has the list, and of the field.

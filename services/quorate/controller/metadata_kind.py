@@ -1,8 +1,8 @@
-"""What a subject of the metadata is: everything that the controller knows of one, in one value.
+"""MetadataKind: the records, requests, image part and snapshot order of one kind of metadata.
 
-A subject is a package: its part of the image (image.py), what is asked of it (messages.py), what is
-decided and answered, its records, and kind.py, which puts all that together. The table of all of
-them (controller/metadata_kinds.py) is what deciding, replay, snapshots and reads derive from.
+A kind is a package: its part of the image (image.py), its requests and replies (messages.py), its
+decisions and reads, its records, and kind.py, which puts all that together. Decisions, replay,
+snapshots and reads derive from the table of all kinds (controller/metadata_kinds.py).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from quorate.records.ids import Offset
     from quorate.records.metadata import MetadataRecord
 
-    # A record works itself into a delta; ReplayError when it contradicts what is there.
+    # Applies a record to a delta; ReplayError if it contradicts the state.
     Replay: TypeAlias = Callable[[MetadataDelta, Any], None]
     ReplayAt: TypeAlias = Callable[[MetadataDelta, Any, Offset], None]
     ReplayInSlices: TypeAlias = Callable[[MetadataDelta, Any], Slices[None]]
-    # To a caller that has these rights: of what it may not look at it is told nothing.
+    # For a caller with these rights: the answer leaves out what it may not describe.
     Answer: TypeAlias = Callable[[MetadataImage, Any, Rights], Slices[Any]]
-    # Records in their order in a snapshot; None where time went by without one.
+    # Records in their order in a snapshot; None for a pause without a record.
     Records: TypeAlias = Callable[[MetadataImage], Iterator[MetadataRecord | None]]
-    # The same, encoded, in lists that are made in one turn each.
+    # The same, encoded, in lists that are each made without yielding.
     Values: TypeAlias = Callable[[MetadataImage], Iterator[list[bytes]]]
-    # What can be taken apart: maps key by key, lists item by item.
+    # What can be split up for disposal: maps key by key, lists item by item.
     Large: TypeAlias = Callable[[MetadataImage], Iterable[Map[Any, Any] | list[Any]]]
 
 
@@ -51,13 +51,13 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
 
 @named_value
 class Write:
-    """How a request is decided on: as a whole by `decide`, or in slices.
+    """The handling of a write request: as a whole by `decide`, or in time slices.
 
-    What is decided as a whole may name the offset that it is decided for. Where records are written
-    `onto_overlay` there is no image for each decision; they concern neither brokers nor features.
-    `refused` makes the result of an item that its caller has no right to. `arrived` is for a
-    request that is a sign of life: it notes that its sender was heard, whatever is decided then,
-    and tells who that is.
+    What is decided as a whole may depend on the offset of the decision. With `onto_overlay` records
+    are written without an image for each decision; they concern neither brokers nor features.
+    `refused` makes the result of an item without authorization. `arrived` is for a request that is
+    a sign of life: it records the contact with its sender, whatever the decision, and returns the
+    sender.
     """
 
     request: type[WriteRequest]
@@ -70,13 +70,12 @@ class Write:
 
 @named_value
 class Subject:
-    """One row of the table.
+    """One row of the table of metadata kinds.
 
-    `replay` has what becomes of each type of its records; `replay_at` those that say something by
-    where they lie, `replay_in_slices` a second way for those that may be about very much.
-    `snapshot` tells all of the subject's part of an image, `snapshot_values` the same faster where
-    there is very much of it, and `large` what of it is freed in slices. `timed` is what is decided
-    without a request.
+    `replay` maps each type of its records to its function; `replay_at` those that depend on their
+    offset, `replay_in_slices` a second way for those that may affect very much. `snapshot` yields
+    all of the kind's part of an image, `snapshot_values` the same faster if the part is very large,
+    and `large` what of it is freed in slices. `timed` is its periodic task.
     """
 
     writes: tuple[Write, ...] = ()

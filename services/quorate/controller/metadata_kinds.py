@@ -1,6 +1,6 @@
-"""All subjects of the metadata, in the order in which a snapshot tells of them, which is Kafka's.
+"""All kinds of metadata, in Kafka's snapshot order.
 
-What is due without a request is decided in this order, too.
+Periodic tasks are decided in this order, too.
 """
 
 from __future__ import annotations

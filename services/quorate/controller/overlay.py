@@ -1,7 +1,7 @@
-"""The newest image while it is being changed: what the decisions of one batch look at and write to.
+"""Mutable overlay over the newest image, used by the decisions of one batch.
 
 An image for each decision costs more than the decision itself, since every map is copied on the way
-to what changes. Here the maps are written in place until the batch is cut; then they are an image.
+to what changes. Here the maps are written in place until the batch ends; then they are an image.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.metadata import MetadataRecord
 
-# Where a batch ends before the last decision all that was written is written again, in one turn.
+# If a batch ends before the last decision, all that was written is rewritten without yielding.
 WRITTEN_MAX: Final = 128
 
 
 class Overlay:
-    """An image, and what was decided since. A decision that pauses may find it frozen meanwhile."""
+    """An image, and what was decided since. It may be frozen while a decision pauses."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._delta: MetadataDelta | None = None
@@ -32,7 +32,7 @@ class Overlay:
         self.show(image)
 
     def show(self, image: MetadataImage) -> None:
-        """Begin anew with this image; what was written to the last one is dropped."""
+        """Restart with this image; what was written to the last one is dropped."""
         self.image = image
         self.end_offset = image.position.end_offset
         # The metadata with everything that was written.
@@ -41,11 +41,11 @@ class Overlay:
         self._written = []
 
     def has_room(self, count: int) -> bool:
-        """Whether so many records more may be written before it is frozen."""
+        """Whether so many more records may be written before it is frozen."""
         return self.end_offset - self.image.position.end_offset + count <= WRITTEN_MAX
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
-        """Work in the records of one decision, or none of them. Raises ReplayError."""
+        """Apply the records of one decision, or none of them. Raises ReplayError."""
         if self._delta is None:
             self.view = self._delta = MetadataDelta(self.image)
         delta = self._delta

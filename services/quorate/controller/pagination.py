@@ -1,4 +1,4 @@
-"""Answers in pages: how long one is, and what becomes of a client that knows of none."""
+"""Page limits, and rejection of results that do not fit into one page."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
     from quorate.controller.slices import Slices
 
-# Looked at in one turn of the loop; less where each is judged, which takes far longer.
+# Items examined per event-loop iteration; fewer if each is authorized, which takes far longer.
 SCANNED_MAX: Final = 1_000
 JUDGED_MAX: Final = 200
 
 
 def page_limit(asked: int, limit: int, *, field: str) -> int:
-    """How many items a page has at most. Raises RefusedError for what is no number of items."""
+    """The largest number of items on a page. Raises RefusedError for a negative number."""
     if asked < 0:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"{field} is {asked}; give 1 or more.")
     return min(asked or limit, limit)
 
 
 def refuse_more(asked: int, limit: int, *, field: str) -> None:
-    """There is more than a page, and the caller may not know of pages. Raises RefusedError."""
+    """Reject more than a page for a caller without pages. Raises RefusedError."""
     if not asked:
         message = f"The answer has more than one page of {limit}; set {field} and ask for each."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
@@ -42,7 +42,7 @@ def first_in_slices(
     """
     in_a_turn = SCANNED_MAX if accepts is None else JUDGED_MAX
     found: list[C] = []
-    # Once there are enough, what comes after the last of them is looked at no closer.
+    # Once there are enough, items after the last of them are skipped.
     last: C | None = None
     for number, item in enumerate(items, 1):
         is_among = start <= item and (last is None or item < last)  # type: ignore[operator]

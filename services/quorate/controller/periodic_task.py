@@ -1,4 +1,4 @@
-"""What a subject does without being asked: when it wants to, and what it decides then."""
+"""PeriodicTask: work that the active controller does without a request."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _nothing(_soft: SoftState, _view: View, _now_ms: int) -> None:
 
 @named_value
 class Timed:
-    """One such concern of an active controller, all of whose times are of its monotonic clock.
+    """A periodic task of an active controller; all times are of its monotonic clock.
 
-    `begin` makes the soft state with which a controller becomes active. `wake_at_ms` says when
-    `expire` has something to decide next, 0 for at once, None for never. `expire` decides that, or
-    answers None; where it does not change what it was woken for it is asked again at once. After a
-    pause of the process, in which it heard nobody, `renew` has times begin anew. `counts` has what
-    is counted of its decisions, by the name of the metric.
+    `begin` makes the volatile state with which a controller becomes active. `wake_at_ms` returns
+    the time of the next decision by `expire`, 0 for immediately, None for never. `expire` decides,
+    or returns None; if the wake-up time does not change it is called again immediately. After a
+    pause of the process, in which it received nothing, `renew` restarts the timers. `counts` maps
+    the name of a metric to what is counted of its decisions.
     """
 
     begin: Callable[[MetadataImage, ControllerSettings, int], object]

@@ -1,7 +1,8 @@
-"""Answers from an image: what the metadata is, as far as that image goes (rule 19).
+"""Answers read requests from a committed image.
 
-Any controller can give them, active or not, because they need the committed image only. An image
-never changes, so a long answer is made in slices with others' turns between them, and in pages.
+Any controller can answer, active or not, because it needs the committed image only (rule 19). An
+image never changes, so a long answer is made in time slices, between which other tasks run, and in
+pages.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {
 def answer_in_slices(
     image: MetadataImage, request: ReadRequest, rights: Rights
 ) -> Slices[ReadReply]:
-    """The reply to a request that changes nothing, with the offset that it reflects.
+    """The reply to a read request, with the offset that it reflects.
 
-    Raises RefusedError for a cursor that names nothing, for an answer of several pages to somebody
-    who asked for none, and to a caller that may not ask.
+    Raises RefusedError for an invalid cursor, for an answer of several pages to a caller that
+    requested none, and for a caller without authorization.
     """
     judge_read(rights, request)
     return _ANSWERS[type(request)](image, request, rights)

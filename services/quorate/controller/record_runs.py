@@ -1,8 +1,8 @@
-"""Records of a log or a snapshot on their way into a delta: one by one, or as runs.
+"""Splits records into single records and runs of partition records that are replayed as columns.
 
 Nearly all records of a large log are about partitions, and come in runs: topics are created with
-theirs, or a broker's partitions change because it went. A run is worked into the delta at once, as
-columns. Whatever cannot be taken so is taken one by one, with the same result.
+theirs, or the partitions of a lost broker change. A run is applied to the delta as a whole, as
+columns. Records that cannot be applied so are applied one by one, with the same result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OTHER, _CREATION, _CHANGE = range(3)
 
 
 class RecordRun:
-    """Neighbouring records of a piece that may be taken at once."""
+    """Neighbouring records of a piece that may be applied together."""
 
     def __init__(self, piece: Piece, start: int, stop: int, kind: int) -> None:
         self._piece = piece
@@ -61,15 +61,15 @@ class RecordRun:
         return self._stop - self._start
 
     def records(self) -> Iterator[MetadataRecord]:
-        """The records one by one. Raises SchemaError where one does not decode."""
+        """The records one by one. Raises SchemaError if one does not decode."""
         return self._piece.records(self._start, self._stop)
 
     def replay(
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
     ) -> bool:
-        """Work all of them in at once, or change nothing and answer False.
+        """Apply all of them together, or change nothing and return False.
 
-        `replay_one` takes those that are not about partitions, with their places in the run.
+        `replay_one` takes those that are not about partitions, with their positions in the run.
         """
         try:
             if self._kind == _CREATION:
@@ -83,7 +83,7 @@ class RecordRun:
     def _create(
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
     ) -> None:
-        """Topics with their partitions, which come behind them, and their settings."""
+        """Topics with their partitions, which follow them, and their settings."""
         is_partition = self._piece.is_of(PartitionRecord)[self._start : self._stop]
         at = np.flatnonzero(is_partition)
         partitions = read_partitions(self._piece, at + self._start)
@@ -99,7 +99,7 @@ class RecordRun:
         for first, topic_id in runs:
             if topic_id not in topics.by_id and made.get(topic_id, len(self)) > at[first]:
                 raise DeclinedError
-        # Nothing can be wrong with the partitions any more but that two are the same.
+        # The only possible error left is that two partitions are the same.
         numbers = {topic_id: number for number, topic_id in enumerate(made, topics.made)}
         for _, topic_id in runs:
             if topic_id not in numbers:
@@ -134,9 +134,9 @@ Item: TypeAlias = MetadataRecord | RecordRun
 
 
 def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
-    """All records of the checked batch at `position`, in order, in whichever way costs less.
+    """All records of the verified batch at `position`, in order, in the cheaper way.
 
-    Raises CorruptBatchError, SchemaError where one is not what it should be.
+    Raises CorruptBatchError, and SchemaError for an invalid record.
     """
     if header.record_count >= COLUMNS_MIN:
         yield from items_of(read_pieces(buffer, position, header))
@@ -148,9 +148,9 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
 
 
 def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
-    """All records of these pieces in order, decoded, but for those that are in runs.
+    """All records of these pieces in order, decoded, except for those that are in runs.
 
-    Raises SchemaError where one does not decode.
+    Raises SchemaError if one does not decode.
     """
     for piece in pieces:
         is_change, is_partition = piece.is_of(PartitionChangeRecord), piece.is_of(PartitionRecord)

@@ -1,7 +1,7 @@
-"""Replay: records of the log into images, the only way state changes, on leader and standby alike.
+"""Applies records to images, on leader and standby alike, honouring transactions (KIP-868).
 
-Metadata transactions (KIP-868) are honoured: what lies between Begin and End becomes visible at the
-End, all at once, or never where an Abort follows.
+Replay is the only way in which state changes. Records between Begin and End become visible at the
+End, all together, or never if an Abort follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.controller.slices import Slices
 
 
-# How many records are replayed between two pauses: about a millisecond.
+# Number of records that are replayed between two pauses: about a millisecond.
 SLICE_RECORDS: Final = 32
 
 
@@ -55,14 +55,14 @@ _IN_SLICES: Final[Mapping[type, ReplayInSlices]] = {
 }
 
 
-# What is not simply worked in: it may pause, or is about the records around it.
+# Record types that are not simply applied: one may pause, or concerns the records around it.
 _BY_ITSELF: Final = frozenset(
     (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord, *_IN_SLICES)
 )
 
 
 def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
-    """Work one record into a delta; transactions are the replayer's.
+    """Apply one record to a delta; transactions are the replayer's.
 
     Raises ReplayError, with offset and type, for a record that contradicts the state, and for a
     mark of a transaction.
@@ -84,7 +84,7 @@ def _named(error: ReplayError, record: MetadataRecord, offset: Offset) -> Replay
 def replay_record_in_slices(
     delta: MetadataDelta, record: MetadataRecord, offset: Offset
 ) -> Slices[None]:
-    """`replay_record`, with pauses where the record may be about very much."""
+    """`replay_record`, with pauses if the record may affect very much."""
     in_slices = _IN_SLICES.get(type(record))
     if in_slices is None:
         replay_record(delta, record, offset)
@@ -96,7 +96,7 @@ def replay_record_in_slices(
 
 
 def replay_run(delta: MetadataDelta, run: RecordRun, base_offset: Offset) -> bool:
-    """All records of a run at once, or none of them: they are to be replayed one by one then."""
+    """Apply all records of a run, or none of them: then they are to be replayed one by one."""
 
     def replay_one(record: MetadataRecord, place: int) -> None:
         replay_record(delta, record, Offset(base_offset + place))
@@ -128,17 +128,17 @@ class Replayer:
     def replay(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> None:
-        """Replay a batch; `position` is where the log stands behind it.
+        """Replay a batch; `position` is the log position behind it.
 
-        A control batch has no records and moves the position only. Raises ReplayError when the
-        batch does not follow what was replayed, or contradicts it; nothing has changed then.
+        A control batch has no records and moves the position only. Raises ReplayError if the batch
+        does not follow what was replayed, or contradicts it; nothing has changed then.
         """
         finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> Slices[None]:
-        """The same with pauses. Nothing has changed before the end: it may be dropped half-way."""
+        """The same with pauses. Nothing changes before the end: it may be dropped half-way."""
         if base_offset != self.end_offset:
             raise ReplayError(f"a batch at offset {base_offset} cannot follow on {self.end_offset}")
         state = _Following(self.image, self._newest, is_open=self._is_in_transaction)
@@ -163,10 +163,10 @@ class Replayer:
 
 
 class _Following:
-    """What a replayer works on within one batch; it keeps none of it before the end."""
+    """The working state of a replayer within one batch; it keeps none of it before the end."""
 
     def __init__(self, image: MetadataImage, newest: MetadataImage, *, is_open: bool) -> None:
-        """`image` is what readers may see, `is_open` whether a transaction is ahead of it."""
+        """`image` is what readers may see, `is_open` is set if a transaction is ahead of it."""
         self.image = image
         self.is_open = is_open
         self.delta = MetadataDelta(newest)

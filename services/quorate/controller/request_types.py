@@ -1,8 +1,8 @@
-"""What the controller can be asked: frozen values, free of any transport.
+"""Base types of controller requests: frozen values, independent of any transport.
 
-The requests themselves belong to the subjects (messages.py of each). Names follow Kafka's Admin and
-broker requests in snake_case. Lists carry many items because an answer reports errors per item
-(rule 20).
+The requests themselves belong to the metadata kinds (messages.py of each). Names follow Kafka's
+Admin and broker requests in snake_case. Lists carry many items because a reply reports errors per
+item (rule 20).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Permission
     from quorate.records.ids import Offset
 
-# What one decision may write, and so what one request may ask for.
+# The largest number of records of one decision, and so of one request.
 RECORDS_MAX: Final = 10_000
 # A broker that sends a sign of life: its id and its epoch.
 Sender: TypeAlias = "tuple[int, int]"
@@ -24,13 +24,13 @@ R = TypeVar("R", bound="ReadReply")
 
 
 class WriteReply:
-    """What became of a change."""
+    """Result of a write request."""
 
     __slots__ = ()
 
 
 class ReadReply(Protocol):
-    """An answer to a question.
+    """Result of a read request.
 
     `offset` is the end of the committed log that it reflects: it includes everything below.
     """
@@ -40,22 +40,22 @@ class ReadReply(Protocol):
 
 
 class WriteRequest:
-    """A change, which the active controller decides on."""
+    """A write request, which the active controller decides."""
 
     __slots__ = ()
 
     permission: ClassVar[Permission]
-    # Whether an answer without records tells what somebody may rely on: it waits until a majority
-    # has said that this controller still leads, which may have been cut off.
+    # True if a client may rely on a reply without records: it waits until a majority has
+    # confirmed that this controller still leads, which may have been cut off.
     has_to_be_true: ClassVar[bool] = True
 
 
 @value
 class Pages:
-    """A long answer comes in pages, each of which has the cursor of the next one (`next_cursor`).
+    """A long reply comes in pages, each of which has the cursor of the next one (`next_cursor`).
 
-    A request has its own cursor, and says in the field `limit` how many items a page may have; the
-    pages' `items` are one list.
+    A request has its own cursor, and its field `limit` is the largest number of items on a page;
+    the pages' `items` are one list.
     """
 
     limit: str
@@ -63,7 +63,7 @@ class Pages:
 
 
 class ReadRequest:
-    """A question, which any controller answers."""
+    """A read request, which any controller answers."""
 
     __slots__ = ()
 
@@ -72,12 +72,12 @@ class ReadRequest:
 
 
 class WriteFor(WriteRequest, Generic[W]):
-    """A change that is answered with a W."""
+    """A write request that is answered with a W."""
 
     __slots__ = ()
 
 
 class ReadFor(ReadRequest, Generic[R]):
-    """A question that is answered with an R."""
+    """A read request that is answered with an R."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Long work that is cut into slices: each yield is a place where others may run."""
+"""Generators that yield between time slices of long work, and helpers to run them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Slices: TypeAlias = "Generator[None, None, T]"
 
 
 def finish(slices: Slices[T]) -> T:
-    """Do it all at once."""
+    """Run all slices without yielding."""
     while True:
         try:
             next(slices)
@@ -31,7 +31,7 @@ def finish(slices: Slices[T]) -> T:
 def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
     """All items in order, with a None for each part that was sorted.
 
-    To sort a hundred thousand at once takes a tenth of a second, in which nobody else has a turn.
+    Sorting a hundred thousand together takes a tenth of a second, in which no other task runs.
     """
     left = iter(items)
     parts = []
@@ -43,6 +43,6 @@ def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
 
 
 def _taken(part: list[C]) -> Iterator[C]:
-    """From the end, so that none is left to be freed with all the others when they are through."""
+    """From the end, so that none is left to be freed with all the others in the end."""
     while part:
         yield part.pop()

@@ -1,8 +1,8 @@
-"""An image as records, and records as an image: what a snapshot holds (KIP-630).
+"""Converts an image to snapshot records and back (KIP-630).
 
-Records come in the order of the subjects, which is Kafka's, and, where Kafka's order is that of a
-hash map, sorted: equal images give equal snapshots. They come in slices, so that others can run
-while a large one is written or loaded.
+Records come in the order of the metadata kinds, which is Kafka's. If Kafka's order is that of a
+hash map, they are sorted: equal images give equal snapshots. They come in slices, so that other
+tasks can run while a large snapshot is written or loaded.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class SnapshotLoader:
         self._delta = MetadataDelta(MetadataImage())
 
     def add(self, items: Iterable[Item]) -> None:
-        """Take the next records. Raises ReplayError for what cannot be in a snapshot."""
+        """Add the next records. Raises ReplayError for records that cannot be in a snapshot."""
         finish(self.add_in_slices(items))
 
     def add_in_slices(self, items: Iterable[Item]) -> Slices[None]:
         """The same with pauses."""
-        # A broker of a snapshot has caught up once it has replayed as far as the snapshot goes.
+        # A broker of a snapshot has caught up once it has replayed up to the end of the snapshot.
         offset = Offset(self._position.end_offset - 1)
         delta = self._delta
         for item in items:

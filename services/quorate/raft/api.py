@@ -154,8 +154,7 @@ class ProbeAnswered:
 
 @value
 class RecordsProposed:
-    """One encoded batch; `epoch` fences a controller that does not know yet that it lost
-    leadership.
+    """One encoded batch; `epoch` fences a controller that has lost leadership unknowingly.
 
     Answered immediately by SendReply(token, ProposalResponse): refused, or the appended offsets. It
     is committed when PublishProgress shows a high watermark above its last offset.

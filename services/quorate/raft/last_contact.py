@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import Epoch, NodeId
 
-# Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
-# it was asked.
+# Fraction of the election timeout: the time for a voter that states another address to answer at
+# the one where it was asked.
 MOVED_SHARE: Final = 8
 
 
 class Hearing:
-    """What one replica has heard of the others in this life."""
+    """Contacts of one replica with the others since the process started."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
         self._heard_ms: dict[NodeId, Millis] = {}
-        # Voters whose processes could not be connected to when that was last tried.
+        # Voters to whose processes the last attempt to connect failed.
         self._unreachable: set[NodeId] = set()
-        # The newest epoch whose leader answered as one, and when it last did.
+        # The newest epoch whose leader answered as leader, and the time of its last answer.
         self._leader_heard: tuple[Epoch, Millis] | None = None
-        # When this replica started, or last stopped leading.
+        # The time at which this replica started, or last stopped leading.
         self._needs_leader_since = Millis(0)
 
     def hear(self, request: Request) -> None:
-        """A request has come: remember which voter sent it, and where it says it is."""
+        """Handle a request: note the voter that sent it, and its stated address."""
         r = self.r
-        # Rule 27: another cluster's controller of the same id is nobody here.
+        # Rule 27: another cluster's controller of the same id is not a peer here.
         if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
             return
         there = r.addresses.hear(request, r.ends.possible_voter_sets)
         if there is not None and not isinstance(r.role, Leader):
-            # A peer that answers where it was asked does so long before that.
+            # A peer that answers at the address where it was asked does so long before that.
             asked_by = r.timers.after(-(r.config.election_timeout_ms // MOVED_SHARE))
             if r.calls.give_up(there, TAKES_TURNS, asked_by):
                 r.addresses.prefer(there)
@@ -73,7 +73,7 @@ class Hearing:
             self._was_heard(node_id)
 
     def hear_answer(self, call: Call, response: PeerResponse) -> None:
-        """A voter answers, where it was asked; unless somebody else does."""
+        """Handle a response of a voter at that address, unless another replica sent it."""
         r = self.r
         self._was_heard(call.to)
         if call.kind in TAKES_TURNS and call.at is not None:
@@ -88,11 +88,11 @@ class Hearing:
                 r.addresses.is_another(call.at)
 
     def could_not_reach(self, node_id: NodeId) -> None:
-        """No process was there to connect to."""
+        """Note that no process accepted a connection."""
         self._unreachable.add(node_id)
 
     def heard_leader(self) -> None:
-        """The leader of this epoch has answered as one."""
+        """The leader of this epoch has answered as leader."""
         self._leader_heard = (self.r.epoch, self.r.timers.now)
 
     def needs_leader(self) -> None:
@@ -116,14 +116,15 @@ class Hearing:
         self._unreachable.discard(node_id)
 
     def is_alone(self) -> bool:
-        """Whether no process of another voter could be reached when that was last tried."""
+        """Whether the last attempts to reach any process of another voter failed."""
         others = {voter.key.node_id for voter in self.r.voters} - {self.r.node_id}
         return self._unreachable.issuperset(others)
 
     def heard(self) -> Iterator[Heard]:
-        """Who was heard when; a leader only when it answered as one.
+        """Last contact of each peer; of a leader only its answers as leader.
 
-        Not when it said that it is none: by this a rescue judges whether the quorum is alive.
+        Other answers of it do not count: recovery from loss of quorum decides by this if the quorum
+        lives.
         """
         leader_id, leader_heard = self.r.election.leader_id, self._leader_heard
         for node_id, at in self._heard_ms.items():

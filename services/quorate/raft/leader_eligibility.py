@@ -52,8 +52,7 @@ class Readiness:
 
     @property
     def flush_deadline(self) -> Millis | None:
-        """The time at which a flush in progress is too slow (rule 24); None if none is in
-        progress."""
+        """The time from which a flush in progress is too slow (rule 24); None without one."""
         since = self.unflushed_since
         return None if since is None else Millis(since + self._flush_ms)
 
@@ -75,8 +74,7 @@ class Readiness:
         self.unflushed_since = None
 
     def waits(self, epoch: Epoch) -> bool:
-        """Rule 11: a state machine that could not lead yet defers once per epoch, never for
-        ever."""
+        """Rule 11: a state machine that could not lead yet defers once per epoch."""
         if self.is_disk_hanging:
             return True
         if self.is_loaded or self._waited_in_epoch == epoch:

@@ -137,8 +137,7 @@ class Calls:
         return not self._is_backing_off(kind, to, now_ms) and not self.in_flight(kind, to)
 
     def may_repeat(self, kind: CallKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
-        """Whether this peer may be asked again, as all earlier requests were sent before
-        `asked_by`."""
+        """Whether this peer may be asked again: no request since `asked_by`, no backoff."""
         return not self._is_backing_off(kind, to, now_ms) and all(
             call.sent_ms <= asked_by
             for call in self._by_id.values()
@@ -149,8 +148,7 @@ class Calls:
         return bool(self._not_before) and self._not_before.get((to, kind), now_ms) > now_ms
 
     def repeats(self, kind: CallKind, delay_ms: int, now_ms: Millis) -> Iterator[Millis]:
-        """Times at which peers that have not answered may be asked again; past ones are left
-        out."""
+        """Future times at which peers that have not answered may be asked again."""
         for call in self._by_id.values():
             if call.kind is kind and call.sent_ms + delay_ms > now_ms:
                 yield Millis(call.sent_ms + delay_ms)

@@ -1,8 +1,8 @@
-"""What callers may do: operations, what they are done to, and on which of those somebody may.
+"""Principals, operations, resources and the Authorizer interface, as in Kafka's ACLs.
 
-Words and rules are Kafka's. An authoriser is a function over the image: what it grants depends on
-the metadata that it is shown and on the caller, and on nothing else. It grants an operation on a
-kind of things at a time, so that a thousand items of one request are a thousand look-ups of a name.
+Words and rules are Kafka's. An authorizer is a function over the image: what it grants depends only
+on the metadata that it is given and on the caller. It grants an operation on one kind of resource
+at a time, so that a thousand items of one request are a thousand look-ups of a name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVERY_NAME: Final = "*"
 class Caller:
     """The sender of a request: a principal such as `User:alice`, and its address.
 
-    Turns go by `client` (h2/peer_name.py); no right depends on it.
+    Fair queueing uses `client` (h2/peer_name.py); no right depends on it.
     """
 
     principal: str
@@ -52,7 +52,7 @@ class Operation(StrEnum):
 
 
 class ResourceKind(StrEnum):
-    """What something is done to."""
+    """Kinds of resources."""
 
     CLUSTER = "Cluster"
     TOPIC = "Topic"
@@ -60,7 +60,7 @@ class ResourceKind(StrEnum):
 
 @value
 class Resource:
-    """One thing, or with the name `*` whichever of a kind."""
+    """One resource, or with the name `*` any resource of a kind."""
 
     kind: ResourceKind
     name: str
@@ -82,12 +82,12 @@ def topic_resource(name: str) -> Resource:
 
 @value
 class Permission:
-    """What a kind of request takes of its caller: an operation on one of some resources.
+    """The permission that a kind of request requires: an operation on one of some resources.
 
-    A caller that has it on none of `on` is refused as a whole. A request whose items are judged one
-    by one has them in the field `items`, and its reply their results, in the same order, in the
-    field `results`; `of_item` tells which resource an item is about. Having the operation on
-    `for_all` is enough for every item.
+    A caller that has it on none of `on` is refused as a whole. A request whose items are authorized
+    one by one has them in the field `items`, and its reply their results, in the same order, in the
+    field `results`; `of_item` returns the resource of an item. Having the operation on `for_all` is
+    enough for every item.
     """
 
     operation: Operation
@@ -99,25 +99,25 @@ class Permission:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the request may be done, or nothing."""
+        """Whether the request is authorized as a whole or not at all."""
         return EVERY_NAME not in [resource.name for resource in self.on]
 
 
-# --- what is granted ------------------------------------------------------------------------------
+# --- grants ---------------------------------------------------------------------------------------
 
 
 @value
 class Names:
-    """Names of things: all of them, or some, and those that begin in some way."""
+    """Names of resources: all, or some literal names and some prefixes."""
 
     are_all: bool = False
     literal: frozenset[str] = frozenset()
-    # By their lengths: a name begins in few ways, however many of them are here.
+    # By their lengths: names have few lengths of prefixes, however many prefixes there are.
     prefixes: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @classmethod
     def of(cls, literal: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Names:
-        """`*` among the literal ones is all of them."""
+        """`*` among the literal names stands for all names."""
         names, beginnings = frozenset(literal), frozenset(prefixes)
         lengths = sorted({len(each) for each in beginnings})
         by_length = [(n, frozenset(each for each in beginnings if len(each) == n)) for n in lengths]
@@ -128,7 +128,7 @@ class Names:
         return not (self.are_all or self.literal or self.prefixes)
 
     def have(self, name: str) -> bool:
-        """Whether this is one of them."""
+        """Whether the name is one of them."""
         return (
             self.are_all
             or name in self.literal
@@ -141,7 +141,7 @@ NO_NAMES: Final = Names()
 
 @value
 class Allowance:
-    """Some names but for others."""
+    """Some names with exceptions."""
 
     names: Names
     but: Names = NO_NAMES
@@ -152,27 +152,27 @@ class Allowance:
 
     @property
     def are_none(self) -> bool:
-        """Where only some names are denied, others may be left: that is not looked into."""
+        """Whether it allows no name; exceptions are only considered if they cover all names."""
         return self.names.are_none or self.but.are_all
 
     def have(self, name: str) -> bool:
-        """Whether it is among those that are left."""
+        """Whether the name is allowed and not an exception."""
         return self.names.have(name) and not self.but.have(name)
 
 
 class Grant:
-    """On which things of one kind somebody may do one operation: on those of any allowance."""
+    """The resources of one kind on which a caller may do one operation: those of any allowance."""
 
     __slots__ = ("_allowances", "is_all", "is_none")
 
     def __init__(self, *allowances: Allowance) -> None:
         self._allowances = tuple(each for each in allowances if not each.are_none)
         self.is_all = any(each.are_all for each in allowances)
-        # Something may be allowed, though perhaps nothing that there is.
+        # Something may be allowed, though perhaps no resource that exists.
         self.is_none = not self._allowances
 
     def covers(self, name: str) -> bool:
-        """Whether it may be done to the thing of this name."""
+        """Whether the operation is granted on the resource of this name."""
         return self.is_all or any(each.have(name) for each in self._allowances)
 
 
@@ -180,23 +180,23 @@ ALL: Final = Grant(Allowance(Names(are_all=True)))
 
 
 class Rights:
-    """What one caller may do, by the metadata of a moment."""
+    """The rights of one caller, by the metadata at one point in time."""
 
     def __init__(self, principal: str, grant: Callable[[Operation, ResourceKind], Grant]) -> None:
-        """`grant` is asked once for each operation on each kind."""
+        """`grant` is called once for each operation on each kind."""
         self.principal = principal
         self._grant = grant
         self._granted: dict[tuple[Operation, ResourceKind], Grant] = {}
 
     def grant(self, operation: Operation, kind: ResourceKind) -> Grant:
-        """On which things of this kind that may be done."""
+        """The resources of this kind on which the operation is granted."""
         granted = self._granted.get((operation, kind))
         if granted is None:
             granted = self._granted[operation, kind] = self._grant(operation, kind)
         return granted
 
     def may(self, operation: Operation, resource: Resource) -> bool:
-        """Whether that may be done; to whichever of a kind, where the resource names them all."""
+        """Whether that is granted; on any resource of the kind, if the resource names them all."""
         grant = self.grant(operation, resource.kind)
         if resource.name == EVERY_NAME:
             return not grant.is_none
@@ -207,8 +207,8 @@ UNLIMITED: Final = Rights("", lambda _operation, _kind: ALL)
 
 
 class Authorizer(Protocol):
-    """Decides; without effects, so that it may be asked at any time."""
+    """Decides without side effects, so that it may be called at any time."""
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
-        """What the caller may do by this metadata, or where there are none."""
+        """The rights of the caller by this metadata, or without any."""
         ...

@@ -1,7 +1,7 @@
-"""Who may do what by the settings: super users, a list for each operation, and rules by resource.
+"""Authorizer configured by settings: super users, per-operation lists, per-resource rules.
 
-Settings only allow. What they allow depends on no metadata, so that controllers let each other in
-before they have any.
+Settings only allow. They depend on no metadata, so that controllers let each other in before they
+have any.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.image import View
 
-# What includes the right to look, as in Kafka.
+# Operations that include the right to describe, as in Kafka.
 _IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
     Operation.DESCRIBE: (Operation.ALTER, Operation.DELETE),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
-# How many callers' rights are kept for their next requests.
+# Number of callers whose rights are cached for their next requests.
 CALLERS_KEPT_MAX: Final = 1_000
 
 
 @value
 class Rule:
-    """Identities that may do operations on a resource, or on all whose names begin like its."""
+    """Identities that may do operations on a resource, or on all with its name as a prefix."""
 
     principals: frozenset[str]
     operations: frozenset[Operation]
@@ -48,7 +48,7 @@ class Rule:
 
 
 class ListedIdentities:
-    """Super users may do everything, others what a list or a rule has them do. An `Authorizer`."""
+    """Super users may do everything, others what a list or a rule allows. An `Authorizer`."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class ListedIdentities:
         allowed: Mapping[Operation, frozenset[str]],
         rules: Iterable[Rule] = (),
     ) -> None:
-        """`allowed` has who may do an operation on every resource."""
+        """`allowed` names the identities that may do an operation on every resource."""
         self.super_users = super_users
         self.allowed = allowed
         self.rules = tuple(rules)
         self._rights: dict[str, Rights] = {}
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
-        """What somebody may do, such as `User:CN=alice`, whatever the metadata are."""
+        """The rights of a principal, such as `User:CN=alice`, whatever the metadata."""
         principal = caller.principal
         rights = self._rights.get(principal)
         if rights is None:
@@ -73,7 +73,7 @@ class ListedIdentities:
         return rights
 
     def grant(self, principal: str, operation: Operation, kind: ResourceKind) -> Grant:
-        """On which things of a kind somebody may do something."""
+        """The resources of a kind on which a principal may do an operation."""
         if principal in self.super_users:
             return ALL
         sufficient = (operation, *_IMPLYING.get(operation, ()))

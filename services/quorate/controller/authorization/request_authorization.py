@@ -1,7 +1,7 @@
-"""Requests judged before they are decided on and answered: whole ones, and item by item.
+"""Authorizes whole requests and their items before a request is decided or answered.
 
-An item that its caller has no right to has Kafka's error in its place in the reply, and the rest is
-done. A refusal says the same of it whether it exists or not.
+An unauthorized item gets Kafka's error in its position in the reply, and the rest is done. The
+error is the same whether the resource exists or not.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _ERRORS: Final[Mapping[ResourceKind, ErrorCode]] = {
 
 @value
 class Judged:
-    """A request without the items that its caller has no right to, and their results by place."""
+    """A request without its unauthorized items, and the results of those by position."""
 
     request: Any
     refused: tuple[tuple[int, Any], ...] = ()
 
     def complete(self, outcome: Outcome) -> Outcome:
-        """What was decided on the rest, and in its reply the other results in their places."""
+        """The outcome for the authorized items, with the other results inserted into its reply."""
         reply: Any = outcome.reply
         field = self.request.permission.results
         results = list(getattr(reply, field))
@@ -51,14 +51,14 @@ NOT_JUDGED: Final = Judged(None)
 
 
 def judge_write_in_slices(context: Context, write: Write, request: WriteRequest) -> Slices[Judged]:
-    """What of it may be decided on. Raises RefusedError where that is nothing as a whole."""
+    """Split off unauthorized items. Raises RefusedError if nothing of it is authorized."""
     permission, rights = request.permission, context.rights
     if permission.of_item is None:
         require_whole(rights, permission)
         return Judged(request)
     if permission.for_all is not None and rights.may(permission.operation, permission.for_all):
         return Judged(request)
-    # As lists have it, which tell nothing of a kind from another.
+    # As with lists, which do not distinguish resources of a kind.
     if all(rights.grant(permission.operation, on.kind).is_all for on in permission.on):
         return Judged(request)
     assert write.refused is not None, "items that may be refused have results of their own"
@@ -80,23 +80,23 @@ def judge_write_in_slices(context: Context, write: Write, request: WriteRequest)
 
 
 def judge_read(rights: Rights, request: ReadRequest) -> None:
-    """Raises RefusedError for a question that is answered as a whole or not at all."""
+    """Raises RefusedError for an unauthorized read that is answered as a whole or not at all."""
     if request.permission.is_whole:
         require_whole(rights, request.permission)
 
 
 def may_whole(rights: Rights, permission: Permission) -> bool:
-    """True when the caller may have it done to one of its resources."""
+    """True if the caller has the permission on one of its resources."""
     return any(rights.may(permission.operation, resource) for resource in permission.on)
 
 
 def require_whole(rights: Rights, permission: Permission) -> None:
-    """Raises RefusedError where the caller may not have it done to any of its resources."""
+    """Raises RefusedError if the caller has the permission on none of its resources."""
     if not may_whole(rights, permission):
         raise refusal_of(rights, permission.operation, permission.on[0])
 
 
 def refusal_of(rights: Rights, operation: Operation, resource: Resource) -> RefusedError:
-    """What a caller is told that may not do this."""
+    """The error for a caller without that right."""
     message = f"{rights.principal} may not do this: it needs {operation} on {resource}."
     return RefusedError(_ERRORS[resource.kind], message)

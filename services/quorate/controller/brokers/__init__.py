@@ -1,1 +1,1 @@
-"""Brokers: registrations, heartbeats, sessions."""
+"""Brokers: registration, heartbeats and sessions."""

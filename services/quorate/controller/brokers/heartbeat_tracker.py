@@ -1,7 +1,7 @@
-"""Brokers' sessions: who was heard when, and how far each has replayed the metadata log.
+"""Broker sessions: last heartbeat and replayed offset (Kafka's BrokerHeartbeatTracker).
 
-Sessions are the one state that is not in the log. Only the active controller has them, they
-begin when it becomes active, and they change when a heartbeat arrives and when it is decided.
+Sessions are not in the log. Only the active controller has them. They begin when it becomes active,
+and change when a heartbeat arrives and when it is decided.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_OFFSET: Final = Offset(-1)
 
 @named_value
 class Session:
-    """One broker's: when it was last heard, and how far it has replayed the metadata log.
+    """One broker's session: its last contact, and how far it has replayed the metadata log.
 
     `shutdown_offset` is known for a broker that asked to shut down once all its leaderships are
     moved: the last offset that the other brokers have to replay before it may go.
@@ -39,7 +39,7 @@ class Session:
     shutdown_offset: Offset | None = None
 
     def heard_at(self, now_ms: int) -> Session:
-        """The same, of a broker that was heard again."""
+        """The same session after another contact."""
         return Session(
             broker_epoch=self.broker_epoch,
             contact_ms=now_ms,
@@ -50,7 +50,7 @@ class Session:
 
 @value
 class BrokerHeard:
-    """A broker's session is this one now, and counts from that time. A `SoftChange`."""
+    """Replaces a broker's session, which counts from that time. A `SoftChange`."""
 
     broker_id: int
     session: Session
@@ -62,7 +62,7 @@ class BrokerHeard:
 
 @value
 class BrokerLeft:
-    """A broker went, and its next incarnation may register at once. A `SoftChange`."""
+    """Ends a broker's session: its next incarnation may register immediately. A `SoftChange`."""
 
     broker_id: int
 
@@ -81,20 +81,20 @@ class BrokersExcused:
 
 
 class Sessions:
-    """The sessions of all brokers that were heard since this controller became active.
+    """The sessions of all brokers with a contact since this controller became active.
 
-    A session counts from when its broker was heard, or from when its heartbeat was decided: a
-    broker waits for the answer. One that is excused counts from when it would have ended, and so
-    ends for good two timeouts after its broker was heard.
+    A session counts from the broker's contact, or from the decision on its heartbeat: a broker
+    waits for the answer. An excused one counts from when it would have ended, and so ends two
+    timeouts after the broker's contact.
     """
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, Session] = {}
-        # From when each counts, in that order, so that the first to expire is the first; some are
-        # of brokers that are fenced.
+        # The start of each session, in that order, so that the first to expire is the first; some
+        # are of brokers that are fenced.
         self._begun: OrderedDict[int, int] = OrderedDict()
-        # A heap of how far each had replayed when it was heard, of late and now and then before.
+        # A heap of the replayed offsets at contacts, the current ones and some earlier ones.
         self._replayed: list[tuple[int, int]] = []
 
     def get(self, broker_id: int) -> Session | None:
@@ -107,7 +107,7 @@ class Sessions:
         self._note_replayed(broker_id, session.metadata_offset)
 
     def hear(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> None:
-        """A broker was heard; how far it has replayed is known once that is decided on."""
+        """Record a contact; its replayed offset is known once the heartbeat is decided."""
         known = self._sessions.get(broker_id)
         if known is None or known.broker_epoch != broker_epoch:
             self.set(broker_id, Session(broker_epoch=broker_epoch, contact_ms=now_ms))
@@ -116,18 +116,18 @@ class Sessions:
         self._begin(broker_id, now_ms)
 
     def _begin(self, broker_id: int, from_ms: int) -> None:
-        """It counts from then, unless it counts from later."""
+        """Count from that time, unless the session counts from later."""
         if from_ms > self._begun.get(broker_id, -1):
             self._begun[broker_id] = from_ms
             self._begun.move_to_end(broker_id)
 
     def end(self, broker_id: int) -> None:
-        """Forget a broker, so that its next incarnation may register at once."""
+        """Remove a broker, so that its next incarnation may register immediately."""
         self._sessions.pop(broker_id, None)
         self._begun.pop(broker_id, None)
 
     def renew(self, brokers: Brokers, now_ms: int) -> None:
-        """Give every unfenced broker a whole session: nobody could be heard until now."""
+        """Restart the session of every unfenced broker: no heartbeat could arrive until now."""
         sessions = self._sessions
         for broker_id in sorted(brokers.by_id):
             registration = brokers.by_id[broker_id].registration
@@ -143,7 +143,7 @@ class Sessions:
         self._gather_replayed()
 
     def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
-        """Whether the broker of that epoch was heard within the timeout."""
+        """Whether the broker of that epoch had a contact within the timeout."""
         session = self._sessions.get(broker_id)
         return (
             session is not None
@@ -152,12 +152,12 @@ class Sessions:
         )
 
     def first_to_expire(self, brokers: Brokers) -> int | None:
-        """When the session of an unfenced broker ends next, in ms."""
+        """The time in ms at which the next session of an unfenced broker ends, or None."""
         while self._begun:
             broker_id, from_ms = next(iter(self._begun.items()))
             if _is_unfenced(brokers, broker_id):
                 return from_ms + self.timeout_ms
-            # It is heard from before it is unfenced.
+            # The contact was before it is unfenced.
             del self._begun[broker_id]
         return None
 
@@ -184,35 +184,35 @@ class Sessions:
         )
 
     def is_fresh(self, contact_ms: int, now_ms: int) -> bool:
-        """True while a broker that was heard at `contact_ms` may still wait for an answer.
+        """True while a broker with a contact at `contact_ms` may still wait for an answer.
 
-        After two timeouts a live one, which hears nothing, has asked again; Kafka's does after half
+        After two timeouts a live broker without an answer has asked again; Kafka's does after half
         of one.
         """
         return now_ms < contact_ms + 2 * self.timeout_ms
 
     def excuse(self, broker_ids: Iterable[int]) -> None:
-        """Give these brokers, whose sessions are over, one more timeout since they were heard."""
+        """Give these brokers, whose sessions are over, one more timeout since their contact."""
         begun = self._begun
         last: list[tuple[int, int]] = []
         for broker_id in broker_ids:
             del begun[broker_id]
             last.append((broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms))
-        # They may have been looked at late: others were heard since they would have ended.
+        # They may have been examined late: others had a contact since they would have ended.
         first_ms = min((from_ms for _, from_ms in last), default=0)
         while last and begun and begun[next(reversed(begun))] > first_ms:
             last.append(begun.popitem())
         begun.update(sorted(last, key=itemgetter(1)))
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
-        """How far the slowest active broker has replayed; None when no broker is active."""
+        """The replayed offset of the slowest active broker; None if no broker is active."""
         while self._replayed:
             offset, broker_id = self._replayed[0]
             session = self._sessions.get(broker_id)
             is_current = session is not None and session.metadata_offset == offset
             if is_current and broker_id in brokers.active:
                 return Offset(offset)
-            # It was heard again since, or it is before it becomes active.
+            # A later contact replaced it, or the broker is not active yet.
             heappop(self._replayed)
         return None
 

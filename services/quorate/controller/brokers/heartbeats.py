@@ -1,4 +1,4 @@
-"""Heartbeats: brokers are fenced and unfenced for them or for their absence, and let go."""
+"""Handles broker heartbeats; fences and unfences brokers and completes controlled shutdown."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 # A record each, and a set of brokers for each that shares nothing with the last one.
 FENCED_TOGETHER_MAX: Final = 100
-# Whether heartbeats of so many brokers wait is looked at in a millisecond.
+# Number of brokers whose waiting heartbeats are examined in a millisecond.
 LOOKED_AT_TOGETHER_MAX: Final = 1000
 
 
 def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> Sender:
-    """A heartbeat has come: its broker is alive, however long the decision has to wait.
+    """Record a heartbeat on arrival: its broker is alive, however long the decision waits.
 
     Kafka notes that outside of its queue, too (trackBrokerHeartbeat).
     """
@@ -50,7 +50,7 @@ def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> 
 
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
-    """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
+    """Record that a broker is alive and advance it: fenced, unfenced, shutting down, gone."""
     brokers = context.view.brokers
     problem = sender_problem(brokers, request.broker_id, request.broker_epoch)
     if problem is not None:
@@ -64,7 +64,7 @@ def _nothing(context: Context) -> Proposal:
 
 
 class _Heartbeat:
-    """One valid heartbeat at work."""
+    """One valid heartbeat in progress."""
 
     def __init__(self, context: Context, request: BrokerHeartbeat, broker: Broker) -> None:
         self._context = context
@@ -123,7 +123,7 @@ class _Heartbeat:
         )
 
     def _unfence(self) -> Outcome:
-        """It may lead, unless it was let go before, which only a log of another controller has."""
+        """Unfence it. It may lead, unless another controller's log has it in shutdown."""
         broker_id = self._request.broker_id
         brokers = self._context.view.brokers
         active = brokers.active
@@ -138,13 +138,13 @@ class _Heartbeat:
         return Outcome(proposal, self._reply(is_fenced=True), (settling, self._heard()))
 
     def _without(self, **change: int) -> tuple[Proposal, Settling]:
-        """It may not lead any more."""
+        """Propose that it may not lead any more."""
         brokers, broker_id = self._context.view.brokers, self._request.broker_id
         record = _change(brokers, broker_id, **change)
         return settle(self._context, (record,), (broker_id,), brokers.active - {broker_id})
 
     def _shut_down(self) -> Outcome:
-        """It may go; its session ends too, so that it can register at once when it is back."""
+        """Let it go; its session ends too, so that it can register immediately on its return."""
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
@@ -153,7 +153,7 @@ class _Heartbeat:
         return Outcome(proposal, reply, (settling, BrokerLeft(broker_id)))
 
     def _begin_shutting_down(self) -> Outcome:
-        """It may go at once where it is known to lead nothing."""
+        """Begin controlled shutdown; it may go immediately if it is known to lead nothing."""
         broker_id = self._request.broker_id
         proposal, settling = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
         shutdown_offset = None
@@ -166,7 +166,7 @@ class _Heartbeat:
         return Outcome(proposal, reply, (settling, self._heard(shutdown_offset)))
 
     def _go_on_shutting_down(self) -> Outcome:
-        """Once the others know their new leaders it may go (Kafka: lowest active offset)."""
+        """Let it go once the others know their new leaders (Kafka: lowest active offset)."""
         broker_id = self._request.broker_id
         sessions = self._context.soft.of(Sessions)
         known = sessions.get(broker_id)
@@ -182,10 +182,10 @@ class _Heartbeat:
 
 
 def decide_expiry(context: Context) -> Outcome | None:
-    """Fence the brokers whose sessions are over, those that were silent for longest first.
+    """Fence the brokers whose sessions are over, those silent for longest first.
 
-    All at once, so that none of them is given what another one led. One whose heartbeat waits for
-    its decision is excused once.
+    All in one decision, so that none of them is given what another one led. A broker whose
+    heartbeat waits for its decision is excused once.
     """
     brokers, sessions = context.view.brokers, context.soft.of(Sessions)
     ended = sessions.expired(brokers, context.now_ms, LOOKED_AT_TOGETHER_MAX)

@@ -1,4 +1,4 @@
-"""The registered brokers: a part of the image, a value that every change replaces."""
+"""Image part: the registered brokers; a value that every change replaces."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @value
 class Broker:
-    """A registered broker: its registration with later changes worked in, and where it stands.
+    """A registered broker: its registration with later changes applied, and its offset.
 
     `offset` is that of its RegisterBrokerRecord (the last offset of the snapshot, if it came from
-    one): a broker that has replayed it is caught up. Two images are equal without it.
+    one): a broker that has replayed it is caught up. Equality of images ignores it.
     """
 
     registration: RegisterBrokerRecord
@@ -31,18 +31,18 @@ class Broker:
 
     @property
     def is_active(self) -> bool:
-        """Whether partitions may be led by it: neither fenced nor on its way out."""
+        """Whether it may lead partitions: neither fenced nor in controlled shutdown."""
         return not (self.registration.fenced or self.registration.in_controlled_shutdown)
 
     @property
     def is_shutting_down(self) -> bool:
-        """True if it is on its way out, and not yet fenced."""
+        """True if it is in controlled shutdown, and not yet fenced."""
         return self.registration.in_controlled_shutdown and not self.registration.fenced
 
     def has_online(self, directory: DirectoryId) -> bool:
         """True for a log directory in which a replica is online.
 
-        Any but a lost one is where the broker registered none, as below metadata.version 3.7-IV2.
+        Any but a lost one if the broker registered none, as below metadata.version 3.7-IV2.
         """
         if directory == LOST_DIR:
             return False
@@ -51,7 +51,7 @@ class Broker:
 
     @property
     def directory_of_new_replicas(self) -> DirectoryId:
-        """Its only log directory; UNASSIGNED where it has several and chooses itself."""
+        """Its only log directory; UNASSIGNED if it has several and chooses itself."""
         log_dirs = self.registration.log_dirs
         if not log_dirs:
             return MIGRATING_DIR
@@ -66,9 +66,9 @@ class Broker:
 
 @value
 class BrokerTotals:
-    """Numbers of brokers, by what holds of each.
+    """Numbers of brokers by state.
 
-    `by_kraft_version` has how many support each kraft.version at most.
+    `by_kraft_version` counts the brokers by the highest kraft.version that each supports.
     """
 
     fenced: int = 0
@@ -76,7 +76,7 @@ class BrokerTotals:
     by_kraft_version: Map[int, int] = field(default_factory=Map)
 
     def moved(self, before: Broker | None, now: Broker | None) -> BrokerTotals:
-        """The same where one broker, or none, counts in the place of another one, or of none."""
+        """The totals after one broker, or none, is replaced by another one, or by none."""
         fenced, shutting_down, levels = self.fenced, self.shutting_down, self.by_kraft_version
         level = None if before is None else _kraft_version_max(before)
         next_level = None if now is None else _kraft_version_max(now)
@@ -98,10 +98,10 @@ def _counted(counts: Map[int, int], key: int | None, by: int) -> Map[int, int]:
 
 @dataclass(frozen=True)
 class Brokers:
-    """The registered brokers, and what follows from them.
+    """The registered brokers, and values derived from them.
 
-    That is carried on from one value to the next, which is made for each change: so no change costs
-    more the more brokers there are. What is not known is worked out when somebody asks for it.
+    Derived values are carried over from one value to the next, which is made for each change: so
+    the cost of a change does not grow with the brokers. Unknown ones are computed on first access.
     """
 
     by_id: Map[int, Broker] = field(default_factory=Map)
@@ -111,14 +111,14 @@ class Brokers:
             vars(self).update(holders=Map(), totals=BrokerTotals(), active=frozenset(), striped=())
 
     def with_broker(self, broker: Broker) -> Brokers:
-        """The same with this one, new or in the place of what it was."""
+        """The same with this broker, new or replacing its previous state."""
         broker_id = broker.registration.broker_id
         changed = Brokers(self.by_id.set(broker_id, broker))
         self._carry_on(changed, broker_id, self.by_id.get(broker_id), broker)
         return changed
 
     def without(self, broker_id: int) -> Brokers:
-        """The same without that one, which is registered."""
+        """The same without that registered broker."""
         changed = Brokers(self.by_id.delete(broker_id))
         self._carry_on(changed, broker_id, self.by_id[broker_id], None)
         return changed
@@ -126,7 +126,7 @@ class Brokers:
     def _carry_on(
         self, changed: Brokers, broker_id: int, before: Broker | None, now: Broker | None
     ) -> None:
-        """Put what is known here into `changed`, for which one broker was another before."""
+        """Carry derived values over to `changed`, in which one broker differs."""
         known, into = vars(self), vars(changed)
         if "holders" in known:
             into["holders"] = _held_by(self.holders, broker_id, _dirs_of(before), _dirs_of(now))
@@ -149,7 +149,7 @@ class Brokers:
 
     @cached_property
     def active(self) -> frozenset[int]:
-        """Who may lead; for membership tests only."""
+        """Brokers that may lead; for membership tests only."""
         known: tuple[frozenset[int], Map[int, bool]] | None = vars(self).get("_active_then")
         if known is None:
             return frozenset(id_ for id_, broker in self.by_id.items() if broker.is_active)
@@ -168,7 +168,7 @@ class Brokers:
 
     @cached_property
     def totals(self) -> BrokerTotals:
-        """The brokers counted."""
+        """Counts of brokers by state."""
         totals = BrokerTotals()
         for broker in self.by_id.values():
             totals = totals.moved(None, broker)
@@ -176,12 +176,12 @@ class Brokers:
 
     @property
     def fenced_count(self) -> int:
-        """How many are fenced."""
+        """Number of fenced brokers."""
         return self.totals.fenced
 
     @property
     def shutting_down_count(self) -> int:
-        """How many are on their way out, and not yet fenced."""
+        """Number of brokers in controlled shutdown, and not yet fenced."""
         return self.totals.shutting_down
 
     @property
@@ -191,17 +191,17 @@ class Brokers:
 
     @cached_property
     def striped(self) -> tuple[RackedBroker, ...]:
-        """Who may be given replicas, neighbours in different racks where possible."""
+        """Brokers that may get replicas, neighbours in different racks where possible."""
         return stripe(place for place in map(_place_of, self.by_id.values()) if place is not None)
 
     def large_parts(self) -> tuple[Map[Any, Any], ...]:
-        """The parts that may be large, as far as they are there."""
+        """The parts that may be large, as far as they exist."""
         holders: Map[Any, Any] | None = vars(self).get("holders")
         return (self.by_id,) if holders is None else (self.by_id, holders)
 
 
 def _place_of(broker: Broker | None) -> RackedBroker | None:
-    """The broker as a place for new replicas; None if it may not be one."""
+    """The broker as a target for new replicas; None if it may not be one."""
     if broker is None or not broker.is_usable:
         return None
     return RackedBroker(broker.registration.broker_id, broker.registration.rack)
@@ -217,7 +217,7 @@ def _held_by(
     before: tuple[DirectoryId, ...],
     now: tuple[DirectoryId, ...],
 ) -> Map[DirectoryId, tuple[int, ...]]:
-    """The holders of directories once a broker has these and no more those before."""
+    """The holders of directories once a broker has these instead of those before."""
     if before == now:
         return holders
     mutation = holders.mutate()

@@ -1,4 +1,4 @@
-"""Brokers as a subject."""
+"""Brokers as a metadata kind."""
 
 from __future__ import annotations
 

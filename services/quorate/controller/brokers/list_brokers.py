@@ -1,4 +1,4 @@
-"""Brokers listed."""
+"""ListBrokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers ask the controller, what it is asked about them, and what it answers."""
+"""Requests and replies about brokers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listener:
 
 @named_value
 class RegisterBroker(WriteFor["RegisterBrokerReply"]):
-    """A broker process makes itself known; `incarnation_id` is new at each of its starts."""
+    """Registers a broker process; `incarnation_id` is new at each of its starts."""
 
     broker_id: int
     incarnation_id: bytes
@@ -40,14 +40,14 @@ class RegisterBroker(WriteFor["RegisterBrokerReply"]):
 
 @named_value
 class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
-    """A registered broker is alive, has replayed up to an offset, and says what it wants next."""
+    """A registered broker is alive, has replayed up to an offset, and requests a state."""
 
     broker_id: int
     broker_epoch: int
     current_metadata_offset: Offset
     want_fence: bool = False
     want_shut_down: bool = False
-    # It tells nothing that somebody could miss.
+    # No client relies on it.
     has_to_be_true: ClassVar[bool] = False
     permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 

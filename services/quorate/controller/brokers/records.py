@@ -1,4 +1,4 @@
-"""Records of brokers: what one says of a broker, and how each changes the state."""
+"""Converts broker records to broker state and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:
-    """The record that says all of a broker, as far as that metadata.version can."""
+    """The record that holds all of a broker, as far as that metadata.version can."""
     registration = broker.registration
     return replace(
         registration,
@@ -62,7 +62,7 @@ def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: 
 
 
 def replay_unregister(delta: MetadataDelta, record: UnregisterBrokerRecord) -> None:
-    """Remove a broker. Raises ReplayError when it is not there with that epoch."""
+    """Remove a broker. Raises ReplayError if it is not registered with that epoch."""
     _registered(delta, record.broker_id, record.broker_epoch)
     delta.brokers = delta.brokers.without(record.broker_id)
 

@@ -1,4 +1,4 @@
-"""Brokers registered and unregistered, and the fencing of old incarnations."""
+"""RegisterBroker and UnregisterBroker, and fencing of earlier incarnations."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _PORT_MAX: Final = 65_535
 _SECURITY_PROTOCOL_MAX: Final = 3
 _SHOWN_MAX: Final = 100
 # A hundred times as many as most clusters have. Each takes some kilobytes, in memory and in
-# snapshots, and a controller that becomes active gives all of them sessions in one turn.
+# snapshots, and a controller that becomes active gives all of them sessions without yielding.
 BROKERS_MAX: Final = 5_000
-# Of one, as its record is encoded. A hundred listeners with names of usual length fit.
+# Size limit of one encoded record. A hundred listeners with names of usual length fit.
 REGISTRATION_BYTES_MAX: Final = 16 * 1024
 
 
 def decide_register(context: Context, request: RegisterBroker) -> Outcome:
-    """Register a broker, fenced; the same incarnation again amends what it said.
+    """Register a broker, fenced; a repeat by the same incarnation amends its registration.
 
     The broker epoch is the end of the log when the registration began. A new incarnation ends the
     leaderships of the old one in the same batch.
@@ -72,7 +72,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
         proposal.require(record, f"The registration of broker {broker_id}")
         _check_size(proposal)
     except RefusedError as refused:
-        # One that is too large is in the proposal by now.
+        # A registration that is too large is in the proposal by now.
         return Outcome(Proposal(level), RegisterBrokerReply(refused.error, refused.message))
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
@@ -128,7 +128,7 @@ def _check_request(context: Context, request: RegisterBroker) -> None:
 
 
 def _check_room(context: Context, request: RegisterBroker) -> None:
-    """Refuse one broker too many. One that is registered may always register again."""
+    """Refuse a broker above the limit. A registered broker may always register again."""
     brokers = context.view.brokers
     if len(brokers.by_id) < BROKERS_MAX or request.broker_id in brokers.by_id:
         return
@@ -140,7 +140,7 @@ def _check_room(context: Context, request: RegisterBroker) -> None:
 
 
 def _check_size(proposal: Proposal) -> None:
-    """Refuse a registration that takes too much of every controller's memory, for good."""
+    """Refuse a registration that takes too much of every controller's memory, permanently."""
     size = len(proposal.values[-1])
     if size > REGISTRATION_BYTES_MAX:
         message = (
@@ -179,7 +179,7 @@ def _listeners_problem(request: RegisterBroker) -> str | None:
         problem = _text_problem(f"The host of listener {listener.name}", listener.host)
         if problem is not None:
             return problem
-        # Zero asks a system for whichever port is free, and tells nobody which one that was.
+        # Zero asks a system for any free port, and no client learns which one that was.
         if not 1 <= listener.port <= _PORT_MAX:
             return (
                 f"Listener {listener.name} has port {listener.port}; give one from 1 to"
@@ -213,7 +213,7 @@ def _name_problem(field: str, name: str) -> str | None:
 
 
 def _text_problem(field: str, text: str) -> str | None:
-    """Whether it is too long for a record, or would spoil the lines in which it is shown."""
+    """The problem with a text that is too long for a record, or would garble lines, or None."""
     problem = string_problem(text)
     if problem is not None:
         return f"{field} {problem}."
@@ -260,7 +260,7 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
 
 
 def _check_incarnation(context: Context, request: RegisterBroker, existing: Broker | None) -> None:
-    """Refuse a second process while the first is alive, unless that one is on its way out."""
+    """Refuse a second process while the first is alive, unless that one is shutting down."""
     if existing is None or existing.registration.incarnation_id == request.incarnation_id:
         return
     sessions = context.soft.of(Sessions)
@@ -307,7 +307,7 @@ def _registration(request: RegisterBroker, level: int, *, epoch: int) -> Registe
 
 
 def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
-    """Take a broker out of the cluster; what it led is led by others, where they are in sync."""
+    """Remove a broker; others lead what it led, if they are in sync."""
     view = context.view
     existing = view.brokers.by_id.get(request.broker_id)
     if existing is None:

@@ -1,1 +1,1 @@
-"""Client quotas: what users, clients and addresses may use of the brokers."""
+"""Client quotas of users, client ids and IP addresses."""

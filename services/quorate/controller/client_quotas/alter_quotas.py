@@ -1,4 +1,4 @@
-"""Quotas of entities set and removed (KIP-546)."""
+"""AlterClientQuotas (KIP-546)."""
 
 from __future__ import annotations
 

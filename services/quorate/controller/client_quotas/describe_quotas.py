@@ -1,4 +1,4 @@
-"""Client quotas described: those of the entities that a filter takes, in slices and in pages."""
+"""DescribeClientQuotas: filtered, in time slices and pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SLICE_ENTRIES: Final = 200
 def describe_quotas_in_slices(
     image: MetadataImage, request: DescribeClientQuotas, _rights: Rights
 ) -> Slices[DescribeClientQuotasReply]:
-    """The quotas of all entities that match. Raises RefusedError for a filter that is none."""
+    """The quotas of all entities that match. Raises RefusedError for an invalid filter."""
     field = "response_entry_limit"
     limit = page_limit(request.response_entry_limit, ENTRIES_PER_PAGE, field=field)
     start = () if request.cursor is None else key_of(request.cursor.entity)
@@ -54,8 +54,8 @@ def describe_quotas_in_slices(
 
 
 def _filter(request: DescribeClientQuotas) -> Callable[[EntityKey], bool]:
-    """Whether an entity is among those that the request is about."""
-    # By type, the name that an entity has to have there; None takes any.
+    """A predicate for the entities that the request is about."""
+    # By type, the name that an entity has to have; None accepts any.
     wanted: dict[str, tuple[bool, str] | None] = {}
     for component in request.components:
         if component.entity_type in wanted:
@@ -68,7 +68,7 @@ def _filter(request: DescribeClientQuotas) -> Callable[[EntityKey], bool]:
     is_strict, count = request.strict, len(wanted)
 
     def accepts(key: EntityKey) -> bool:
-        # Once for each entity there is, for each page.
+        # Once for each existing entity, for each page.
         if is_strict and len(key) != count:
             return False
         missing = count

@@ -1,4 +1,4 @@
-"""Quotas of all entities: a part of the image."""
+"""Image part: client quotas."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from quorate.controller.keyed_values import NamedValues, NamedValuesDelta
 
-# For each of its types, in their order: whether it has a name of that type, and which. One without
-# stands for all that have no quota of their own, and comes first where entities are in order.
+# For each of its types, in their order: the type, if it has a name, and the name. An entity without
+# a name stands for all that have no quota of their own, and comes first in sorted order.
 EntityKey: TypeAlias = tuple[tuple[str, bool, str], ...]
 ClientQuotas: TypeAlias = NamedValues[EntityKey, float]
 ClientQuotasDelta: TypeAlias = NamedValuesDelta[EntityKey, float]

@@ -1,4 +1,4 @@
-"""Client quotas as a subject."""
+"""Client quotas as a metadata kind."""
 
 from __future__ import annotations
 

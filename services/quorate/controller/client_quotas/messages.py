@@ -1,4 +1,4 @@
-"""What the controller is asked about client quotas, and what it answers."""
+"""Requests and replies about client quotas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
 
 
 class MatchType(IntEnum):
-    """Which names a component takes: one, only the default, or any of the two."""
+    """Names that a component matches: one, only the default, or any of the two."""
 
     EXACT = 0
     DEFAULT = 1
@@ -56,7 +56,7 @@ class MatchType(IntEnum):
 
 @value
 class QuotaComponent:
-    """What an entity has to have of one type; `match` is the name of an EXACT one."""
+    """A condition on one type of an entity; `match` is the name of an EXACT one."""
 
     entity_type: str
     match_type: MatchType
@@ -65,17 +65,17 @@ class QuotaComponent:
 
 @value
 class QuotaCursor:
-    """Where a page begins."""
+    """Start of a page."""
 
     entity: tuple[EntityPart, ...]
 
 
 @value
 class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
-    """The quotas of all entities that match every component, in order, a page of so many at most.
+    """The quotas of all entities that match every component, in order, in pages of that limit.
 
-    With `strict` they have no other types. 0 is a client without pages, to which an answer of
-    several is refused: a part must not be taken for the whole.
+    With `strict` they have no other types. 0 is a client without pages, which is refused an answer
+    of several: it must not take a part for all of it.
     """
 
     components: tuple[QuotaComponent, ...] = ()

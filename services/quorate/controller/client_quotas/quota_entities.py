@@ -1,8 +1,8 @@
-"""Whom a quota is for, and which quotas there are: Kafka's rules.
+"""Quota entities and the quotas that each type of entity may have.
 
-A user, a client id, both, or an address; each of them by name, or as the default of its type. An
-address is a literal one. Kafka resolves names of hosts as well, each of its brokers for itself; a
-decision asks nobody.
+The rules are Kafka's. An entity is a user, a client id, both, or an address; each of them by name,
+or as the default of its type. An address is a literal one. Kafka also resolves host names, on each
+broker separately; a decision makes no network calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TYPES: Final = (USER, CLIENT_ID, IP)
 _LONG_MAX: Final = float(2**63 - 1)
 _INT_MAX: Final = float(2**31 - 1)
 _WHOLE: Final = 1e-6
-# By key, how large a whole number it takes; None is any number.
+# By key, the largest value of a whole number; None is any number.
 _Limits = dict[str, float | None]
 _OF_CLIENTS: Final[_Limits] = {
     "producer_byte_rate": _LONG_MAX,
@@ -58,7 +58,7 @@ def entity_of(key: EntityKey) -> tuple[EntityPart, ...]:
 def limits_of(entity: tuple[EntityPart, ...]) -> Mapping[str, float | None]:
     """The quotas that an entity may have, with the largest value of those that are whole numbers.
 
-    Raises RefusedError for what is no entity.
+    Raises RefusedError for an invalid entity.
     """
     problem = _entity_problem(entity)
     if problem is not None:
@@ -92,7 +92,7 @@ def _address_problem(name: str | None) -> str | None:
 
 
 def value_problem(limits: Mapping[str, float | None], key: str, value: float) -> str | None:
-    """What is wrong with a quota of an entity that may have those, or None."""
+    """The problem with a quota of an entity that may have those, or None."""
     if key not in limits:
         return f"There is no quota {key!r} for this entity; it may have {', '.join(limits)}."
     if not isfinite(value):

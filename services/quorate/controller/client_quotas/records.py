@@ -1,4 +1,4 @@
-"""Records of client quotas: made for a change, how one changes the state, and all of them."""
+"""Converts client-quota records to state and back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
 
 
 def all_quota_records(image: MetadataImage) -> Iterator[ClientQuotaRecord | None]:
-    """The quotas of all entities; None where time went by without a record."""
+    """The quotas of all entities; None for a pause without a record."""
     for key in sorted_in_parts(image.client_quotas.by_owner):
         if key is None:
             yield None

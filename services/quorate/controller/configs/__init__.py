@@ -1,1 +1,1 @@
-"""Configurations of topics and brokers."""
+"""Dynamic configs of topics and brokers."""

@@ -1,7 +1,7 @@
-"""Incremental changes of configurations (KIP-339).
+"""IncrementalAlterConfigs (KIP-339), with validation.
 
-Topics take the names of the table only; brokers take any well-formed name, because their release
-decides. The checks happen here, never in replay: what is in the log is kept as it is.
+Topics take only the names of `config_definitions`; brokers take any well-formed name, because their
+release decides. Replay never validates: records in the log are kept as they are.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
 
 
 def _may_elect(record: MetadataRecord) -> bool:
-    """True when replicas out of sync may lead that could not before.
+    """True if replicas out of sync may lead that could not before.
 
     A topic's own value that is removed may have hidden that of all brokers.
     """
@@ -134,7 +134,7 @@ def _records(image: View, alteration: ConfigAlteration) -> list[ConfigRecord]:
 def _changed(
     resource_type: ResourceType, change: ConfigChange, before: Mapping[str, str]
 ) -> str | None:
-    """The value of a key after one change; None when it is removed."""
+    """The value of a key after one change; None if it is removed."""
     if change.operation is AlterOperation.DELETE:
         return None
     if change.value is None:

@@ -1,6 +1,6 @@
-"""The configurations that topics may have: names, types, ranges and defaults of Kafka 4.3.
+"""Topic configs of Kafka 4.3: names, types, ranges and defaults.
 
-Brokers' are taken more loosely, because which ones exist is up to the brokers' release.
+Broker configs are validated less strictly, because the brokers' release decides which exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ConfigType(Enum):
 
 @value
 class ConfigSpec:
-    """What a value may be; `low` and `high` are inclusive, `choices` for choices and lists."""
+    """The valid values; `low` and `high` are inclusive, `choices` for choices and lists."""
 
     type: ConfigType
     default: str
@@ -43,7 +43,7 @@ class ConfigSpec:
         return self.type in {ConfigType.LIST, ConfigType.THROTTLE}
 
     def problem(self, value: str) -> str | None:
-        """What a value would have to be, or None when it is fine."""
+        """The requirement that a value violates, or None if it is valid."""
         if self.type is ConfigType.BOOLEAN:
             return None if value.lower() in {"true", "false"} else self.type.value
         if self.type is ConfigType.CHOICE:
@@ -151,12 +151,12 @@ SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a configuration's value is withheld where it is described."""
+    """Whether descriptions withhold the value of a config."""
     return name not in TOPIC_CONFIGS and SENSITIVE.search(name.lower()) is not None
 
 
 def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
-    """What is wrong with configurations of a topic, naming the key; None when all are fine."""
+    """The problem with configs of a topic, naming the key; None if all are valid."""
     seen: set[str] = set()
     for name, given in entries:
         if name in seen:

@@ -1,4 +1,4 @@
-"""What can have configurations, under which key, and what applies where it may be set twice."""
+"""Config resources: validation, keys, and precedence of values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 UNCLEAN: Final = "unclean.leader.election.enable"
 _MIN_INSYNC: Final = "min.insync.replicas"
-# Of a name that is none, enough to be recognised.
+# Length of an invalid name that is shown, enough to be recognised.
 _SHOWN_MAX: Final = 32
 _BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 
@@ -29,7 +29,7 @@ def resource_key(resource: ConfigResource) -> ConfigKey:
 
 
 def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
-    """Why a resource has no configurations here, or None when it has."""
+    """The reason why a resource has no configs here, or None if it has."""
     if resource.type is ResourceType.TOPIC:
         if resource.name in image.topics.ids:
             return None
@@ -53,7 +53,7 @@ def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, 
 
 
 def allows_unclean_election(image: View, topic: str) -> bool:
-    """Whether a replica out of sync may lead a partition of the topic when no other can."""
+    """Whether a replica out of sync may lead a partition of the topic if no other can."""
     return _topic_config(image, topic, UNCLEAN, "false").lower() == "true"
 
 
@@ -62,7 +62,7 @@ def min_insync_replicas(image: View, topic: str, replicas: int) -> int:
     try:
         minimum = int(_topic_config(image, topic, _MIN_INSYNC, "1"))
     except ValueError:
-        # Brokers' values are not checked here. One that is no number lets no producer write.
+        # Brokers' values are not validated here. One that is not a number lets no producer write.
         minimum = replicas
     return min(minimum, replicas)
 

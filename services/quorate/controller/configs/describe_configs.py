@@ -1,4 +1,4 @@
-"""What is set on resources, and what applies where nothing is."""
+"""DescribeConfigs: what is set, and the defaults that apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SLICE_CONFIGS: Final = 20
 def describe_configs_in_slices(
     image: MetadataImage, request: DescribeConfigs, rights: Rights
 ) -> Slices[DescribeConfigsReply]:
-    """What is set on each of these resources, and with `include_defaults` what applies."""
+    """The configs set on each of these resources, and with `include_defaults` the defaults."""
     resources = []
     for resource in request.resources:
         owner = config_owner(resource)

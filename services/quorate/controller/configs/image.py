@@ -1,4 +1,4 @@
-"""Configurations of all resources: a part of the image."""
+"""Image part: configs."""
 
 from __future__ import annotations
 

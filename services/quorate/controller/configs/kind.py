@@ -1,4 +1,4 @@
-"""Configurations as a subject."""
+"""Configs as a metadata kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller is asked about configurations, and what it answers."""
+"""Requests and replies about configs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to; the value is the number in ConfigRecord."""
+    """Types of config resources; the value is the number in ConfigRecord."""
 
     TOPIC = 2
     BROKER = 4
@@ -40,12 +40,12 @@ class ConfigResource:
 
 
 def config_owner(resource: ConfigResource) -> Resource:
-    """What a right to its configurations is a right to: those of brokers are the cluster's."""
+    """The resource that a right to its configs is on: for those of brokers the cluster."""
     return topic_resource(resource.name) if resource.type is ResourceType.TOPIC else CLUSTER
 
 
 class AlterOperation(IntEnum):
-    """How one key changes (KIP-339); the last two are for values that are lists."""
+    """Kinds of change of one key (KIP-339); the last two are for values that are lists."""
 
     SET = 0
     DELETE = 1
@@ -83,7 +83,7 @@ class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
 
 @value
 class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
-    """What is set on these resources, and with `include_defaults` what applies where nothing is."""
+    """The configs set on these resources, and with `include_defaults` the defaults."""
 
     resources: tuple[ConfigResource, ...]
     include_defaults: bool = False
@@ -109,7 +109,7 @@ class IncrementalAlterConfigsReply(WriteReply):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of Kafka's DescribeConfigs."""
+    """Sources of a value; the numbers are those of Kafka's DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2

@@ -1,4 +1,4 @@
-"""Records of configurations: made for a change, and how each changes the state."""
+"""Converts config records to state and back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
 
 
 def all_config_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
-    """What is set on all resources; None where time went by without a record."""
+    """The configs of all resources; None for a pause without a record."""
     for key in sorted_in_parts(image.configs.by_owner):
         if key is None:
             yield None

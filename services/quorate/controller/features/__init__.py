@@ -1,1 +1,1 @@
-"""Features: the levels that are finalised, and who may take part."""
+"""Finalized feature levels."""

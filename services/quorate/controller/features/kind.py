@@ -1,4 +1,4 @@
-"""Features as a subject."""
+"""Features as a metadata kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finalised features, metadata.version above all: what the log may contain and who may take part.
+"""Supported and finalized levels, metadata.version above all, and what each level allows.
 
 The level of metadata.version decides in which version each record is written; a log of a level that
 this release does not know is refused (rule 22).
@@ -45,7 +45,7 @@ CORDONED_DIRECTORIES_LEVEL: Final = 30
 
 
 def metadata_version(features: Map[str, int]) -> int:
-    """The finalised level; the lowest that exists where the log names none."""
+    """The finalized level; the lowest that exists if the log names none."""
     return features.get(METADATA_VERSION, METADATA_VERSION_MIN)
 
 
@@ -58,7 +58,7 @@ def has_eligible_replicas(features: Map[str, int]) -> bool:
 def encode_at(level: int, record: MetadataRecord) -> bytes:
     """The record's value in the version that goes with that metadata.version.
 
-    Raises SchemaError when that version cannot carry what the record says.
+    Raises SchemaError if that version cannot hold the record's values.
     """
     if isinstance(record, UnknownRecord):
         return encode_record(record, record.version)
@@ -71,10 +71,10 @@ def range_of(name: str, supported: Mapping[str, FeatureRange]) -> FeatureRange:
 
 
 def registration_problem(features: Map[str, int], supported: Iterable[FeatureRange]) -> str | None:
-    """Why a broker may not take part, or None.
+    """The reason why a broker may not take part, or None.
 
-    A broker that does not know a finalised feature would end its process at the first record that
-    needs it, so every finalised level must lie in the range that it supports.
+    A broker that does not know a finalized feature would end its process at the first record that
+    needs it, so every finalized level must lie in the range that it supports.
     """
     ranges = {feature.name: feature for feature in supported}
     for name, level in sorted(features.items()):

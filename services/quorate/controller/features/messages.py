@@ -1,4 +1,4 @@
-"""What is said of features to the controller and by it."""
+"""Types that requests use for feature ranges."""
 
 from __future__ import annotations
 

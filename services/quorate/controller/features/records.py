@@ -1,4 +1,4 @@
-"""Records of features: how one changes the state, and what a snapshot says of them."""
+"""Converts feature-level records to state and back."""
 
 from __future__ import annotations
 

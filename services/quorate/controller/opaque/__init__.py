@@ -1,1 +1,1 @@
-"""Subjects that nothing here decides on, and whose records are kept."""
+"""Record types that the controller keeps but does not interpret."""

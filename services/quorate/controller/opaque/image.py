@@ -1,4 +1,4 @@
-"""Records that nothing here decides on: a part of the image, and that part while it changes."""
+"""Image part: uninterpreted records, and that part while it changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE: Rows = Map()
 
 @value
 class Opaque:
-    """`groups` holds the records of each subject that is not built yet, by key (rule 22).
+    """`groups` holds the records of each uninterpreted kind, by key (rule 22).
 
     `unknown` are those whose type this release does not know, in the order of the log.
     """
@@ -30,16 +30,16 @@ class Opaque:
     unknown: tuple[UnknownRecord, ...] = ()
 
     def group(self, name: str) -> Rows:
-        """The records of one subject."""
+        """The records of one kind."""
         return self.groups.get(name, NONE)
 
     def mutate(self) -> OpaqueDelta:
-        """What changes of it are written to."""
+        """A delta to which changes are written."""
         return OpaqueDelta(self)
 
 
 class OpaqueDelta:
-    """What has changed since. `unknown` are those that came since: the others may be many."""
+    """The changed records. `unknown` are the new ones only: the others may be many."""
 
     def __init__(self, opaque: Opaque) -> None:
         self._before = opaque
@@ -47,7 +47,7 @@ class OpaqueDelta:
         self.unknown: list[UnknownRecord] = []
 
     def group(self, name: str) -> MapMutation[RowKey, MetadataRecord]:
-        """The records of one subject, to be changed."""
+        """The records of one kind, to be changed."""
         changed = self._changed.get(name)
         if changed is None:
             changed = self._changed[name] = self._before.group(name).mutate()

@@ -1,4 +1,4 @@
-"""Subjects that are not built yet: what Kafka's controllers write of them is kept."""
+"""Metadata kinds whose records are only kept: ACLs, SCRAM, tokens, producer ids and others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONTROLLERS: Final = _opaque(_controllers, {RegisterControllerRecord: _controlle
 
 
 def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
-    """Set which ids come next; the broker that got the last ones is in no snapshot of Kafka's."""
+    """Set the next producer ids; Kafka's snapshots omit the broker that got the last ones."""
     _producer_ids.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 

@@ -1,4 +1,4 @@
-"""Sets of brokers, in which the numbers of many rows are looked up at once."""
+"""Sets of brokers, for membership tests of many rows together."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
     from quorate.controller.partitions.rows import Bits, Rows
 
-# Ids of brokers below are looked up in a table, larger ones by halving.
+# Ids of brokers below this are looked up in a table, larger ones by binary search.
 _TABLE_MAX: Final = 1 << 16
 
 
 def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
-    """A test of many numbers at once for being among these ids of brokers; -1 is none."""
+    """A test of many numbers together for being among these ids of brokers; -1 is none."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:
-        # With a place for -1 before them, and one for every larger number behind them.
+        # With an entry for -1 before them, and one for every larger number behind them.
         table = np.zeros(last + 3, np.bool_)
         table[1 : last + 2][list(ids)] = True
         return lambda brokers: table.take(brokers + 1, mode="clip")
-    # A last number that is no id keeps every place that is looked up inside the array.
+    # A last number that is not an id keeps every position that is looked up inside the array.
     known = np.array([*sorted(ids), np.iinfo(np.int64).max])
     return lambda brokers: np.equal(np.take(known, np.searchsorted(known, brokers)), brokers)

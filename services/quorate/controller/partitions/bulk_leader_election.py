@@ -1,8 +1,8 @@
-"""Leaders and ISRs of many partitions at once, when a broker that has very many of them goes.
+"""Chooses leaders and ISRs of many partitions together, on columns.
 
-What `elections` chooses for one partition is chosen here for all rows that have nothing out of the
-ordinary: where a replica in sync may lead, or none at all. For others it depends on more
-than their columns, such as whether a topic allows data to be lost, and they are looked at alone.
+It chooses for all ordinary rows what `leader_election` chooses for one partition: if a replica in
+sync may lead, or no replica at all. Other rows depend on more than their columns, such as a topic's
+permission to lose data, and are decided one by one.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ COMPARED_MAX: Final = 1_000_000
 
 @value
 class Elected(Bulk):
-    """What was decided for many partitions: rows before and after it, and the records' values."""
+    """A decision on many partitions: rows before and after it, and the records' values."""
 
     old: PartitionRows
     new: PartitionRows
     values: Sequence[bytes]
 
     def replay(self, delta: MetadataDelta) -> None:
-        """Work all of it in."""
+        """Apply all of it."""
         delta.topics.put_rows(self.new, self.old)
 
     def takes_from(self, broker_id: int) -> bool:
-        """Whether a partition that the broker led was given a leader, or left without one."""
+        """Whether a partition that the broker led gets another leader, or none."""
         is_given = self.new.leader_epochs != self.old.leader_epochs
         return bool(np.any(is_given & (self.old.leaders == broker_id)))
 
 
 class Choices(NamedTuple):
-    """For each row the leader that it should have and who of its ISR should stay."""
+    """For each row the leader that it should have and the ISR members that should stay."""
 
     leaders: Rows
     stays: Bits
-    # Which rows have to be looked at alone.
+    # Rows that have to be decided one by one.
     is_alone: Bits
 
 
 def rows_max(width: int) -> int:
-    """How many rows of that width may be looked at in one turn."""
+    """The number of rows of that width that may be handled without yielding."""
     return max(1, COMPARED_MAX // max(1, width * width))
 
 
@@ -68,7 +68,7 @@ def elect(
 ) -> tuple[Elected | None, Index]:
     """Give rows the leaders and ISRs that they should have.
 
-    `rows` are no more than `rows_max` says. Rows to be looked at alone come second.
+    `rows` are no more than `rows_max`. Rows to be decided one by one are returned second.
     """
     choices = _choose(rows, acceptor)
     sizes = np.count_nonzero(choices.stays, axis=1).astype(np.int32)
@@ -97,7 +97,7 @@ def elect_preferred(
 ) -> tuple[Elected | None, int]:
     """Have the first replicas lead if they are in sync and another replica leads.
 
-    Second comes how many rows were looked at: those after so many changes are left.
+    The second value is the number of rows examined: those after so many changes are left.
     """
     changing = np.flatnonzero(lacks_preferred(rows, acceptor) & ~rows.has_last_epoch)
     if not len(changing):
@@ -116,7 +116,7 @@ def elect_preferred(
 
 
 def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
-    """The rows that another replica leads than the first one, which may."""
+    """The rows with another leader than the first replica, which may lead."""
     if not rows.width:
         return np.zeros(len(rows), np.bool_)
     first, leaders = rows.replicas[:, 0], rows.leaders

@@ -1,7 +1,7 @@
-"""Log directories kept once for many rows: lists of them, and places in such lists.
+"""Interns log-directory ids, so that a replica stores a small index instead of 16 bytes.
 
 A broker has a few directories, and a replica lies in one of them. Sixteen bytes for each replica of
-millions of partitions would be half of their memory; a place in a list takes one.
+millions of partitions would be half of their memory; an index into a list takes one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def place_type(count: int) -> npt.DTypeLike:
-    """The type of places in a list of so many."""
+    """The type of indexes into a list of that size."""
     return _UINT8 if count <= 256 else np.min_scalar_type(count - 1)
 
 
 def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]]:
-    """The directories in these rows of sixteen bytes, and the place of each row among them."""
+    """The directories in these rows of sixteen bytes, and the index of each row among them."""
     if not len(octets):
         return np.zeros(0, np.uint8), ()
     halves = np.ascontiguousarray(octets).view(np.uint64)
@@ -54,7 +54,7 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
     if not _are_at(halves, first, places):
         _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
         if not _are_at(halves, first, places):
-            # Two directories that are mixed into one number, which nobody will ever see.
+            # Two directories with the same mixed number, a case that never occurs in practice.
             _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
     data = octets[first].tobytes()
     ids = [DirectoryId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
@@ -62,22 +62,22 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
 
 
 def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -> bool:
-    """Whether each row is the one that `first` has for its place."""
+    """Whether each row is the one that `first` has for its index."""
     return bool((rows.take(first, 0).take(places, 0) == rows).all())
 
 
 def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
-    """Places in a list of directories as those in another one."""
+    """Indexes into a list of directories as those into another one."""
     if moved is None:
         return places if places.dtype == kind else places.astype(kind)
-    # Where a list is empty there are only padded places, which are 0.
+    # With an empty list there are only padded indexes, which are 0.
     return np.array(moved or [0], kind).take(places)
 
 
 def without_unused(
     places: Places, directories: tuple[DirectoryId, ...]
 ) -> tuple[Places, tuple[DirectoryId, ...]]:
-    """Only the directories that are in some place, where those are few of all."""
+    """Only the directories that are used, if those are few of all."""
     used, inverse = np.unique(places, return_inverse=True)
     if 2 * len(used) > len(directories):
         return places, directories
@@ -88,7 +88,7 @@ def without_unused(
 def unified(
     tables: Sequence[tuple[DirectoryId, ...]],
 ) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
-    """One list of directories for several, and where each one's are in it; None for unmoved."""
+    """One list of directories for several, and the index of each one's in it; None for unmoved."""
     first = tables[0]
     if all(table == first for table in tables):
         return first, [None] * len(tables)

@@ -1,7 +1,7 @@
 """Replicas that may lead: of active brokers, in log directories that are online (KIP-858).
 
-A broker that registers tells its directories. A replica in another one is lost, or will come back
-with its disk; were it to lead from an empty directory, what only it has would be gone.
+A broker reports its directories when it registers. A replica in another one is lost, or will return
+with its disk; if it led from an empty directory, records that only it has would be lost.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import Bits, PartitionRows, Rows
     from quorate.records.ids import DirectoryId
 
-# In the place of the broker that has a directory; replicas are padded with -1.
+# Instead of the broker that has a directory; replicas are padded with -1.
 _ANY_BROKER: Final = -2
 _NO_BROKER: Final = -3
 
 
 class LeaderAcceptor:
-    """Tells whether a replica may lead, its ISR aside (Kafka: LeaderAcceptor)."""
+    """Decides if a replica may lead, its ISR aside (Kafka: LeaderAcceptor)."""
 
     def __init__(self, brokers: Brokers, active: frozenset[int]) -> None:
         """`active` are the brokers that are active once a decision is replayed."""
@@ -41,7 +41,7 @@ class LeaderAcceptor:
         return cls(brokers, brokers.active)
 
     def accepts(self, partition: Partition, broker_id: int) -> bool:
-        """True when the broker's replica of that partition may lead it."""
+        """True if the broker's replica of that partition may lead it."""
         if broker_id not in self.active:
             return False
         directory = partition.directory_of(broker_id)
@@ -56,7 +56,7 @@ class LeaderAcceptor:
 
     @cached_property
     def is_active(self) -> Callable[[Rows], Bits]:
-        """A test of many brokers at once; single partitions do not need its table."""
+        """A test of many brokers together; single partitions do not need its table."""
         return is_among(self.active)
 
     def may_lead(self, rows: PartitionRows, brokers: Rows) -> Bits:
@@ -81,7 +81,7 @@ class LeaderAcceptor:
             is_suspect &= (held_by != _ANY_BROKER) & (replicas >= 0)
         if not is_suspect.any():
             return None
-        # What is left is judged by its kinds, which are few.
+        # The rest is decided by its kinds, which are few.
         kinds, of_kind = np.unique(
             replicas[is_suspect].astype(np.int64) * len(directories) + places[is_suspect],
             return_inverse=True,

@@ -1,9 +1,9 @@
-"""Who leads a partition when brokers come and go, and who stays in sync (KIP-631, KIP-966).
+"""Chooses leader and ISR of one partition from its state (Kafka's PartitionChangeBuilder).
 
-All of it is derived from the image: a broker that is fenced, shutting down or gone leaves the ISR
-unless no leader would remain in it, and a partition without a leader gets one as soon as a replica
-may lead. `leader_acceptor` tells which ones may.
-So what one controller did not come to is found by the next.
+All of it is derived from the image (KIP-631, KIP-966): a broker that is fenced, shutting down or
+gone leaves the ISR unless no leader would remain in it, and a partition without a leader gets one
+as soon as a replica may lead. `leader_acceptor` decides which replicas may. So the next controller
+finds what one controller did not finish.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """A mask of the partitions that may have to change.
 
     Those whose leader may not lead, those that list a replica of an inactive broker as in sync
-    beside another that may lead, and those without a leader although a replica may lead.
+    next to another that may lead, and those without a leader although a replica may lead.
     """
     # As columns, which takes a quarter of the time.
     isr, replicas = np.ascontiguousarray(rows.isr.T), np.ascontiguousarray(rows.replicas.T)
@@ -57,7 +57,7 @@ def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
 def change_of(
     image: MetadataImage, topic: Topic, partition_id: int, acceptor: LeaderAcceptor
 ) -> PartitionChangeRecord | None:
-    """What gives a partition the leader and the ISR that it should have; None when it has them."""
+    """The change to the leader and ISR that a partition should have; None if it has them."""
     partition = image.topics.partitions.get(topic.number, partition_id)
     if partition is None:
         return None

@@ -1,13 +1,13 @@
-"""Leaders and ISRs of all partitions after brokers came and went, a slice at a time.
+"""Updates leaders and ISRs of all partitions after a broker change, one time slice at a time.
 
-One decision may concern every partition of the cluster, and one turn of the loop may not last that
-long. So the record about the broker is decided at once, with the first slice; a cursor goes on
-through the other topics, and each slice is an ordinary decision that others may come between. Who
-may lead is always taken from the newest image: a broker that goes while a pass is under way counts
-for the rest of it, and another pass follows for what lay before.
+One decision may concern every partition of the cluster, and an event-loop iteration may not last
+that long. So the record about the broker is decided immediately, with the first slice; a cursor
+continues through the other topics, and each slice is an ordinary decision, between which others may
+come. Leaders are always chosen from the newest image: a broker that leaves during a sweep counts
+for the rest of it, and another sweep follows for what lay before.
 
-Nothing of this is in the log. A partition that was not reached yet says so itself, by a leader or
-a replica in sync that is not active, and the next active controller looks at all.
+Nothing of this is in the log. A partition that was not reached yet can be recognized by a leader or
+a replica in sync that is not active, and the next active controller examines all.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage, View
     from quorate.records.metadata import MetadataRecord
 
-# What a slice does at most; a few milliseconds each. Changes that are decided together are encoded
-# and replayed as columns; partitions that are looked at alone are unpacked, and may turn out to be
+# Limits of one slice; a few milliseconds each. Changes that are decided together are encoded and
+# replayed as columns; partitions that are decided one by one are unpacked, and may turn out to be
 # as they should; the rest is only compared: four thousand rows with three replicas have so many
 # numbers.
 RECORDS_SLICE: Final = 1024
@@ -44,10 +44,10 @@ CELLS_SLICE: Final = 49_152
 
 @value
 class PassCursor:
-    """How far a pass has come, among all partitions in the order of their keys.
+    """The position of a sweep, among all partitions in the order of their keys.
 
     Columns are compared next from `key` on, up to `end`, where the topics begin that were made
-    since. `found` are the keys that the last comparison found, of which `taken` were looked at:
+    since. `found` are the keys that the last comparison found, of which `taken` were examined:
     each partition may have changed since.
     """
 
@@ -64,11 +64,11 @@ class PassCursor:
 
 @value
 class Settling:
-    """What is left to look at.
+    """The rest of the sweeps.
 
-    `brokers` are those for whom the pass under way was begun, `later` those for whom another one
-    has to follow; `again` that one has to follow although no broker came or went. A sweep is the
-    first pass of an active controller, and concerns all brokers.
+    `brokers` are those for which the sweep in progress was begun, `later` those for which another
+    one has to follow; `again` is set if one has to follow without a broker change. `is_sweep` marks
+    the first sweep of an active controller, which concerns all brokers.
     """
 
     cursor: PassCursor | None = None
@@ -87,17 +87,17 @@ class Settling:
         return self.is_sweep or broker_id in self.brokers or broker_id in self.later
 
     def apply(self, soft: SoftState) -> None:
-        """This is what is left now. A `SoftChange`."""
+        """Replace the state. A `SoftChange`."""
         soft.put(self)
 
     def with_later(self, broker_ids: Iterable[int]) -> Settling:
-        """The same, and a pass for those brokers that follows."""
+        """The same, followed by a sweep for those brokers."""
         return replace(self, later=self.later.union(broker_ids))
 
     def begun(self, image: MetadataImage) -> Settling:
-        """The next pass begins."""
-        # A key alone: the partitions of now would all be kept until the pass is over, and those
-        # that changed meanwhile, perhaps all, be freed in the turn in which it is.
+        """Begin the next sweep."""
+        # A key alone: otherwise the present partitions would all be kept until the sweep ends, and
+        # those that changed since, perhaps all, be freed in a single event-loop iteration.
         cursor = PassCursor(end=key_of(image.topics.made, 0))
         brokers = self.later
         return replace(self, cursor=cursor, brokers=brokers, later=frozenset(), again=False)
@@ -105,10 +105,10 @@ class Settling:
 
 @value
 class PassWanted:
-    """All partitions have to be looked at, since more replicas may lead than before."""
+    """All partitions have to be examined, since more replicas may lead than before."""
 
     def apply(self, soft: SoftState) -> None:
-        """A pass follows the one under way, if any. A `SoftChange`."""
+        """Start a sweep after the one in progress, if any. A `SoftChange`."""
         soft.put(replace(soft.of(Settling), again=True))
 
 
@@ -118,11 +118,11 @@ def settle(
     broker_ids: Iterable[int],
     active: frozenset[int],
 ) -> tuple[Proposal, Settling]:
-    """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
+    """Change the state of brokers, then leaders and ISRs within one slice.
 
-    The records about the brokers come first: what is left to do follows from them, whichever is the
-    active controller then. `active` are the brokers that are so once they are replayed. What is
-    left to look at afterwards comes with the records.
+    The records about the brokers come first: the rest follows from them, on any active controller.
+    `active` are the brokers that are active once they are replayed. The rest of the sweep is
+    returned with the records.
     """
     proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))
@@ -135,7 +135,7 @@ def settle(
 
 
 def decide_rest(context: Context) -> Outcome | None:
-    """The next slice of what is left; None when nothing is."""
+    """The next slice of the sweep; None if none is left."""
     settling = context.soft.of(Settling)
     if settling.is_over:
         return None
@@ -165,7 +165,7 @@ SETTLING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_rest
 def _go_on(
     settling: Settling, image: MetadataImage, acceptor: LeaderAcceptor, proposal: Proposal
 ) -> Settling:
-    """One slice of the pass under way."""
+    """One slice of the sweep in progress."""
     cursor = settling.cursor
     assert cursor is not None, "a pass is under way"
     if cursor.taken == len(cursor.found):
@@ -179,7 +179,7 @@ def _go_on(
         rows = rows.view(0, int(alone[EXAMINED_SLICE]))
         elected, alone = elect(rows, acceptor, level)
     if elected is not None and not proposal.add_bulk(elected):
-        # Beside what is in the batch already; the next slice begins here.
+        # In addition to what is in the batch already; the next slice begins here.
         return settling
     partition_ids = rows.partition_ids[alone].tolist()
     for topic_id, partition_id in zip(rows.topics_at(alone), partition_ids, strict=True):
@@ -196,7 +196,7 @@ def _go_on(
 
 
 def _compare(cursor: PassCursor, image: MetadataImage, acceptor: LeaderAcceptor) -> PassCursor:
-    """Find what may have to change among the next so many."""
+    """Find the next partitions that may have to change."""
     rows = image.topics.partitions.rows.rows_from(cursor.key, CELLS_SLICE)
     if rows is None or rows.keys[0] >= cursor.end:
         return replace(cursor, found=(), taken=0, is_last=True)

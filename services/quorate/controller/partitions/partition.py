@@ -1,4 +1,4 @@
-"""One partition's state, and how all of them stand: what `partition_store` keeps millions of."""
+"""State of one partition, and counts of offline and imbalanced partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_LEADER: Final = -1
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 
-# Where a replica lies that nobody has told yet, that its broker has to choose, and that is lost.
+# Directories of a replica that is not reported yet, that its broker has to choose, or that is lost.
 MIGRATING_DIR: Final = DirectoryId(ZERO_UUID)
 UNASSIGNED_DIR: Final = DirectoryId(bytes(15) + b"\x01")
 LOST_DIR: Final = DirectoryId(bytes(15) + b"\x02")
@@ -55,19 +55,19 @@ class Partition:
 
     @property
     def is_imbalanced(self) -> bool:
-        """Whether another than the first replica leads, or none."""
+        """Whether another replica than the first leads, or none."""
         return self.replicas[:1] != (self.leader,)
 
 
 @value
 class PartitionTally:
-    """How partitions stand, counted as they change.
+    """Counts of partitions by state, updated as they change.
 
     `offline` have no leader; `imbalanced` are those and others that their first replica does not
     lead. Elections are those since this process began to replay: `unclean` ones may lose data,
-    `eligible` ones are won by a replica that was out of sync and lacks nothing. `replaced` are the
-    topics, configurations and parts of all partitions that later ones took the place of, or
-    nothing: what only earlier images hold.
+    `eligible` ones are won by a replica that was out of sync and lacks nothing. `replaced` counts
+    the topics, configs and parts of all partitions that were replaced or removed: only earlier
+    images hold them.
     """
 
     offline: int = 0

@@ -1,8 +1,8 @@
-"""Records of partitions as columns, to and from rows of the image: no object is made for a record.
+"""Decodes runs of partition records into columns, without an object per record.
 
-What is done here for many at once is what `partition_records` does for one. Where that would raise
-an error, or where something is out of the ordinary, the functions decline and change nothing: then
-the records are taken one by one.
+The functions do for many records what `partitions/records.py` does for one. If that would raise an
+error, or a record is unusual, they decline and change nothing: then the records are handled one by
+one.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _CELLS_MAX: Final = 65_536
 
 
 class DeclinedError(Exception):
-    """The records have to be taken one by one."""
+    """The records have to be handled one by one."""
 
 
 @value
 class Partitions:
-    """What PartitionRecords say, in their order; `topics` has shape (n, 16).
+    """Columns of PartitionRecords, in their order; `topics` has shape (n, 16).
 
     `directories` has shape (n, width, 16); `seldom` is by the position among these records.
     """
@@ -71,7 +71,7 @@ class Partitions:
         return len(self.partition_ids)
 
     def topic_runs(self) -> list[tuple[int, TopicId]]:
-        """Where runs of records of one topic begin, and which topic that is."""
+        """Starts of runs of records of one topic, each with the topic's id."""
         return _topic_runs(self.topics)
 
     def rows(
@@ -103,10 +103,10 @@ class Partitions:
 
 @value
 class PartitionChanges:
-    """What PartitionChangeRecords say that are about leaders, ISRs and recovery alone.
+    """Columns of PartitionChangeRecords that only change leaders, ISRs and recovery.
 
-    `leaders` and `recovery` have what stands for no change where there is none. `isr_sizes` is -1
-    where the ISR stays; `isr` has shape (n, width), padded with -1.
+    `leaders` and `recovery` hold the mark for no change in rows without one. `isr_sizes` is -1 if
+    the ISR stays; `isr` has shape (n, width), padded with -1.
     """
 
     topics: NDArray[np.uint8]
@@ -120,7 +120,7 @@ class PartitionChanges:
         return len(self.partition_ids)
 
     def topic_runs(self) -> list[tuple[int, TopicId]]:
-        """Where runs of records of one topic begin, and which topic that is."""
+        """Starts of runs of records of one topic, each with the topic's id."""
         return _topic_runs(self.topics)
 
     def keys(self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]) -> Keys:
@@ -169,7 +169,7 @@ class PartitionChanges:
 
 
 def read_partitions(piece: Piece, index: Index) -> Partitions:
-    """The PartitionRecords at these places of a piece. Raises DeclinedError."""
+    """The PartitionRecords at these positions of a piece. Raises DeclinedError."""
     shapes = _shapes(piece, PartitionRecord, index)
     count, width = len(index), 0
     for _, columns in shapes:
@@ -210,9 +210,9 @@ _SELDOM_FIELDS: Final = (
 
 
 def read_changes(piece: Piece, index: Index) -> PartitionChanges:
-    """The PartitionChangeRecords at these places of a piece.
+    """The PartitionChangeRecords at these positions of a piece.
 
-    Raises DeclinedError where any is about more than leaders, ISRs and recovery.
+    Raises DeclinedError if any changes more than leaders, ISRs and recovery.
     """
     shapes = _shapes(piece, PartitionChangeRecord, index)
     for _, columns in shapes:
@@ -246,7 +246,7 @@ def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, S
 
 
 def _whose(shapes: Sequence[tuple[Index, Structs]], count: int) -> tuple[NDArray[np.uint8], Keys]:
-    """Topics and ids of the partitions that records are about."""
+    """Topics and ids of the partitions of the records."""
     topics = np.empty((count, UUID_BYTES), np.uint8)
     partition_ids = np.empty(count, np.int64)
     for at, columns in shapes:
@@ -279,7 +279,7 @@ def _keys(
 
 
 def ordered(keys: Keys) -> tuple[Index, Keys]:
-    """In which order keys ascend, and the keys in it. Raises DeclinedError where two are equal."""
+    """The order in which keys ascend, and the sorted keys. Raises DeclinedError for equal keys."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     if (keys[1:] == keys[:-1]).any():

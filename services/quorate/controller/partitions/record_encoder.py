@@ -1,7 +1,7 @@
-"""Rows of partitions, and changes of them, as the values of records that the encoder would make.
+"""Encodes rows of partitions, and changes of them, as record values.
 
-Records of one shape are written together (records/columnar/writer.py), those that have something
-that partitions seldom have one by one.
+Records of one layout are written together (records/columnar/writer.py), those with rare fields one
+by one.
 """
 
 from __future__ import annotations

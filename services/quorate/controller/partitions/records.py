@@ -1,4 +1,4 @@
-"""Partition records to and from a partition's state: what a record sets and what it leaves."""
+"""Converts partition records to partition state and back."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
 
 
 def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
-    """Change what the record names. Raises ReplayError when there is no such partition."""
+    """Change what the record names. Raises ReplayError if the partition does not exist."""
     topic = delta.topics.topic(TopicId(record.topic_id))
     old = delta.topics.partition(topic, record.partition_id)
     if old is None:

@@ -1,8 +1,9 @@
-"""Where the replicas of a new topic go: spread over brokers and racks, the same on every run.
+"""Rack-aware replica placement for new partitions (Kafka's StripedReplicaPlacer).
 
-A counter that grows with each partition of the cluster chooses the preferred leader, so that many
-topics of one partition are spread as well as one topic of many. After each full round over the
-brokers the followers are shifted by one, or else two brokers would always share their partitions.
+It gives the same result on every run. A counter that grows with each partition of the cluster
+chooses the preferred leader, so that many topics of one partition are spread as well as one topic
+of many. After each full round over the brokers the followers are shifted by one; otherwise two
+brokers would always share their partitions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import Index, Rows
     from quorate.controller.slices import Slices
 
-# Places that are looked at for all partitions at once, between two pauses: a few milliseconds.
+# Positions that are examined for all partitions together, between two pauses: a few milliseconds.
 _STEPS_SLICE: Final = 64
 
 
@@ -78,7 +79,7 @@ def _place_one(
 
 
 def _circle(count: int, turn: int) -> Iterator[int]:
-    """Every place once: the leader's, then the others from where the followers begin."""
+    """Every position once: the leader's, then the others from the first follower's on."""
     first = turn % count
     yield first
     shift = 1 + (turn // count) % max(count - 1, 1)
@@ -91,7 +92,7 @@ def _circle(count: int, turn: int) -> Iterator[int]:
 def place_many_in_slices(
     striped: Sequence[RackedBroker], *, partitions: int, replication_factor: int, placed: int
 ) -> Slices[Rows]:
-    """The answers of `place`, for many at once: a row of replicas for each partition."""
+    """The results of `place`, for many together: a row of replicas for each partition."""
     circles = _Circles(striped, partitions, replication_factor, placed)
     steps = 0
     while circles.take_step():
@@ -125,7 +126,7 @@ class _Circles:
         self.chosen = np.full((partitions, factor), -1, np.intp)
 
     def take_step(self) -> bool:
-        """Look at one place for each partition; whether any of them lacks replicas still."""
+        """Examine one position for each partition; True if any of them still lacks replicas."""
         left = self._left
         places = self._places(left)
         racks = self._racks[places]
@@ -143,9 +144,9 @@ class _Circles:
         return len(self._left) > 0
 
     def _places(self, rows: Index) -> Index:
-        """The leader's place first, and then the others from where the followers begin."""
+        """The leader's position first, and then the others from the first follower's on."""
         leaders, shifts, steps = self._leaders[rows], self._shifts[rows], self._steps[rows]
-        # The circle of the followers goes over the leader's place.
+        # The circle of the followers skips the leader's position.
         behind = steps - 1 + (steps > self._brokers - shifts)
         places: Index = np.where(steps == 0, leaders, (leaders + shifts + behind) % self._brokers)
         return places

@@ -1,4 +1,4 @@
-"""Rows of partitions put between and in the place of others, all in the order of their keys."""
+"""Merges rows of partitions into others, ordered by key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def upserted(rows: PartitionRows, other: PartitionRows, start: int, stop: int) -
 def _replaced(
     rows: PartitionRows, at: Index, other: PartitionRows, start: int, stop: int
 ) -> PartitionRows:
-    """Rows with others in the place of some, which have the same keys."""
+    """Rows in which some are replaced by others with the same keys."""
     width = max(rows.width, other.width)
     directories, (mine, theirs) = unified([rows.directories, other.directories])
     kind = place_type(len(directories))

@@ -1,4 +1,4 @@
-"""Partitions as columns of integers: any number of rows in the order of their keys, immutable.
+"""Immutable rows of partitions as numpy columns, ordered by key.
 
 Two million partitions as objects would take gigabytes; as rows of numpy arrays they take some sixty
 bytes each, and "whose leader is broker 7" is one comparison for all of them.
@@ -6,8 +6,8 @@ bytes each, and "whose leader is broker 7" is one comparison for all of them.
 A key is the number of a topic and the id of one of its partitions. A row is int32: leader, leader
 epoch, partition epoch, recovery state, number of replicas, number of in-sync replicas, then the
 replicas and the in-sync replicas, each padded with -1 to the widest row. Log directories are few:
-a row has an index into a list of them for each replica. What only reassignments and eligible
-leader replicas need lies in a dictionary of the few rows that have it.
+a row has an index into a list of them for each replica. Fields that only reassignments and eligible
+leader replicas need are in a dictionary of the few rows that have them.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 
 
 def key_of(number: int, partition_id: int) -> int:
-    """Where a partition stands among all: behind those of topics with a lower number."""
+    """The key of a partition: higher than those of topics with a lower number."""
     return number << PARTITION_ID_BITS | partition_id
 
 
 class Columns(NamedTuple):
-    """What `PartitionRows.values` consists of: shapes (n, FIXED), (n, width) and (n, width)."""
+    """The columns of `PartitionRows.values`: shapes (n, FIXED), (n, width) and (n, width)."""
 
     fixed: Rows
     replicas: Rows
@@ -73,7 +73,7 @@ class PartitionRows:
     """Rows of partitions; its arrays are read-only.
 
     `topic_ids` has one id for each run of rows of one topic. Rows are in the order of their keys
-    unless somebody has joined them in another.
+    unless a caller has joined them in another order.
     """
 
     __slots__ = ("directories", "keys", "places", "seldom", "topic_ids", "values", "width")
@@ -134,7 +134,7 @@ class PartitionRows:
         directories: tuple[Places, tuple[DirectoryId, ...]],
         seldom: Mapping[int, Seldom],
     ) -> PartitionRows:
-        """Rows of columns; `directories` are places and the list that they are places in."""
+        """Rows of columns; `directories` are indexes and the list that they point into."""
         values = np.concatenate([columns.fixed, columns.replicas, columns.isr], axis=1)
         return cls(keys, topic_ids, values, *directories, seldom)
 
@@ -180,7 +180,7 @@ class PartitionRows:
 
     @property
     def isr_sizes(self) -> Rows:
-        """Shape (n,): how many replicas are in sync."""
+        """Shape (n,): the number of replicas in sync."""
         return self.values[:, ISR]
 
     @property
@@ -205,14 +205,14 @@ class PartitionRows:
         return found
 
     def _starts(self) -> Index:
-        """Where the runs of rows of one topic begin."""
+        """Starts of the runs of rows of one topic."""
         if len(self.topic_ids) == 1:
             return _ZERO
         return _starts(self.keys >> PARTITION_ID_BITS)
 
     @property
     def cells(self) -> int:
-        """How many numbers there are, by which time and memory go."""
+        """Number of cells, a measure of time and memory."""
         return self.values.size
 
     @property
@@ -229,7 +229,7 @@ class PartitionRows:
 
     @property
     def has_eligible(self) -> Bits:
-        """Shape (n,): which have eligible leader replicas, or had some."""
+        """Shape (n,): true for rows that have eligible leader replicas, or had some."""
         keys = [
             key
             for key, each in self.seldom.items()
@@ -239,13 +239,13 @@ class PartitionRows:
 
     @property
     def has_last_epoch(self) -> Bits:
-        """Shape (n,): whose epoch or leader epoch is the last that there is."""
+        """Shape (n,): true for rows whose epoch or leader epoch is the last possible one."""
         epochs = self.values[:, LEADER_EPOCH : PARTITION_EPOCH + 1]
         found: Bits = (epochs == _EPOCH_MAX).any(axis=1)
         return found
 
     def standing(self) -> tuple[int, int]:
-        """How many partitions are offline, and how many imbalanced."""
+        """Numbers of offline and of imbalanced partitions."""
         leaders = self.leaders
         first = self.replicas[:, 0] if self.width else NO_LEADER
         is_offline = leaders == NO_LEADER
@@ -255,13 +255,13 @@ class PartitionRows:
     # --- single rows ----------------------------------------------------------------------------
 
     def row_of(self, key: int) -> int | None:
-        """The row of that key, None where there is none."""
+        """The row of that key, None without one."""
         row = int(self.keys.searchsorted(key))
         return row if row < len(self.keys) and self.keys[row] == key else None
 
     def rows_between(self, low: int, high: int) -> tuple[int, int]:
-        """From which row to which the keys from `low` to below `high` are."""
-        # Each by itself: to make an array of the two would take longer.
+        """First row and end of the rows with keys from `low` to below `high`."""
+        # Separately: to make an array of the two would take longer.
         return int(self.keys.searchsorted(low)), int(self.keys.searchsorted(high))
 
     def partition(self, row: int) -> Partition:
@@ -332,7 +332,7 @@ class PartitionRows:
         if start == 0 and stop == len(self):
             return self
         view = self.view(start, stop)
-        # A very wide row may have been beside them.
+        # A very wide row may have been next to them.
         width = int(view.values[:, REPLICAS : ISR + 1].max(initial=0))
         return PartitionRows(
             view.keys.copy(),
@@ -385,7 +385,7 @@ def _row(partition: Partition, width: int) -> list[int]:
 
 
 def _starts(numbers: Keys) -> Index:
-    """Where runs of equal numbers begin."""
+    """Starts of runs of equal numbers."""
     is_start = np.empty(len(numbers), np.bool_)
     is_start[:1] = True
     np.not_equal(numbers[1:], numbers[:-1], out=is_start[1:])
@@ -393,7 +393,7 @@ def _starts(numbers: Keys) -> Index:
 
 
 def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
-    """One id for each run of rows of one topic; the last of one part may go on in the next."""
+    """One id for each run of rows of one topic; the last of one part may continue in the next."""
     found: list[TopicId] = []
     for part in parts:
         ids = part.topic_ids

@@ -1,8 +1,8 @@
-"""All partitions of an image: a tree of rows, and beside it the few that changed lately.
+"""All partitions of an image: a tree of rows plus a buffer of recent changes.
 
 To copy the rows around a single change costs as much as the rest of the decision about it. So
-changes are kept as they come until there are so many that it pays to work them into the tree, or
-until somebody wants rows. All of it is immutable but for that.
+changes are buffered until there are so many that it pays to apply them to the tree, or until a
+caller needs rows. Everything else is immutable.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PartitionStore:
         count: int = 0,
         replaced: int = 0,
     ) -> None:
-        """`count` is that of all, `replaced` of what later ones took the place of so far."""
+        """`count` is the number of all, `replaced` that of the entries replaced so far."""
         self._tree = PartitionTree() if tree is None else tree
         self._late = late
         self._count = count
@@ -81,7 +81,7 @@ class PartitionStore:
         return self._tree
 
     def get(self, number: int, partition_id: int) -> Partition | None:
-        """The partition of that topic and id, or None when there is none."""
+        """The partition of that topic and id, or None without one."""
         if self._late:
             late = self._late.get(key_of(number, partition_id))
             if late is not None:
@@ -93,13 +93,13 @@ class PartitionStore:
         return self.rows.of_topic(number, first)
 
     def count_of(self, number: int) -> int:
-        """How many partitions a topic has."""
+        """Number of partitions of a topic."""
         return self.rows.count_of(number)
 
     # --- others made of this one ----------------------------------------------------------------
 
     def with_changes(self, changes: Late, *, added: int) -> PartitionStore:
-        """This store with those partitions, of which so many were not there before."""
+        """This store with those partitions, of which so many are new."""
         late = {**self._late, **changes}
         if len(late) > LATE_MAX:
             return self._next(self._tree.with_rows(_rows_of(late)))
@@ -107,7 +107,7 @@ class PartitionStore:
         return PartitionStore(self._tree, late, count=count, replaced=replaced)
 
     def with_rows(self, rows: PartitionRows) -> PartitionStore:
-        """This store with those rows added, or put in the place of what has their keys."""
+        """This store with those rows added, replacing rows with the same keys."""
         return self._next(self.rows.with_rows(rows))
 
     def without(self, number: int) -> PartitionStore:

@@ -1,10 +1,10 @@
-"""Rows of partitions in the order of their keys: immutable, a shallow tree.
+"""Immutable shallow tree of partition rows.
 
-Nodes hold parts of up to ROWS_MAX rows. A change copies the parts and nodes that it touches, and
-nothing else; a reader with the tree of before sees what was there before. Topics are numbered as
-they are made and numbers are not given twice, so that new partitions go to the end, where parts
-are full, and a key is a place to go on from whatever has changed meanwhile. What is removed leaves
-no hole: the parts beside it close up.
+Nodes hold parts of up to ROWS_MAX rows, in the order of their keys. A change copies the parts and
+nodes that it touches, and nothing else; a reader with the earlier tree sees the earlier state.
+Topics are numbered as they are made and numbers are not reused, so that new partitions go to the
+end, where parts are full, and a key is a position to resume from after any changes. Removed rows
+leave no hole: neighbouring parts close up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PartitionTree:
     __slots__ = ("_count", "_firsts", "_nodes", "replaced")
 
     def __init__(self, nodes: tuple[_Node, ...] = (), count: int = 0, *, replaced: int = 0) -> None:
-        """`replaced` counts the parts that others took the place of since there was a tree."""
+        """`replaced` counts the parts that were replaced since there was a tree."""
         self._nodes = nodes
         self._firsts = tuple([node.firsts[0] for node in nodes])
         self._count = count
@@ -56,7 +56,7 @@ class PartitionTree:
         return self._count
 
     def get(self, number: int, partition_id: int) -> Partition | None:
-        """The partition of that topic and id, or None when there is none."""
+        """The partition of that topic and id, or None without one."""
         key = key_of(number, partition_id)
         if not self._nodes or key < 0:
             return None
@@ -70,7 +70,7 @@ class PartitionTree:
         return node.parts[max(bisect_right(node.firsts, key) - 1, 0)]
 
     def parts_from(self, key: int) -> Iterator[PartitionRows]:
-        """The parts from that of a key on; the first may begin, or lie wholly, before the key."""
+        """The parts from that of a key on; the first may begin, or lie entirely, before the key."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         for node in self._nodes[at : at + 1]:
             yield from node.parts[max(bisect_right(node.firsts, key) - 1, 0) :]
@@ -83,7 +83,7 @@ class PartitionTree:
         return int(self._nodes[-1].parts[-1].keys[-1]) + 1 if self._nodes else 0
 
     def count_of(self, number: int) -> int:
-        """How many partitions a topic has."""
+        """Number of partitions of a topic."""
         return sum(stop - start for _, start, stop in self._ranges_of(number, 0))
 
     def of_topic(self, number: int, first: int = 0) -> Iterator[tuple[int, Partition]]:
@@ -98,7 +98,7 @@ class PartitionTree:
             yield part.of_topic(start, stop, topic_id)
 
     def _ranges_of(self, number: int, first: int) -> Iterator[tuple[PartitionRows, int, int]]:
-        """Where the rows of a topic are, from that partition on: parts, and from where to where."""
+        """The rows of a topic from that partition on: parts, and first row and end in each."""
         low, high = key_of(number, first), key_of(number + 1, 0)
         for part in self.parts_from(low):
             start, stop = part.rows_between(low, high)
@@ -108,9 +108,9 @@ class PartitionTree:
                 return
 
     def rows_from(self, key: int, cells: int) -> PartitionRows | None:
-        """Rows from that key on, so many that they have no more cells, or those of one part.
+        """Rows from that key on, as many as fit into that number of cells, or those of one part.
 
-        None where there are none. A reader that goes on behind the last key misses nobody.
+        None if there are no rows. A reader that resumes behind the last key misses no row.
         """
         chosen: list[PartitionRows] = []
         count = width = 0
@@ -126,11 +126,11 @@ class PartitionTree:
         return PartitionRows.joined(chosen) if chosen else None
 
     def spread_of(self, keys: Keys) -> int:
-        """In how many parts ascending keys lie, or would lie."""
+        """The number of parts in which ascending keys lie, or would lie."""
         return sum(1 for _ in self._shared(keys))
 
     def rows_at(self, keys: Keys) -> PartitionRows:
-        """Those rows that there are of ascending keys."""
+        """The existing rows of ascending keys."""
         found = []
         for at, index, start, stop in self._shared(keys):
             part, wanted = self._nodes[at].parts[index], keys[start:stop]
@@ -141,7 +141,7 @@ class PartitionTree:
         return PartitionRows.joined(found) if found else PartitionRows.made([])
 
     def _shared(self, keys: Keys) -> Iterator[tuple[int, int, int, int]]:
-        """Node and index of each part to which some keys belong, and from where to where those."""
+        """Node and index of each part with some of the keys, and first and end of those."""
         start = 0
         while start < len(keys) and self._nodes:
             at, index, end = self._place_of(int(keys[start]))
@@ -152,7 +152,7 @@ class PartitionTree:
     # --- others made of this one ----------------------------------------------------------------
 
     def with_rows(self, rows: PartitionRows) -> PartitionTree:
-        """This tree with those rows added, or put in the place of what has their keys."""
+        """This tree with those rows added, replacing rows with the same keys."""
         if not len(rows):
             return self
         if not self._nodes:
@@ -199,7 +199,7 @@ class PartitionTree:
         removed = sum(map(len, gone)) - len(left) - len(right)
         if not removed:
             return self
-        # The nodes beside them, too: those that are left with little close up.
+        # Neighbouring nodes, too: those that are left with little close up.
         begin, end = max(first - 1, 0), last + 2
         before = [part for node in self._nodes[begin:first] for part in node.parts]
         before += self._nodes[first].parts[:index]
@@ -219,12 +219,12 @@ class PartitionTree:
         return [*nodes[first].parts[index:], *between, *nodes[last].parts[: behind + 1]]
 
     def taken_apart(self) -> list[object]:
-        """What it consists of, for those who give it up a little at a time."""
+        """Its nodes, for disposal in time slices."""
         return [*self._nodes]
 
 
 def _edited(node: _Node, edits: Sequence[tuple[int, list[PartitionRows]]]) -> list[_Node]:
-    """A node with others in the place of some of its parts."""
+    """A node in which others replace some of its parts."""
     parts, firsts = list(node.parts), list(node.firsts)
     for index, instead in reversed(edits):
         parts[index : index + 1] = instead

@@ -1,7 +1,7 @@
-"""AlterPartition: the leader of a partition takes replicas into the ISR and out of it.
+"""AlterPartition: the leader of a partition adds replicas to the ISR and removes them.
 
 The checks are made in Kafka's order, and the first that fails is the answer. Reassignments begin in
-logs of other controllers only; a change that completes one takes what is left of it away.
+logs of other controllers only; a change that completes one removes the rest of it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Slices[Outcome]:
     """Change partitions one by one, each with a result of its own."""
-    # Nothing else is decided before this decision ends, so the image stays the newest.
+    # No other decision is made before this one ends, so the image stays the newest.
     image = context.freeze()
     level = metadata_version(image.features)
     problem = sender_problem(image.brokers, request.broker_id, request.broker_epoch)
@@ -89,7 +89,7 @@ class _Target:
 
 
 class _Alteration:
-    """One valid request at work."""
+    """One valid request in progress."""
 
     def __init__(self, image: MetadataImage, request: AlterPartition, level: int) -> None:
         self._image = image
@@ -103,7 +103,7 @@ class _Alteration:
         self.leaves_leaderless = False
 
     def alter_all(self) -> Slices[tuple[AlteredTopic, ...]]:
-        """Propose what changes, with pauses."""
+        """Propose the changes, with pauses."""
         altered: list[AlteredTopic] = []
         for asked in self._request.topics:
             topic = yield from self._alter(asked)
@@ -232,10 +232,10 @@ class _Alteration:
         )
 
     def _moved(self, partition: Partition, target: _Target) -> Partition:
-        """The partition with the directories in which replicas are that join the ISR.
+        """The partition with the directories of the replicas that join the ISR.
 
         One that was copied to a new disk joins with the directory that its broker has now: brokers
-        of Kafka say so themselves (AssignReplicasToDirs). For one that stays nothing is known.
+        of Kafka report that themselves (AssignReplicasToDirs). For one that stays nothing is known.
         """
         directories = list(partition.directories)
         for place, id_ in enumerate(partition.replicas):

@@ -1,4 +1,4 @@
-"""ElectLeaders: the preferred leaders, or where records may be lost any, on an operator's word."""
+"""ElectLeaders: preferred leaders, or any leader if an operator accepts the loss of records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def elect_leaders_in_slices(context: Context, request: ElectLeaders) -> Slices[Outcome]:
     """Elect leaders one by one, each by the state before the request."""
-    # Nothing else is decided before this decision ends, so the image stays the newest.
+    # No other decision is made before this one ends, so the image stays the newest.
     image = context.freeze()
     election = _Election(image, request.election_type)
     try:
@@ -57,7 +57,7 @@ def elect_leaders_in_slices(context: Context, request: ElectLeaders) -> Slices[O
 
 
 class _Election:
-    """One request at work."""
+    """One request in progress."""
 
     def __init__(self, image: MetadataImage, election_type: ElectionType) -> None:
         self._image = image
@@ -153,7 +153,7 @@ class _Election:
             raise RefusedError(ErrorCode.ELECTION_NOT_NEEDED, message)
 
     def _refuse(self, partition: Partition) -> RefusedError:
-        """Tell why no replica can be elected."""
+        """The error with the reason why no replica can be elected."""
         if not self._is_preferred:
             message = (
                 f"None of the replicas {list(partition.replicas)} is active in a log directory that"

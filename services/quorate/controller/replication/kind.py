@@ -1,4 +1,4 @@
-"""ISRs and leaders of partitions as a subject; their records are those of topics."""
+"""ISRs and leaders of partitions as a metadata kind; their records are those of topics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Leaders that go back to the first replicas by themselves (`auto.leader.rebalance.enable`).
+"""Returns leadership to the first replicas (`auto.leader.rebalance.enable`).
 
-After a restart of a broker others lead what it led. Every so often those partitions whose first
-replica is in sync get it as their leader again, a slice at a time.
+After a restart of a broker others lead what it led. At each interval the first replicas that are in
+sync get it back, one time slice at a time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @value
 class Balancing:
-    """The time of the next pass, None for never, and the key from which one under way goes on."""
+    """The time of the next sweep, None for never, and the key at which one in progress resumes."""
 
     interval_ms: int
     due_ms: int | None
     key: int | None = None
 
     def apply(self, soft: SoftState) -> None:
-        """This is how far it has come now. A `SoftChange`."""
+        """Replace the state. A `SoftChange`."""
         soft.put(self)
 
 
 def decide_balance(context: Context) -> Outcome | None:
-    """The next slice of a pass that is due; None where none is."""
+    """The next slice of a sweep that is due; None if none is."""
     balancing = context.soft.of(Balancing)
     key = balancing.key
     if key is None:

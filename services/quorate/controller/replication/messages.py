@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 ANY_BROKER_EPOCH: Final = -1
-# Of one request, all topics together. Its reply is made in one turn of the loop.
+# Of one request, all topics together. Its reply is made in one event-loop iteration.
 PARTITIONS_MAX: Final = 4_000
 
 
@@ -55,7 +55,7 @@ class AlterPartition(WriteFor["AlterPartitionReply"]):
 
 @value
 class AlteredPartition:
-    """A partition after the change; beside an error all is zero or empty."""
+    """A partition after the change; with an error all is zero or empty."""
 
     partition_index: int
     error: ErrorCode = ErrorCode.NONE
@@ -120,7 +120,7 @@ class ElectedLeader:
 
 @value
 class ElectLeadersReply(WriteReply):
-    """If every partition was asked for, those that do not change are left out."""
+    """Results of the partitions; without those that do not change if all were requested."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

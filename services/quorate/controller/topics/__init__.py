@@ -1,1 +1,1 @@
-"""Topics: names, creation, deletion, descriptions."""
+"""Topics: creation, deletion and description."""

@@ -1,4 +1,4 @@
-"""Topics created: with placement, or as an assignment says."""
+"""CreateTopics, with replica placement or a manual assignment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SLICE_PARTITIONS: Final = 32
 
 
 class _Creation:
-    """One CreateTopics request at work: topics accepted so far count for those that follow."""
+    """One CreateTopics request in progress: topics accepted so far count for the next ones."""
 
     def __init__(self, context: Context, request: CreateTopics) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class _Creation:
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
         self._placed = view.topics.partition_count
-        # Topics of few partitions, each with how many it has, whose partitions are made together.
+        # Small topics with their numbers of partitions, whose partitions are made together.
         self._small: list[tuple[TopicId, int]] = []
         self._small_count = self._small_factor = 0
         self.proposal = Proposal(self._level)
@@ -75,7 +75,7 @@ class _Creation:
         return self._context.view.topics
 
     def create(self, topic: NewTopic, *, validate_only: bool) -> Slices[CreatedTopic]:
-        """Propose one topic, or say why not."""
+        """Propose one topic, or return its error."""
         if not self._joins_small(topic):
             yield from self.propose_small()
         mark = self.proposal.mark()
@@ -108,11 +108,11 @@ class _Creation:
         )
 
     def _is_small(self, topic: NewTopic) -> bool:
-        """True when its partitions are made together with those of its neighbours."""
+        """True if its partitions are made together with those of its neighbours."""
         return not topic.assignments and self._wanted(topic)[0] < COLUMNS_MIN
 
     def _joins_small(self, topic: NewTopic) -> bool:
-        """True when it may go into the same columns as the small ones that were kept."""
+        """True if it may go into the same columns as the small ones that were kept."""
         if not self._is_small(topic):
             return False
         partitions, factor = self._wanted(topic)
@@ -120,7 +120,7 @@ class _Creation:
         return is_alike and self._small_count + partitions <= rows_max(max(factor, 1))
 
     def _keep_small(self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int) -> None:
-        """From here on it is accepted: there is room for its partitions."""
+        """Keep an accepted topic: from here on there is space for its partitions."""
         if not self.proposal.keep_room(partitions, partitions * size_max(factor)):
             self._refuse_size(topic)
         self._small.append((topic_id, partitions))
@@ -209,7 +209,7 @@ class _Creation:
             raise RefusedError(ErrorCode.INVALID_CONFIG, problem)
 
     def _new_topic_id(self) -> TopicId:
-        """An id that nobody has, and that no command line takes for an option."""
+        """A new id that no topic has, and that no command line takes for an option."""
         while True:
             topic_id = self._settings.new_topic_id()
             if (
@@ -220,7 +220,7 @@ class _Creation:
                 return topic_id
 
     def _wanted(self, topic: NewTopic) -> tuple[int, int]:
-        """The numbers of partitions and of replicas that are asked for."""
+        """The requested numbers of partitions and of replicas."""
         settings = self._settings
         partitions, factor = topic.partitions, topic.replication_factor
         if partitions == USE_DEFAULT:
@@ -230,7 +230,7 @@ class _Creation:
         return partitions, factor
 
     def _size(self, topic: NewTopic) -> tuple[int, int]:
-        """Count partitions and replicas. Raises RefusedError where they cannot be placed."""
+        """Count partitions and replicas. Raises RefusedError if they cannot be placed."""
         partitions, factor = self._wanted(topic)
         if partitions < 1:
             message = (

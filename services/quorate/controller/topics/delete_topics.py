@@ -1,4 +1,4 @@
-"""Topics deleted, by their names."""
+"""DeleteTopics by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def refused_deletion(context: Context, name: str, refusal: RefusedError) -> DeletedTopic:
-    """A topic that is not there is missing to a caller that may know of it, as in Kafka."""
+    """An unknown topic is reported as missing to a caller that may describe it, as in Kafka."""
     is_missing = name not in context.view.topics.ids
     if is_missing and context.rights.may(Operation.DESCRIBE, topic_resource(name)):
         return _missing(name)

@@ -1,4 +1,4 @@
-"""Topics listed and described, in slices and in pages."""
+"""ListTopics and DescribeTopics, in time slices and pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
-# A turn of the loop has time for so many; what comes next is another slice, or another page.
+# An event-loop iteration has time for so many; the rest is another slice, or another page.
 SLICE_ITEMS: Final = 100
 SLICE_LISTED: Final = 1_000
 TOPICS_PER_PAGE: Final = 2_000
@@ -73,7 +73,7 @@ def describe_topics_in_slices(
     for number, name in enumerate(names):
         is_first = cursor is not None and name == cursor.topic_name
         first = cursor.partition_index if cursor is not None and is_first else 0
-        # A topic without partitions to tell of takes the room of one.
+        # A topic without partitions takes the space of one.
         if left < 1:
             following = Cursor(name)
             break
@@ -118,7 +118,7 @@ def _names_from(request: DescribeTopics, cursor: Cursor | None) -> list[str]:
 def _describe_topic(
     image: MetadataImage, name: str, first: int, limit: int
 ) -> Slices[tuple[DescribedTopic, int | None]]:
-    """A topic with its partitions from `first` on, and where it goes on if those are not all."""
+    """A topic with its partitions from `first` on, and the next partition if some are left."""
     topic = image.topics.named(name)
     if topic is None:
         message = f"There is no topic {name!r}; check its name."

@@ -1,4 +1,4 @@
-"""Topics with their partitions: a part of the image, and that part while it changes."""
+"""Image part: topics and their partitions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 
-# Changed partitions that wait to be worked in together. All of a large batch at its end would take
-# longer than a turn of the loop may.
+# Changed partitions that wait to be applied together. All of a large batch at its end would take
+# longer than an event-loop iteration may.
 WAITING_MAX: Final = 128
-# Parts of a topic that is removed which are looked at between two pauses.
+# Parts of a removed topic that are examined between two pauses.
 PARTS_SLICE: Final = 64
 
 
@@ -59,12 +59,12 @@ class Topics:
 
     @property
     def replaced(self) -> int:
-        """What others took the place of, or nothing, since this process began to replay."""
+        """Number of replaced or removed entries since this process began to replay."""
         return self.tally.replaced
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are."""
+        """Number of partitions."""
         return len(self.partitions)
 
     def named(self, name: str) -> Topic | None:
@@ -73,7 +73,7 @@ class Topics:
         return None if topic_id is None else self.by_id[topic_id]
 
     def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
-        """A partition of a topic, or None where there is no such topic or partition."""
+        """A partition of a topic, or None if the topic or the partition does not exist."""
         topic = self.by_id.get(topic_id)
         # A larger id would be in the key of another topic's partition.
         if topic is None or not 0 <= partition_id <= PARTITION_ID_MAX:
@@ -85,12 +85,12 @@ class Topics:
         return self.partitions.of_topic(self.by_id[topic_id].number)
 
     def mutate(self) -> TopicsDelta:
-        """What changes of it are written to."""
+        """A delta to which changes are written."""
         return TopicsDelta(self)
 
 
 class TopicsDelta:
-    """What has changed since; the attributes are those of Topics, unfrozen."""
+    """The changed topics; the attributes are those of Topics, unfrozen."""
 
     def __init__(self, topics: Topics) -> None:
         self.by_id = topics.by_id.mutate()
@@ -99,7 +99,7 @@ class TopicsDelta:
         self._partitions = topics.partitions
         self.made = topics.made
         self._tally = topics.tally
-        # Changed partitions by key, and of how many of them there was none before.
+        # Changed partitions by key, and how many of them are new.
         self._waiting: dict[int, tuple[TopicId, Partition]] = {}
         self._added = 0
         # Topics that went, and parts of all partitions.
@@ -107,7 +107,7 @@ class TopicsDelta:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are now."""
+        """Current number of partitions."""
         return len(self._partitions) + self._added
 
     def topic(self, topic_id: TopicId) -> Topic:
@@ -136,7 +136,7 @@ class TopicsDelta:
     def set_partition(
         self, topic: Topic, partition_id: int, partition: Partition, *, old: Partition | None
     ) -> None:
-        """Add or replace one partition; `old` is what was there."""
+        """Add or replace one partition; `old` is its previous state."""
         # Nearly all partitions are led by their first replica.
         if partition.is_imbalanced:
             self._count(offline=partition.is_offline, imbalanced=1)
@@ -148,14 +148,14 @@ class TopicsDelta:
             self.flush()
 
     def flush(self) -> PartitionStore:
-        """All partitions, with the changes so far worked in."""
+        """All partitions, with the changes so far applied."""
         if self._waiting:
             self._partitions = self._partitions.with_changes(self._waiting, added=self._added)
             self._waiting, self._added = {}, 0
         return self._partitions
 
     def put_rows(self, rows: PartitionRows, old: PartitionRows | None = None) -> None:
-        """Add or replace many partitions; `old` are those that were there, if that is known."""
+        """Add or replace many partitions; `old` are their previous rows, if known."""
         partitions = self.flush()
         if old is None:
             old = partitions.rows.rows_at(rows.keys)
@@ -181,9 +181,9 @@ class TopicsDelta:
         )
 
     def remove_in_slices(self, topic_id: TopicId) -> Slices[Topic]:
-        """Take the topic with its partitions out, with pauses: it may have most that there are.
+        """Remove the topic with its partitions, with pauses: it may have most of all partitions.
 
-        Raises ReplayError when unknown.
+        Raises ReplayError if it is unknown.
         """
         topic = self.topic(topic_id)
         partitions = self.flush()
@@ -200,7 +200,7 @@ class TopicsDelta:
         return topic
 
     def finish(self) -> Topics:
-        """The topics with all that changed; the delta is used up."""
+        """The topics with all changes; the delta is used up."""
         partitions, tally = self.flush(), self._tally
         replaced = self._replaced + partitions.replaced
         if replaced:

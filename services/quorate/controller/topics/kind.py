@@ -1,4 +1,4 @@
-"""Topics with their partitions as a subject."""
+"""Topics as a metadata kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller is asked about topics, and what it answers."""
+"""Requests and replies about topics."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DeleteTopics(WriteFor["DeleteTopicsReply"]):
 
 @value
 class Cursor:
-    """Where a page begins: a topic, and a partition of it where that topic exists."""
+    """Start of a page: a topic, and a partition of it if that topic exists."""
 
     topic_name: str
     partition_index: int = 0
@@ -73,10 +73,10 @@ class Cursor:
 
 @value
 class ListTopics(ReadFor["ListTopicsReply"]):
-    """All topics, in order of their names, a page of at most so many; 0 is a client without pages.
+    """All topics, in order of their names, in pages of that limit; 0 is a client without pages.
 
-    Those that the caller may not describe are left out.
-    To such a client an answer of several is refused: a part must not be taken for the whole.
+    Topics that the caller may not describe are left out. A client without pages is refused an
+    answer of several: it must not take a part for all of it.
     """
 
     cursor: Cursor | None = None
@@ -87,10 +87,10 @@ class ListTopics(ReadFor["ListTopicsReply"]):
 
 @value
 class DescribeTopics(ReadFor["DescribeTopicsReply"]):
-    """These topics, each once, in the order asked; all, by name, when `names` is empty.
+    """These topics, each once, in the requested order; all, by name, if `names` is empty.
 
-    Of all those are left out that the caller may not describe.
-    Pages are as those of ListTopics, and what is counted are partitions.
+    In the latter case, topics that the caller may not describe are left out. Pages are as those of
+    ListTopics, and count partitions.
     """
 
     names: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class DescribedTopic:
 
 @value
 class DescribeTopicsReply:
-    """The last topic may go on where the cursor points."""
+    """The last topic may continue at the cursor."""
 
     offset: Offset
     topics: tuple[DescribedTopic, ...]

@@ -1,7 +1,7 @@
-"""The partitions of new topics as columns: no object is made for any of them.
+"""The partitions of new topics as columns, without an object per partition.
 
 A leader replays what it decides. Record by record that took most of the time of a large creation,
-in which nothing else may be decided.
+during which nothing else may be decided.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Below this columns cost more than records.
 COLUMNS_MIN: Final = 48
-# Numbers in rows that are made, encoded and replayed in one turn: a few milliseconds.
+# Numbers in rows that are made, encoded and replayed without yielding: a few milliseconds.
 _CELLS_SLICE: Final = 12_288
 # Of a record of metadata: all but its replicas; and each of those, which may be in sync, with its
 # directory.
@@ -49,31 +49,31 @@ _NONE: Final = PartitionRows.made(())
 
 
 def rows_max(replicas: int) -> int:
-    """The number of partitions with so many replicas that are taken at once."""
+    """The number of partitions with so many replicas that are handled together."""
     return max(1, _CELLS_SLICE // (FIXED + 2 * replicas))
 
 
 def size_max(replicas: int) -> int:
-    """The most bytes that the record of a partition with so many replicas has."""
+    """The largest size in bytes of the record of a partition with so many replicas."""
     return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
 
 
 @value
 class Created(Bulk):
-    """Partitions of new topics that follow on each other; they get numbers when it is replayed."""
+    """Consecutive partitions of new topics; replay assigns their numbers."""
 
     rows: PartitionRows
     values: Sequence[bytes]
 
     def replay(self, delta: MetadataDelta) -> None:
-        """Add them. The topics are new, so that nothing is there in their places."""
+        """Add them. The topics are new, so no partition has their keys."""
         topics = delta.topics
         number = topics.topic(self.rows.topic_ids[0]).number
         topics.put_rows(with_number(self.rows, number), _NONE)
 
 
 class NewRows:
-    """Makes the partitions of new topics, with the brokers of one moment."""
+    """Makes the partitions of new topics, with the brokers at one point in time."""
 
     def __init__(self, brokers: Brokers, level: int) -> None:
         self._brokers = brokers
@@ -85,7 +85,7 @@ class NewRows:
         return self._of_keys(np.arange(first, first + len(replicas)), (topic_id,), replicas)
 
     def created_small(self, topics: Sequence[tuple[TopicId, int]], replicas: Rows) -> Created:
-        """All partitions of topics that follow on each other, each with how many it has."""
+        """All partitions of consecutive topics, each with its number of partitions."""
         counts = np.array([count for _, count in topics])
         firsts = np.cumsum(counts) - counts
         keys = np.arange(len(replicas)) - np.repeat(firsts, counts)
@@ -106,7 +106,7 @@ class NewRows:
         return Created(rows, partition_values(rows, self._level))
 
     def _directories(self, replicas: Rows) -> tuple[Places, tuple[DirectoryId, ...]]:
-        """The place of each replica among the directories of its brokers."""
+        """The position of each replica's directory among the directories of its brokers."""
         broker_ids, at = np.unique(replicas, return_inverse=True)
         known: dict[DirectoryId, int] = {}
         by_id = self._brokers.by_id

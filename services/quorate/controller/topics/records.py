@@ -1,4 +1,4 @@
-"""Records of topics: how each changes the state, and all of them with their partitions."""
+"""Converts topic records to state and back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> S
 
 
 def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
-    """All topics, each with its partitions; None where time went by without a record."""
+    """All topics, each with its partitions; None for a pause without a record."""
     level, topics = metadata_version(image.features), image.topics
     # Keys alone: a pair for each would be as many objects for the garbage collector to look at.
     for name in sorted_in_parts(topics.ids):
@@ -99,14 +99,14 @@ def topic_values(image: MetadataImage) -> Iterator[list[bytes]]:
 
 
 class _Gathered:
-    """Topics and rows of partitions on their way to become values."""
+    """Topics and rows of partitions that are to become values."""
 
     def __init__(self, level: int) -> None:
         self._level = level
         self._clear()
 
     def _clear(self) -> None:
-        # Each topic's value, and how many rows are before it.
+        # Each topic's value, and the number of rows before it.
         self._topics: list[tuple[bytes, int]] = []
         self._parts: list[PartitionRows] = []
         self._count = self._cells = 0
@@ -125,7 +125,7 @@ class _Gathered:
         self._cells += rows.cells
 
     def values(self) -> list[bytes]:
-        """All that was gathered, which is forgotten then."""
+        """All accumulated values; they are dropped afterwards."""
         rows: list[bytes] = []
         if self._parts:
             rows = partition_values(PartitionRows.joined(self._parts), self._level)

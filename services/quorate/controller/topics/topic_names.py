@@ -1,4 +1,4 @@
-"""Which names a topic may have: Kafka's rules, and the clash of dots with underscores."""
+"""Validation of topic names, including collisions of '.' and '_'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with the name of a new topic, with the remedy; None when it is fine."""
+    """The problem with the name of a new topic, with the remedy; None if it is valid."""
     if not name:
         return "The topic name is empty; give it at least one character."
     if name in {".", ".."}:
@@ -36,19 +36,19 @@ def name_problem(name: str) -> str | None:
 
 
 def has_similar_form(name: str) -> bool:
-    """Whether some other name could look like this one: metrics write dots as underscores."""
+    """Whether another name could collide with this one: metrics write dots as underscores."""
     return "." in name or "_" in name
 
 
 def similar_form(name: str) -> str:
-    """What names that would share a metric have in common."""
+    """The common form of names that would share a metric."""
     return name.replace(".", "_")
 
 
 def similar_problem(name: str, others: Sequence[str], tells: Callable[[str], bool]) -> str | None:
-    """What is wrong with a new name beside `others` of the same form; None when nothing is.
+    """The problem with a new name given `others` of the same form; None without one.
 
-    `tells` says whose names may be told.
+    `tells` decides which names may be reported.
     """
     for other in others:
         if other != name:

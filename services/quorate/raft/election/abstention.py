@@ -22,8 +22,7 @@ class Abstention:
     goal: tuple[Epoch, Offset] | None = None
 
     def unheard(self, own: ReplicaKey, voters: VoterSet) -> list[NodeId]:
-        """The other voters of this set that were not heard; empty if this voter is not in the
-        set."""
+        """The other voters of this set not heard yet; empty if this voter is not in the set."""
         if own not in voters:
             return []
         ids = (voter.key.node_id for voter in voters)

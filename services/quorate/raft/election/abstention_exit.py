@@ -69,8 +69,7 @@ class Abstaining:
             r.calls.abandon(CallKind.FETCH)
 
     def told(self, high_watermark: Offset) -> None:
-        """Record the high watermark that the leader of this epoch reports to a fetch of this
-        voter."""
+        """Record the high watermark in the leader's response to a fetch of this voter."""
         r = self.r
         if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
             return

@@ -63,8 +63,7 @@ class Announcements:
                 self._announce_end(role)
 
     def _announce(self, role: Leader) -> None:
-        """Announce to voters that do not fetch: after the election, then every half fetch
-        timeout."""
+        """Announce to voters that do not fetch: when elected, then every half fetch timeout."""
         r = self.r
         if role.begin_epoch_deadline > r.timers.now:
             return
@@ -191,8 +190,7 @@ class Announcements:
 
     @staticmethod
     def _next_in_turn(role: Resigned) -> ReplicaKey | None:
-        """The voter to campaign instead of the first one; None if the first one has
-        acknowledged."""
+        """The voter to campaign instead of the first one; None if the first one knows."""
         if not role.preferred or role.preferred[0].node_id in role.heard:
             return None
         return next((key for key in role.preferred if key.node_id in role.heard), None)
@@ -221,8 +219,7 @@ class Announcements:
             self._hear_answer(call, response)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """Add the deadlines for repeated EndQuorumEpoch requests, and for passing the first
-        place."""
+        """Add the deadlines of repeated EndQuorumEpoch requests and of passing first place."""
         r = self.r
         if isinstance(r.role, Resigned):
             repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE

@@ -62,8 +62,7 @@ class Finding:
         r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
 
     def _is_asking(self) -> bool:
-        """True if it has no leader, or abstains: then it asks every voter for its epoch (rule
-        8)."""
+        """True without a leader; an abstaining voter also asks all voters for epochs (rule 8)."""
         return self.is_lost() or bool(unheard(self.r))
 
     def _to_ask(self) -> list[Peer]:

@@ -87,8 +87,7 @@ class Promises:
 
     @property
     def silent_until(self) -> Millis | None:
-        """End of the time in which this replica requests nothing, so that the lease holder is
-        first."""
+        """End of the time for which this replica stays quiet, so that the holder is first."""
         promise = self._current()
         if promise is None:
             return None

@@ -166,8 +166,7 @@ class Becoming:
         r.last_leader = r.leader_info
 
     def leave_to_others(self, role: Follower) -> None:
-        """Continue to follow, without contact to a leader that is lost: another voter may
-        campaign."""
+        """Follow a lost leader without contact to it: another voter may campaign."""
         timers = self.r.timers
         deadline = timers.after(timers.draw_election_timeout())
         self.r.take_role(replace(role, fetch_deadline=deadline, has_fetched=False))

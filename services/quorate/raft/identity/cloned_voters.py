@@ -55,8 +55,7 @@ class Clones:
     def admit(
         self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
     ) -> Admission:
-        """Decide if this process is the voter. Earlier releases drew no number: 0 is any
-        process."""
+        """Decide if this process is the voter. Earlier releases drew no number: 0 is any."""
         number = request.incarnation
         if number == 0:
             return Admission.COUNTED

@@ -233,8 +233,7 @@ class Rivalry:
             self.becoming.unattached(r.epoch, Cause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
-        """The response of a replica with a rival to other replicas, which must mislead none of
-        them.
+        """The response of a replica with a rival to other replicas, which must not mislead.
 
         None for a request that it still answers.
         """

@@ -29,8 +29,7 @@ class Removing:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
-        """Reject what is not allowed; otherwise wait until most of the remaining voters have
-        fetched."""
+        """Reject what is not allowed; otherwise wait for Fetches of most remaining voters."""
         r = self.r
         obstacle = self._why_refused(request)
         if obstacle is not None:

@@ -65,8 +65,7 @@ class Changes:
         return None
 
     def why_not_now(self, role: Leader) -> Obstacle | None:
-        """One change at a time, none before the leader knows what is committed and which voters
-        live.
+        """One change at a time, and none before the leader knows committed state and live voters.
 
         Rule 5: a leader younger than the fetch timeout cannot tell failed voters from slow ones.
         """
@@ -88,8 +87,7 @@ class Changes:
         return obstacle
 
     def why_uncommitted(self, role: Leader) -> Obstacle | None:
-        """A leader may not know the voter set in effect before a record of its epoch is
-        committed."""
+        """The voter set in effect is unknown before a record of the own epoch is committed."""
         r = self.r
         if r.ends.knows_committed(role):
             return _why_second_quorum(r)
@@ -158,9 +156,7 @@ class Changes:
         return voters.with_voter(Voter(key))
 
     def begin_round(self, role: Leader, pending: PendingChange) -> None:
-        """Start a round in which the voters show that they still fetch, as a linearizable read does
-        (decision 0002).
-        """
+        """Start a round of Fetches by the voters, as a linearizable read does (decision 0002)."""
         r = self.r
         pending.read_round = role.begin_round()
         wait_ms = r.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
@@ -229,8 +225,7 @@ class Changes:
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
-        """The rejection if no record can hold this voter set, which must not be appended (rule
-        28)."""
+        """The rejection if no record can hold this voter set: it is not appended (rule 28)."""
         try:
             encode_control(KRaftVoters(voters))
             problem = record_problem(voters)
@@ -286,8 +281,7 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
-        """Reject what was not appended in time: too few fetched, or the new voter did not
-        answer."""
+        """Reject what was not appended in time: too few fetched, or no answer of the voter."""
         now = self.r.timers.now
         silent = None
         if pending.live_by is not None and pending.live_by <= now:
@@ -344,8 +338,7 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
 def _alive(
     changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
 ) -> list[ReplicaKey]:
-    """The voters of a set that have fetched recently, or since `pending` was requested, and
-    stay."""
+    """Voters of a set that stay and fetched recently, or since `pending` was requested."""
     own = changes.r.key
     return [
         voter.key

@@ -44,8 +44,7 @@ class Ends:
         self.high_watermark = max(self.high_watermark, self._log.log_start)
 
     def told(self, high_watermark: Offset) -> None:
-        """Record the high watermark that the leader reports; some of the log may be missing
-        here."""
+        """Record the leader's high watermark; some of the log below it may be missing here."""
         self.leader_high_watermark = self.told_high_watermark = high_watermark
 
     def possible_voter_sets(self) -> list[VoterSet]:
@@ -82,8 +81,7 @@ class Ends:
         return progress.fetch_offset
 
     def of_majority(self, role: Leader) -> Offset:
-        """The end that a majority of the latest voter set has; a leader outside it does not
-        count."""
+        """The end that a majority of the latest voter set has; only voters of it count."""
         ends = [self.replicated(role, voter) for voter in self._log.voter_set.voters]
         ends.sort(reverse=True)
         return ends[len(ends) // 2] if ends else Offset(0)
@@ -93,9 +91,7 @@ class Ends:
         return end > role.epoch_start
 
     def knows_committed(self, role: Leader) -> bool:
-        """Whether this leader has committed in its epoch; otherwise more may be committed than it
-        knows.
-        """
+        """Whether it committed in its epoch; otherwise more may be committed than it knows."""
         return self.covers_own_epoch(role, self.high_watermark)
 
     def known(self, role: Leader) -> Offset | None:

@@ -187,8 +187,7 @@ class Leading:
         return log.validate(request.fetch_offset, request.last_fetched_epoch)
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        """Answer with a chunk of a snapshot; it counts for check-quorum as a Fetch does
-        (KIP-630)."""
+        """Answer with a snapshot chunk; counts for check-quorum like a Fetch (KIP-630)."""
         role = self.r.role
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
@@ -218,8 +217,7 @@ class Leading:
         return None
 
     def _malformed(self, request: FetchRequest) -> ErrorCode | None:
-        """INVALID_REQUEST for what no replica sends: a later epoch's records, or its own
-        leader's."""
+        """The error for a Fetch that no replica sends: of a later epoch, or of this leader."""
         is_own = request.replica is not None and request.replica.node_id == self.r.node_id
         if is_own or request.last_fetched_epoch > request.current_leader_epoch:
             return ErrorCode.INVALID_REQUEST

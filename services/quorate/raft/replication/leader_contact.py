@@ -54,8 +54,7 @@ class Contact:
         r.suspicion = None
 
     def not_believed(self, role: Follower, reason: str) -> None:
-        """Change nothing, report it once, retry later; the leader does not count as live (rule
-        29)."""
+        """Change nothing, report it once, retry later; the leader is not live (rule 29)."""
         r = self.r
         role.has_fetched = False
         text = r.contradictions.add(role.leader_id, r.epoch, reason, r.timers.now)

@@ -40,8 +40,7 @@ class Diverging:
 
 @value
 class NeedsSnapshot:
-    """The replica lags behind the log start, or is in an epoch before that of the oldest
-    snapshot."""
+    """The replica lags behind the log start, or is of an epoch before the oldest snapshot."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -233,8 +232,7 @@ class LogState:
         self.kraft_versions = [KRaftVersionAt(last, kraft_version)]
 
     def store_snapshot(self, snapshot: SnapshotInfo) -> None:
-        """Record a durable snapshot of this replica: older sets and versions are not needed any
-        more.
+        """Record a durable snapshot of this replica: older sets and versions are dropped.
 
         A snapshot of the same id has been rewritten.
         """

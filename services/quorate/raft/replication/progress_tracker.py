@@ -50,8 +50,7 @@ class Tracking:
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:
-        """Reset a new voter's acknowledgement until its next Fetch: observers are not trusted
-        so."""
+        """Reset a new voter's acknowledgement: those of observers are not trusted."""
         for voter in self.r.voters:
             progress = role.progress.get(voter.key)
             if progress is not None and before.by_id(voter.key.node_id) is None:
@@ -128,15 +127,13 @@ class Tracking:
         role.begin_epoch_deadline = self.r.timers.now
 
     def lost(self, role: Leader, key: ReplicaKey | None) -> None:
-        """Drop the caught-up times of a replica that lost what it acknowledged: it has another
-        log."""
+        """Drop the caught-up times of a replica that lost what it acknowledged."""
         progress = role.progress.get(key) if key is not None else None
         if progress is not None:
             progress.last_caught_up_ms = progress.mark = None
 
     def _make_room(self, role: Leader) -> None:
-        """Make room for an observer, whose id any client may invent: drop the longest silent
-        one."""
+        """Drop the longest silent observer: any client may invent an observer's id."""
         r = self.r
         if len(role.progress) < r.config.observers_max:
             return

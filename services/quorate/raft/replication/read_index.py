@@ -27,8 +27,7 @@ class Reads:
         self.r = replica
 
     def begin(self, token: ReplyToken) -> bool:
-        """Start a read; returns True if the voters' parked Fetches must be answered for its
-        round."""
+        """Start a read; True if the voters' parked Fetches must be answered for its round."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader):

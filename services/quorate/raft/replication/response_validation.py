@@ -41,8 +41,7 @@ class Trusting:
         return None
 
     def shows_another_quorum(self, response: FetchResponse) -> bool:
-        """True for a response that no leader of this quorum sends, whatever its disk lost (rule
-        34)."""
+        """True for what no leader of this quorum sends, even after loss of a disk (rule 34)."""
         r = self.r
         if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
             return True
@@ -54,8 +53,7 @@ class Trusting:
         return f"and everything below {self.r.high_watermark} is committed"
 
     def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
-        """The problem with a divergence: only to a common prefix, never below the high
-        watermark."""
+        """The problem with a divergence: it must keep all below the high watermark."""
         end, to = self.r.log.end, self.r.log.truncation_point(diverging)
         if to.offset >= end.offset:
             return (

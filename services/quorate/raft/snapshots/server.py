@@ -83,8 +83,9 @@ class Offering:
         return False
 
     def handle_checked(self, event: SnapshotChecked) -> None:
-        """A damaged snapshot stays listed until a newer one is stored: a replica below the log
-        start must not get the answer that none exists.
+        """Record a verification. A damaged snapshot stays listed until a newer one is stored.
+
+        A replica below the log start must not get the answer that none exists.
         """
         self._checking.discard(event.snapshot_id)
         if self.r.log.snapshot(event.snapshot_id) is None:
