@@ -1,7 +1,7 @@
-"""What the sidecar offers to a door: requests of the admin API, what was done, and what went wrong.
+"""Interface, results and errors of the admin API.
 
-The requests are those of the raft protocol, and one of its own. Parts that one look at the quorum
-tells may be left out of them: an empty cluster id, no directory id, no listeners, epoch 0.
+The requests are those of the raft protocol, and one of its own. Fields that one look at the quorum
+provides may be left out of them: an empty cluster id, no directory id, no listeners, epoch 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
 
 @value
 class PrepareStopRequest:
-    """The controller beside the sidecar is to stop; with `leave` for good."""
+    """The controller next to the sidecar is to stop; with `leave` permanently."""
 
     leave: bool = False
 
@@ -62,9 +62,9 @@ class Prepared:
 
 
 class AdminError(Exception):
-    """Why a call of the admin API is not done: `str()` is a sentence with the remedy.
+    """Reason for the failure of an admin call: `str()` is a sentence with the remedy.
 
-    `metadata` holds what a program needs of it: names in snake_case, values as text.
+    `metadata` holds its values for programs: names in snake_case, values as text.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AdminError(Exception):
 
     @classmethod
     def of(cls, answer: m.MembershipResponse) -> AdminError:
-        """What a leader answered; without a reason, Kafka's error is one."""
+        """The error in a leader's answer; without a reason, Kafka's error is one."""
         reason = answer.reason.value if answer.reason is not None else answer.error.name
         leader: list[tuple[str, str]] = [("leader_epoch", str(answer.leader.epoch))]
         if answer.leader.leader_id is not None:
@@ -91,7 +91,7 @@ class AdminError(Exception):
 
 
 class AdminHandler(Protocol):
-    """What the sidecar offers, each within seconds, or its own default. All raise AdminError."""
+    """The admin API. Calls end within seconds, or their own default; all raise AdminError."""
 
     async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
 

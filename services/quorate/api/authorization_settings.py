@@ -1,4 +1,4 @@
-"""Who decides what callers may do: Kafka's settings, and a list for each operation."""
+"""Builds the authorizer from the settings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def shared_list_warning(settings: Settings) -> str | None:
 
 
 def anonymous_warning(access: Access | None, listeners: Iterable[TlsSettings | None]) -> str | None:
-    """What is wrong with an authoriser behind listeners none of which learns anybody's name."""
+    """The problem with an authorizer behind listeners none of which authenticates a caller."""
     asks = [tls is not None and tls.client_auth is ClientAuth.REQUIRED for tls in listeners]
     if access is None or any(asks):
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.authorization.authorizer import Authorizer, Caller
 
-# Why somebody is refused, in one word.
+# Reason for a refusal, in one word.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
 FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
@@ -43,7 +43,7 @@ Needs: TypeAlias = tuple[Need, ...]
 
 @value
 class Access:
-    """Who decides, and which identities may call for others."""
+    """The authorizer, and the identities that may call for others."""
 
     authorizer: Authorizer
     forwarders: frozenset[str] = frozenset()
@@ -58,10 +58,10 @@ class Access:
 
 @value
 class Right:
-    """What a kind of request needs.
+    """The permissions that a kind of request requires.
 
-    `for_itself` is that where a replica asks in its own affairs. `for_observers` is that where the
-    replica has the node id of no voter, and `for_readers` where no replica is named.
+    `for_itself` applies if a replica asks in its own affairs. `for_observers` applies if the
+    replica's node id is not that of a voter, and `for_readers` if no replica is named.
     """
 
     needs: Needs

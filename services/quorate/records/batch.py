@@ -1,9 +1,10 @@
-"""Record batches, format 2: the unit in which a metadata log is appended, fetched and checked.
+"""Record batches, magic 2: encode, decode, verify and restamp.
 
-A header of 61 bytes, then the records. The CRC-32C covers everything from the attributes on: base
-offset and leader epoch lie before it, so that a leader can stamp a batch that somebody else built.
-KRaft writes one shape only (see `encode_batch`); other shapes that the format allows are read,
-compression aside, which Kafka never uses in this log.
+A batch is the unit in which a metadata log is appended, fetched and verified: a header of 61 bytes,
+then the records. The CRC-32C covers everything from the attributes on: base offset and leader epoch
+lie before it, so that a leader can stamp a batch that another process built. KRaft writes one
+layout only (see `encode_batch`); other layouts that the format allows are read, except compression,
+which Kafka never uses in this log.
 """
 
 from __future__ import annotations

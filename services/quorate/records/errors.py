@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What an answer says went wrong; the value is the number on the wire."""
+    """Error codes of responses; the value is the number on the wire."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

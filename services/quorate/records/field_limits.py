@@ -1,7 +1,7 @@
-"""What fits into the fields of Kafka's records, for the code that decides what the log gets.
+"""Size limits of Kafka's record fields, checked before a record is written.
 
-A reader here takes longer strings than Kafka's own, which refuses them: what was once written must
-stay readable. So it is the doors that have to be tight, and this is their measure.
+A reader here accepts longer strings than Kafka's own, which refuses them: what was once written
+must stay readable. So the servers have to check these limits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORT_STRING: Final = STRING_BYTES_MAX // _CHARACTER_BYTES_MAX
 
 
 def string_problem(text: str) -> str | None:
-    """Why a string cannot be in a record, as the end of a sentence; None when it can."""
+    """The problem with a string in a record, as the end of a sentence; None if it fits."""
     if len(text) <= SHORT_STRING:
         return None
     size = len(text.encode(errors="surrogatepass"))
@@ -29,7 +29,7 @@ def string_problem(text: str) -> str | None:
 
 
 def record_problem(value: object) -> str | None:
-    """Which string of a record, or of a structure in it, is too long; None when all fit."""
+    """The string of a record, or of a structure in it, that is too long; None if all fit."""
     if not is_dataclass(value):
         return None
     for field in fields(value):

@@ -45,7 +45,7 @@ class OffsetAndEpoch:
 
 @value
 class ReplicaKey:
-    """Who a replica is (KIP-853): its node id and, when known, the id of its log directory."""
+    """Identity of a replica (KIP-853): its node id and, if known, its log directory id."""
 
     node_id: NodeId
     directory_id: DirectoryId | None = None

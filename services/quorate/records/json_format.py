@@ -1,7 +1,7 @@
-"""Records as JSON, with Kafka's field names and in the shape that Kafka's own tools print.
+"""Records as JSON, in the format of Kafka's tools.
 
-Names are camel case; uuids are 22 characters of base64, bytes padded base64; a tagged field at its
-default is left out, as it is on the wire.
+Names are Kafka's, in camel case; uuids are 22 characters of base64, bytes padded base64; a tagged
+field at its default is left out, as it is on the wire.
 """
 
 from __future__ import annotations

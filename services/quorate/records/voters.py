@@ -89,7 +89,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many of these voters make a majority."""
+        """Number of voters in a majority of this set."""
         return len(self.voters) // 2 + 1
 
     def by_id(self, node_id: NodeId) -> Voter | None:

@@ -211,7 +211,7 @@ def nullable_structure(inner: Pair) -> Pair:
 
 
 def _length(code: str, *, is_flexible: bool, is_nullable: bool) -> tuple[_ReadLength, _WriteLength]:
-    """How long something is; -1 is read and None written for null, refused where that may not be.
+    """Length codec; -1 is read and None written for null, refused if null is not allowed.
 
     `code` is the `struct` format of the length in versions that are not flexible.
     """

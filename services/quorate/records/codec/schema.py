@@ -142,9 +142,9 @@ _UNSET: Final = object()
 
 @value
 class Wire:
-    """How a dataclass's field travels; the arguments are Kafka's, `versions` as the text there.
+    """Wire encoding of a dataclass's field; the arguments are Kafka's, `versions` as its text.
 
-    `default` is Kafka's default where it is not the dataclass's own.
+    `default` is Kafka's default if it is not the dataclass's own.
     """
 
     type: str

@@ -1,7 +1,7 @@
-"""Where the records of many batches lie in one buffer: arrays of positions instead of objects.
+"""Positions of the records of many batches in one buffer, as arrays.
 
-Records follow each other without an index, so their beginnings are found one by one, runs of equal
-length at once; all else about them is read for all of them together.
+Records follow each other without an index, so their starts are found one by one, runs of equal
+length together; all other fields are read for all of them together.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ def place_runs(
 def _starts_together(
     buffer: bytes, data: NDArray[np.uint8], at: Positions, ends: Positions, counts: Positions
 ) -> Positions | None:
-    """Where the records of batches begin whose first ones are at these positions.
+    """Starts of the records of batches whose first records are at these positions.
 
-    All batches take a step together, from a record to the next one, as long as there are many that
-    have one. None where any batch does not hold what it says, or has a record of 8 KiB or more.
+    All batches advance together, from a record to the next one, as long as many have one. None if
+    any batch does not hold what it states, or has a record of 8 KiB or more.
     """
     if (counts > ends - at).any():
         return None
@@ -152,7 +152,7 @@ def _starts_together(
 
 
 def _record_sizes(data: NDArray[np.uint8], at: Positions) -> Positions | None:
-    """How long the records at these positions are, their lengths of one byte or two included."""
+    """Sizes of the records at these positions, including their lengths of one byte or two."""
     sizes = data[at].astype(np.int64)
     if (sizes & 1).any():
         return None
@@ -184,7 +184,7 @@ def _starts_one_by_one(run: BatchRun) -> Positions:
 
 
 class _Span:
-    """How much of a batch's records is left to look for: from `at` to `end`."""
+    """The rest of a batch's records to look for: from `at` to `end`."""
 
     def __init__(self, position: int, end: int) -> None:
         self.position = position

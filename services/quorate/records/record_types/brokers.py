@@ -78,7 +78,7 @@ class UnfenceBrokerRecord:
 
 @message(api_key=17, versions="0-3")
 class BrokerRegistrationChangeRecord:
-    """What changed of a broker's registration.
+    """A change of a broker's registration.
 
     `fenced` is 1 for fenced, -1 for unfenced, 0 for unchanged; `in_controlled_shutdown` is 1 or 0.
     """

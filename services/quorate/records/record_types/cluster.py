@@ -69,7 +69,7 @@ class NoOpRecord:
 
 @message(api_key=21)
 class ZkMigrationStateRecord:
-    """How far the migration from ZooKeeper went; old logs hold it."""
+    """The state of the migration from ZooKeeper; old logs hold it."""
 
     zk_migration_state: Annotated[int, Wire("int8")]
     tagged: Tagged = ()

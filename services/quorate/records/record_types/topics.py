@@ -55,7 +55,7 @@ class PartitionRecord:
 
 @message(api_key=5, versions="0-2")
 class PartitionChangeRecord:
-    """What changed of one partition; a field at its default did not.
+    """A change of one partition; a field at its default did not change.
 
     Every such record raises the partition's epoch, and one that names a leader its leader epoch.
     """
