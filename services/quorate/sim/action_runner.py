@@ -21,54 +21,54 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.sim.cluster import World
 
-# In the place of a node's id: whichever leads when it is done.
+# In place of a node id: the leader when the action is executed.
 LEADER: Final = 0
 SHUTDOWN_MS: Final = Millis(3000)
 
 
 class Deed(Protocol):
-    """One thing that is done to a world; its fields are plain values."""
+    """One action on a cluster; its fields are plain values."""
 
     def do(self, stage: Stage) -> ReplyToken | None:
-        """Do it now; of a question the token that its answer will have in `World.answers`."""
+        """Execute it now; a request returns the token of its response in `World.answers`."""
         ...
 
 
 class DoneDeed(NamedTuple):
-    """A deed, and when it was done."""
+    """An action and the time when it was executed."""
 
     at_us: int
     deed: Deed
 
 
 class Stage:
-    """One world, for all who do something to it, until faults stop."""
+    """Executes the actions on one cluster, until faults stop."""
 
     def __init__(self, world: World, *, grows: bool = False) -> None:
-        """In a world that `grows` somebody asks for more voters, beside what joins by itself."""
+        """With `grows`, voters are added by request, in addition to auto-join."""
         self.world = world
         self.sparing = Sparing(world, grows=grows)
         self.clients = Clients(world)
         self.pods = Pods(world, self.ask_to_stop)
         self.done: list[DoneDeed] = []
         self.is_over = False
-        # How a process dies whose death was decided on before.
+        # The crash of each process for which it was decided before.
         self.deaths: dict[NodeId, Callable[[], None]] = {}
         self._stopping: dict[NodeId, int] = {}
 
     def do(self, deed: Deed) -> ReplyToken | None:
-        """Do it now, unless faults are over."""
+        """Execute it now, unless faults have stopped."""
         if self.is_over:
             return None
         self.remember(deed)
         return deed.do(self)
 
     def remember(self, deed: Deed) -> None:
-        """It happens just now."""
+        """Record an action that happens now."""
         self.done.append(DoneDeed(self.world.now_us, deed))
 
     def remember_death(self, deed: Deed) -> None:
-        """It strikes just now. Its steps count from the beginning of this instant."""
+        """Record a crash that happens now. Its steps count from the beginning of this instant."""
         now_us, place = self.world.now_us, len(self.done)
         while place and self.done[place - 1].at_us == now_us:
             place -= 1
@@ -91,16 +91,16 @@ class Stage:
             is_stopping = self._stopping.get(node.node_id) == node.incarnation
             is_spoiled = node.is_rotten or bool(node.spoiling.paths)
             if is_spoiled or is_stopping or is_lost(world, node):
-                # A stop under way would end the process, and what it serves, later.
+                # A stop in progress would end the process later, with the service checked then.
                 node.kill()
             node.start()
             if node.status is Status.RUNNING:
                 node.deliver(StateMachineProgress(ready=True))
 
-    # --- what deeds are made of -------------------------------------------------------------------
+    # --- parts of actions -------------------------------------------------------------------------
 
     def find(self, who: int) -> SimulatedNode | None:
-        """The node of that id, or the leader; None where there is none."""
+        """The node of that id, or the leader; None if it does not exist."""
         return self.world.leader() if who == LEADER else self.world.nodes.get(NodeId(who))
 
     def find_running(self, who: int) -> SimulatedNode | None:
@@ -109,11 +109,11 @@ class Stage:
         return node if node is not None and node.status is Status.RUNNING else None
 
     def start_later(self, node: SimulatedNode, delay_us: int) -> None:
-        """The keeper of a process starts another one."""
+        """Start another process after the delay, as the process supervisor does."""
         self.world.schedule(0 if self.is_over else delay_us, node.start)
 
     def ask_to_stop(self, node: SimulatedNode) -> None:
-        """It has its time to hand over, and is started again when it has ended."""
+        """Stop the node in time to transfer leadership, and restart it when it has ended."""
         incarnation = self._stopping[node.node_id] = node.incarnation
         if node.status is Status.RUNNING:
             node.process.shut_down(SHUTDOWN_MS)

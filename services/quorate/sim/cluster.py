@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode
 
 CONNECT_TIMEOUT_US: Final = 1_000_000
-# How often the invariants look, in parts of the shorter timeout, and in which bounds.
+# Runs of the invariants' checks per shorter timeout, and the bounds of their interval.
 LOOKS: Final = 4
 LOOK_MIN_MS: Final = 25
 LOOK_MAX_MS: Final = 500
@@ -67,18 +67,18 @@ class World:
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.endings = Endings(self.actions, self.nodes)
         self.is_calm = False
-        # Until when the address of a node answers as a controller of another cluster.
+        # The end of the time in which the node's address answers as a foreign cluster.
         self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
         self._tokens = 0
 
     def end(self) -> None:
-        """Nothing happens any more in any process."""
+        """End all processes."""
         for node in self.running():
             node.process.end()
 
     def __del__(self) -> None:
-        # Their coroutines are thrown away next, and may not act any more.
+        # Their coroutines are discarded next, and must not act any more.
         if not sys.is_finalizing():
             self.end()
 
@@ -93,15 +93,15 @@ class World:
         return self.actions.now_us // 1000
 
     def schedule(self, delay_us: int, action: Action) -> None:
-        """Have `action` done after that many microseconds."""
+        """Schedule `action` after that many microseconds."""
         self.actions.schedule(delay_us, action)
 
     def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
-        """Let time pass; True when `stop` became true before `until_ms`."""
+        """Advance simulated time; True if `stop` became true before `until_ms`."""
         return self.actions.run(until_ms, stop=stop)
 
     def remark(self, text: str) -> None:
-        """A line of the world's own in the transcript."""
+        """Add a line of the cluster's own to the transcript."""
         self.transcript.add(self.now_us, None, text)
 
     # --- nodes ------------------------------------------------------------------------------------
@@ -111,15 +111,15 @@ class World:
         self.addresses.add(node)
 
     def is_taken_over(self, node: SeenNode) -> bool:
-        """Whether somebody else answers at the address of a node."""
+        """Whether a foreign cluster answers at the address of a node."""
         return self.taken_over.get(node.node_id, 0) > self.now_us
 
     def take_cut_links(self) -> dict[tuple[NodeId, NodeId], None]:
-        """The ways that were cut at any time since this was asked last."""
+        """The links that were cut at any time since the last call."""
         return self.network.take_cut()
 
     def look(self) -> None:
-        """Have the invariants look now, and again and again."""
+        """Run the invariants' periodic checks now and at intervals."""
         self.watch.looked()
         timeouts = self.options.timeouts
         part_ms = min(timeouts.election_timeout_ms, timeouts.fetch_timeout_ms) // LOOKS
@@ -141,13 +141,13 @@ class World:
         return best
 
     def calm_down(self) -> None:
-        """No more faults of network, disks or processes."""
+        """Stop faults of network, disks and processes."""
         self.is_calm = True
         self.endings.calm_down()
         self.taken_over.clear()
         self.network.calm_down()
 
-    # --- what is left to chance -------------------------------------------------------------------
+    # --- randomness -------------------------------------------------------------------------------
 
     def draw_fsync_us(self, node: SeenNode) -> int:
         disks = self.options.disks
@@ -157,13 +157,13 @@ class World:
         return delay
 
     def tempt_fate(self, node: SeenNode) -> None:
-        """A process votes, is elected, changes the voters: now and then it dies right then."""
+        """Let a process that votes, is elected or changes the voters crash at random."""
         rate = self.options.processes.crash_at_vote_rate
         if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
             self.endings.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
 
     def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
+        """Flip a bit of a fetched snapshot at random, before it is verified."""
         rate = self.options.log.spoiled_snapshot_rate
         if not self.is_calm and self.fates.happens(rate, "spoiling", node.node_id):
             name = checkpoint_name(snapshot_id) + PART_SUFFIX
@@ -173,7 +173,7 @@ class World:
             self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
     def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
-        """Whether what would be bad just now happens; no more once faults have stopped."""
+        """Whether a targeted fault happens now; never once faults have stopped."""
         return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
 
     def new_topic_id(self) -> TopicId:
@@ -201,7 +201,7 @@ class World:
         )
 
     def _carry(self, source: NodeId, target: NodeId, message: object, arrive: Action) -> None:
-        """Have the copies of a message arrive that are not lost."""
+        """Deliver the copies of a message that are not lost."""
         network = self.network
         for delay in network.deliveries(source, target):
             if not network.holds or not network.holds_back(source, target, message, arrive):
@@ -225,7 +225,7 @@ class World:
     def send_response(
         self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
-        """Carry an answer, or the news that a connection broke, back to the caller."""
+        """Carry a response, or the news of a broken connection, back to the caller."""
         self._carry(
             source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
         )
@@ -236,9 +236,9 @@ class World:
             node.deliver(ResponseReceived(caller.call, response))
 
     def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None:
-        """A plain connect: refused at once by a machine without the process, else accepted or lost.
+        """Connect: a machine without the process refuses immediately, else accepted or lost.
 
-        Whether packets of a split network come through is decided when the connect begins.
+        A partition is checked when the connect begins.
         """
         target = self._target(peer)
         caller = PeerCaller(source.node_id, source.incarnation, call)
@@ -261,7 +261,7 @@ class World:
             node.deliver(ProbeAnswered(caller.call, refused))
 
     def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
-        """A process is gone, its machine lives: connections break, on both ends."""
+        """A process has exited, its machine lives: connections break, on both ends."""
         for caller in callers.values():
             self.send_response(node, caller, CallFailure.DISCONNECTED)
         for other in self.nodes.values():

@@ -41,24 +41,24 @@ class EndingsAround(Protocol):
 
     def is_time_to_die(self, node: SeenNode) -> bool: ...
     def died(self, node: SeenNode) -> None:
-        """It died between two effects, or two calls to its disk."""
+        """The process crashed between two effects, or two disk calls."""
         ...
 
     def refused(self, node: SeenNode, error: Exception) -> None:
-        """It could not begin."""
+        """The process could not start."""
         ...
 
     def ran_short(self, node: SeenNode) -> None:
-        """It ended for want of descriptors."""
+        """The process exited because of too few descriptors."""
         ...
 
     def stopped(self, node: SeenNode) -> None:
-        """It ended by itself."""
+        """The process exited by itself."""
         ...
 
 
 class WorldAround(SeenWorld, Protocol):
-    """The time and its draws, the way to the other nodes, and those who look on."""
+    """The time and randomness, the network, and the observers."""
 
     @property
     def fates(self) -> Fates: ...
@@ -66,7 +66,7 @@ class WorldAround(SeenWorld, Protocol):
     def transcript(self) -> Transcript: ...
     @property
     def watch(self) -> Invariant:
-        """All invariants, told as one."""
+        """All invariants, combined in one."""
         ...
 
     @property
@@ -81,24 +81,24 @@ class WorldAround(SeenWorld, Protocol):
     def remark(self, text: str) -> None: ...
     def next_token(self) -> ReplyToken: ...
 
-    # --- draws ------------------------------------------------------------------------------------
+    # --- randomness -------------------------------------------------------------------------------
 
     def draw_fsync_us(self, node: SeenNode) -> int: ...
     def new_topic_id(self) -> TopicId: ...
     def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
-        """Whether what would be bad just now happens."""
+        """Whether a targeted fault happens now."""
         ...
 
     def is_taken_over(self, node: SeenNode) -> bool:
-        """Whether somebody else answers at its address."""
+        """Whether a foreign cluster answers at its address."""
         ...
 
     def tempt_fate(self, node: SeenNode) -> None:
-        """A process does what it would be bad to die at."""
+        """Let a process crash at random at a critical step."""
         ...
 
     def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot has been fetched; it may be spoiled before it is checked."""
+        """Corrupt a fetched snapshot at random before it is verified."""
         ...
 
     # --- the end of a process ---------------------------------------------------------------------
@@ -106,7 +106,7 @@ class WorldAround(SeenWorld, Protocol):
     @property
     def endings(self) -> EndingsAround: ...
     def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
-        """It is gone, and its machine tells everybody who is connected to it."""
+        """The process has exited, and its machine closes all its connections."""
         ...
 
     # --- messages ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class WorldAround(SeenWorld, Protocol):
 
 
 class MachineBelow(SeenNode, Timeline, Protocol):
-    """One machine, of which its process knows more than an onlooker."""
+    """One machine, with the details that only its process needs."""
 
     troubles: int
 
@@ -136,7 +136,7 @@ class MachineBelow(SeenNode, Timeline, Protocol):
 
     @property
     def driver(self) -> RaftDriver:
-        """The driver of the process of now."""
+        """The driver of the current process."""
         ...
 
     @property
@@ -158,21 +158,21 @@ class MachineBelow(SeenNode, Timeline, Protocol):
         ...
 
     def may_die(self) -> None:
-        """Something is about to leave the process, or to reach its disk. May raise ProcessDied."""
+        """Crash if it is due, before an effect or a disk call. May raise ProcessDied."""
         ...
 
     def fail(self, message: str) -> None:
         """The disk failed."""
         ...
 
-    # --- what befalls its log ---------------------------------------------------------------------
+    # --- events of its log ------------------------------------------------------------------------
 
     def appended(self, effect: AppendToLog) -> None: ...
     def published(self, progress: PublishProgress) -> None: ...
     def begin_log_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A fetched snapshot has taken the place of the log."""
+        """A fetched snapshot has replaced the log."""
         ...
 
     def healed(self) -> None:
-        """The log has reached what it once was, or what its voter may once have known."""
+        """The log has reached the end before the damage, or one that its voter may have known."""
         ...

@@ -76,7 +76,7 @@ class SeedResult:
 
 
 class Ran(NamedTuple):
-    """One world to its end: what broke, when, and what had been done to it."""
+    """A run to its end: the failure, its time, and the actions executed."""
 
     failure: Failure | None
     at_us: int
@@ -92,18 +92,18 @@ def run_seed(
     in_its_world: bool = True,
     lines: int = LINES,
 ) -> SeedResult:
-    """One world, from its fault mix to its healed end; a second time for the steps of a failure.
+    """Run a seed from its fault mix to recovery; a failure again, to find the relevant steps.
 
-    `bug` names a planted bug to run with, in its world unless that is to be drawn as any other;
-    `world_of` one whose world to run without the bug. No more than `lines` steps of a failure are
-    told, without a second run where it is 0.
+    `bug` names a mutant to run with, in its cluster unless that is drawn as for other seeds;
+    `world_of` one whose cluster to run without the mutant. At most `lines` steps of a failure are
+    kept; with 0 there is no second run.
     """
     world_of = (bug or world_of) if in_its_world else None
     return run_case(drawn_case(seed, bug=bug, world_of=world_of), digest=digest, lines=lines)
 
 
 def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None) -> Case:
-    """All that a seed draws, in the world of a planted bug or in one that it draws, too."""
+    """The case that a seed draws, in the cluster of a mutant or in a random one."""
     options = draw_mix(seed)
     if world_of is not None:
         options = with_fields(options, **BUGS[world_of].world)
@@ -135,13 +135,13 @@ def run_case(
 
 
 def play(case: Case, world: World) -> Ran:
-    """From the first start to the healed end, in a world that is made for it."""
+    """Run the case in its new cluster, from the first start to recovery."""
     failure = None
     planted: AbstractContextManager[None] = plant(case.bug) if case.bug else nullcontext()
     world.remark(str(world.options))
     stage = Stage(world, grows=case.grows)
     try:
-        # What production's code logs is in the transcript, as notes of the core or as faults.
+        # Log lines of production's code are in the transcript, as trace events or as faults.
         with planted, silenced("quorate"):
             _play(case, stage)
     except Exception as error:  # whatever is raised is the seed's result
@@ -151,7 +151,7 @@ def play(case: Case, world: World) -> Ran:
 
 
 def _tell(case: Case, failure: Failure, lines: int) -> str:
-    """The same world again, now that it is known what matters in it."""
+    """Run the same case again, now that the relevant steps are known."""
     world = World(case.seed, case.options, keep=0)
     world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
     again = play(case, world).failure

@@ -79,7 +79,7 @@ class SeenNode(Protocol):
 
     @property
     def flushed_end_on_platter(self) -> Offset | None:
-        """The flushed end that a power cut leaves; None where the file is not as it was."""
+        """The flushed end that a power loss leaves; None if the file was tampered with."""
         ...
 
     @property
@@ -94,32 +94,32 @@ class SeenNode(Protocol):
     def is_healing(self) -> bool: ...
     @property
     def is_whole(self) -> bool:
-        """Whether its log has all that it ever had, and no damage that is still to be found."""
+        """Whether its log is complete and has no undetected damage."""
         ...
 
     @property
     def is_stepped(self) -> bool:
-        """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
+        """Whether its core gets events: it is neither paused nor blocked by a disk call."""
         ...
 
     @property
     def is_at_rest(self) -> bool:
-        """True when its core hears of what happens, and all that it has told is done."""
+        """True if its core gets events and all its effects are done."""
         ...
 
     @property
     def wake_at_ms(self) -> Millis | None:
-        """The time at which its core, at rest, wants to be woken, as far as it has told."""
+        """The wake-up time that its core, at rest, has requested."""
         ...
 
     @property
     def is_hanging(self) -> bool:
-        """Whether its disk answers no call."""
+        """Whether its disk is stalled."""
         ...
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing keeps this voter from electing somebody, or from being elected."""
+        """Whether no fault keeps this voter from voting for another or from being elected."""
         ...
 
     @property
@@ -129,7 +129,7 @@ class SeenNode(Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether this process has been asked to stop."""
+        """Whether this process was asked to stop."""
         ...
 
     @property
@@ -149,27 +149,27 @@ class SeenNode(Protocol):
 
     @property
     def oldest_read_ms(self) -> int | None:
-        """Since when the oldest read under way has waited, by its own clock."""
+        """The start of the oldest read in progress, by the node's own clock."""
         ...
 
     def is_found_by(self, other: SeenNode, /) -> bool:
-        """Whether that one looks for this voter where it is."""
+        """Whether the other node looks for this voter at its current address."""
         ...
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether no power cut can take that snapshot."""
+        """Whether that snapshot survives any power loss."""
         ...
 
     def is_voter(self, voter: Voter) -> bool:
-        """Whether `voter` means this very disk; without directory ids any of this node."""
+        """Whether `voter` has this directory id; without directory ids, this node id."""
         ...
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        """Whether this voter holds the log with that chain durably, or has lost it since."""
         ...
 
     def had(self, voter: Voter, offset: Offset) -> bool:
-        """The same of the committed log."""
+        """The same for the committed log."""
         ...
 
     def safe_end(self) -> Offset:
@@ -178,7 +178,7 @@ class SeenNode(Protocol):
 
 
 class SeenWorld(Protocol):
-    """All nodes, the time, and what history holds."""
+    """All nodes, the time, and the committed history."""
 
     @property
     def seed(self) -> int: ...
@@ -199,7 +199,7 @@ class SeenWorld(Protocol):
     def oracle(self) -> Oracle: ...
 
     def take_cut_links(self) -> Collection[tuple[NodeId, NodeId]]:
-        """The ways that were cut at any time since this was asked last."""
+        """The links that were cut at any time since the last call."""
         ...
 
     def running(self) -> Sequence[SeenNode]:

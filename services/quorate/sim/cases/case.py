@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CASE_BYTES_MAX: Final = 1 << 20
 NODES_MAX: Final = 15
-# What only those who draw deeds look at, beside the intervals between these.
+# Options used only for drawing actions, in addition to the intervals between these.
 _OF_DRAWS: Final = (
     "partition_ms",
     "partition_shapes",
@@ -47,11 +47,11 @@ _OF_DRAWS: Final = (
     "late_ms",
     "moves_together",
     "records_max",
-    # The nodes that died by them are among the deeds.
+    # The crashes that it causes are among the actions.
     "crash_every_effects",
     "crash_at_vote_rate",
 )
-# Brokers draw for themselves.
+# Brokers draw their own actions.
 _OF_BROKERS: Final = {field.name for field in fields(FleetOptions)}
 _DEFAULTS: Final = dict(flat(WorldOptions()))
 _MOMENT: Final = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?", re.ASCII)
@@ -59,12 +59,12 @@ _WORDS: Final = {kind: word for word, kind in KINDS.items()}
 
 
 class CaseError(ValueError):
-    """A text is no case: the line, what is wrong there, and what is needed."""
+    """The text is not a case: the message has the line, the error there, and what is needed."""
 
 
 @value
 class Case:
-    """A world and what is done to it; without `deeds` all that the seed draws."""
+    """A cluster and its actions; without `deeds` all that the seed draws."""
 
     seed: int
     options: WorldOptions
@@ -74,14 +74,14 @@ class Case:
 
     @property
     def grows(self) -> bool:
-        """Whether somebody asks for more voters."""
+        """Whether voters are added by request."""
         if self.deeds is None:
             membership = self.options.membership
             return membership.voters_every_ms > 0 or membership.bold_voters_every_ms > 0
         return any(isinstance(done.deed, Add) for done in self.deeds)
 
     def play(self, stage: Stage) -> None:
-        """Have each deed done at its moment."""
+        """Schedule each action at its time."""
         for at_us, deed in self.deeds or ():
             stage.world.schedule(at_us, partial(_do, stage, deed))
 
@@ -91,7 +91,7 @@ def _do(stage: Stage, deed: Deed) -> None:
 
 
 def written_down(case: Case, deeds: Iterable[DoneDeed], about: str) -> Case:
-    """The case in which exactly this is done, whoever drew it."""
+    """The case with exactly these actions, however they were drawn."""
     unused = {
         name: default
         for name, default in _DEFAULTS.items()
@@ -105,7 +105,7 @@ def written_down(case: Case, deeds: Iterable[DoneDeed], about: str) -> Case:
 
 
 def format_case(case: Case) -> str:
-    """The text that `parse_case` takes."""
+    """The text that `parse_case` accepts."""
     lines = [f"# {line}" for line in case.about.splitlines()]
     lines.append(f"seed {case.seed}")
     if case.bug is not None:
@@ -118,7 +118,7 @@ def format_case(case: Case) -> str:
 
 
 def parse_case(text: str) -> Case:
-    """Read it. Raises CaseError."""
+    """Parse a case. Raises CaseError."""
     if len(text) > CASE_BYTES_MAX:
         raise CaseError(f"it is longer than {CASE_BYTES_MAX} characters: a case is small text")
     reading = _Reading()
@@ -141,7 +141,7 @@ class _Reading:
         self._deeds: list[DoneDeed] = []
 
     def take(self, line: str) -> None:
-        """The next line. Raises ValueError."""
+        """Parse the next line. Raises ValueError."""
         if line.startswith("#"):
             self._about.append(line[1:].strip())
         elif line:
@@ -163,7 +163,7 @@ class _Reading:
                 raise ValueError(f"{first!r}: seed, bug, world or a moment and a deed are needed")
 
     def case(self) -> Case:
-        """All of them. Raises CaseError."""
+        """Build the case from all lines. Raises CaseError."""
         if self._seed is None or self._options is None:
             raise CaseError("a line with the seed and one with the world are needed")
         deeds = tuple(sorted(self._deeds, key=lambda done: done.at_us))

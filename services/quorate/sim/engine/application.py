@@ -47,14 +47,14 @@ TICK_S: Final = 1.0
 
 
 def caller_of(principal: str, number: int, options: WorldOptions) -> Caller:
-    """One of those who ask, at one of the addresses that there are; at the first are most."""
+    """A random caller at one of the possible addresses; most are at the first."""
     addresses = options.queue.client_addresses
     address = number % (2 * addresses) if addresses else 0
     return Caller(principal, client=str(address) if address < addresses else "")
 
 
 class _WatchedController(Controller):
-    """Production's; its application hears of each decision, in the turn in which it is made."""
+    """Production's controller; notifies its application of each decision as it is made."""
 
     def __init__(
         self, application: Application, settings: ControllerSettings, *, gathers: bool
@@ -77,7 +77,7 @@ class _WatchedController(Controller):
 
 
 class Application(MetadataApplication):
-    """One process's controller; a process may die before whatever is told to it."""
+    """One process's controller; a process may crash before it gets a call."""
 
     def __init__(self, node: MachineBelow, host: SimulatedHost) -> None:
         config = node.config
@@ -95,17 +95,17 @@ class Application(MetadataApplication):
         self._oracle = node.world.oracle
         self._clients: dict[WaitingRequest, None] = {}
         self._waiting: dict[asyncio.Future[WriteReply], WaitingRequest] = {}
-        # Reads under way, and since when.
+        # Reads in progress, each with its start.
         self._reads: dict[asyncio.Task[None], int] = {}
         # By the request itself, which waits as long as its client.
         self._asked: dict[int, WaitingRequest] = {}
 
     def keep_house(self) -> None:
-        """Once a second, as long as the process lives."""
+        """Run housekeeping once a second, as long as the process lives."""
         self.tick()
         self._loop.call_later(TICK_S, self.keep_house)
 
-    # --- what the driver tells --------------------------------------------------------------------
+    # --- calls of the driver ----------------------------------------------------------------------
 
     def appended(self, effect: AppendToLog, timestamp_ms: int) -> None:
         self._node.appended(effect)
@@ -123,7 +123,7 @@ class Application(MetadataApplication):
 
     @property
     def is_active(self) -> bool:
-        """Whether this process takes writes."""
+        """Whether this process accepts writes."""
         return self._writing.decides
 
     @property
@@ -133,7 +133,7 @@ class Application(MetadataApplication):
 
     @property
     def machine(self) -> Machine:
-        """The committed metadata, as the model of it."""
+        """The committed metadata, as the reference model."""
         return Machine.of(self.controller.image)
 
     @property
@@ -143,13 +143,13 @@ class Application(MetadataApplication):
 
     @property
     def oldest_read_ms(self) -> int | None:
-        """Since when the oldest read under way has waited, by the node's clock."""
+        """The start of the oldest read in progress, by the node's clock."""
         return min(self._reads.values(), default=None)
 
     # --- writes -----------------------------------------------------------------------------------
 
     def ask(self, request: WriteRequest, caller: Caller, told: Told) -> None:
-        """Take a request as it comes over the network, whether or not this process leads."""
+        """Receive a request as it comes over the network, whether or not this process leads."""
         waiting = WaitingRequest(request, caller.client, told)
         self._clients[waiting] = None
         self._host.loop.run(self._ask, request, caller, waiting)
@@ -175,13 +175,13 @@ class Application(MetadataApplication):
             self._node.world.watch.decided(self._node, request, decision)
 
     def expired(self, decision: Decision) -> None:
-        """The controller has decided what nobody asked for."""
+        """The controller has made a periodic decision."""
         with self._telling():
             self._node.world.watch.expired(self._node, decision)
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """A judge is told: production takes what it raises for a defect of one decision."""
+        """Pass violations to the loop: production takes them for a defect of one decision."""
         try:
             yield
         except Violation as violation:
@@ -229,7 +229,7 @@ class Application(MetadataApplication):
                 self._oracle.was_acknowledged(operation)
 
     def process_ended(self) -> None:
-        """Connections break: clients learn nothing about what was under way."""
+        """Break connections: clients do not learn the outcome of requests in flight."""
         clients, self._clients = self._clients, {}
         for waiting in clients:
             waiting.told(None)
@@ -238,7 +238,7 @@ class Application(MetadataApplication):
     # --- reads ------------------------------------------------------------------------------------
 
     def read_current(self) -> None:
-        """Take a read that must reflect everything that any client knows by now."""
+        """Start a linearizable read: it must reflect everything that any client knows by now."""
         floor = self._oracle.read_floor
         self._begin_read(
             DescribeConfigs((EVERYBODY,)),
@@ -247,7 +247,7 @@ class Application(MetadataApplication):
         )
 
     def read_any(self, seen: Offset, then: Callable[[Offset], None]) -> None:
-        """Take a read of a client that has `seen` so much; `then` hears what this one shows."""
+        """Start a stale read by a client that has `seen` an offset; `then` gets the offset read."""
 
         def told(reply: ReadReply) -> None:
             machine = Machine.told(reply)

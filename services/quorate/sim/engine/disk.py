@@ -35,7 +35,7 @@ class Survival(Enum):
 
 @dataclass(slots=True)
 class PendingWrite:
-    """A write on its way to the platter; without `data` the file is cut or grown to `position`."""
+    """A write not yet on the platter; without `data` the file is resized to `position`."""
 
     sequence: int
     position: int
@@ -44,12 +44,12 @@ class PendingWrite:
 
 @dataclass(slots=True)
 class Inode:
-    """One file: the content that is read back, the content that is safe, and what is between."""
+    """One file: the cached content, the durable content, and the writes between them."""
 
     data: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     pending: list[PendingWrite] = field(default_factory=list)
-    # Where bits have flipped that nobody has written over since.
+    # Positions of flipped bits that no write has replaced since.
     rotten: dict[int, None] = field(default_factory=dict)
 
 
@@ -72,9 +72,9 @@ class SimulatedDisk:
     """The disk of one node; it outlives the processes that use it.
 
     `hook` is called with (operation, path) before each call and may raise: OSError for a disk that
-    fails, a crash of the simulator for a process that dies between two calls. `unpromised` holds
-    the sequences (above the first, up to the second) of the writes that came while a flush was
-    under way: that flush does not carry them over.
+    fails, a simulated crash for a process that dies between two calls. `unpromised` holds the
+    sequences (above the first, up to the second) of the writes that came while a flush was in
+    progress: that flush does not cover them.
     """
 
     def __init__(self, hook: Hook | None = None) -> None:
@@ -85,7 +85,7 @@ class SimulatedDisk:
         self._has_rotted = False
         self._directories: dict[str, SimulatedDirectory] = {"/": SimulatedDirectory()}
 
-    # --- the port -------------------------------------------------------------------------------
+    # --- the interface --------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         self.hook("open", path)
@@ -132,7 +132,7 @@ class SimulatedDisk:
         self._change(directory, (name, None))
 
     def make_dirs(self, path: str) -> None:
-        """Directories, unlike their entries, are taken to be durable once they are made."""
+        """Create directories; unlike their entries, they are durable immediately."""
         self.hook("make_dirs", path)
         parts = [part for part in path.split("/") if part]
         for depth in range(1, len(parts) + 1):
@@ -148,10 +148,10 @@ class SimulatedDisk:
         self.hook("make_read_only", path)
         self._inode(path)
 
-    # --- what befalls a disk ----------------------------------------------------------------------
+    # --- disk faults ------------------------------------------------------------------------------
 
     def lose_power(self, random: Random, survival: Survival) -> None:
-        """Keep the platter and what `survival` grants of the rest; nothing waits afterwards."""
+        """Keep the platter and what `survival` grants of the rest; nothing stays pending."""
         for path in sorted(self._directories):
             directory = self._directories[path]
             seen = [*directory.entries.values(), *directory.durable.values()]
@@ -165,7 +165,7 @@ class SimulatedDisk:
             directory.pending = []
 
     def settle(self) -> None:
-        """Everything reaches the platter: how a node is handed over to the simulation."""
+        """Flush everything, as when a node is handed over to the simulation."""
         for path in sorted(self._directories):
             directory = self._directories[path]
             for inode in directory.entries.values():
@@ -184,7 +184,7 @@ class SimulatedDisk:
         self._has_rotted = True
 
     def wipe(self) -> None:
-        """A new, empty disk in the place of the old."""
+        """Replace the disk by a new, empty one."""
         self._directories = {"/": SimulatedDirectory()}
         self._has_rotted = False
 
@@ -201,25 +201,25 @@ class SimulatedDisk:
         return bytes(self._inode(path).durable)
 
     def files(self, path: str) -> dict[str, int]:
-        """The files of a directory and their sizes, by name; a look from outside, without hook."""
+        """The files of a directory and their sizes, by name; read from outside, without hook."""
         entries = self._directories[path].entries if path in self._directories else {}
         return {name: len(entries[name].data) for name in sorted(entries)}
 
     def rotten_files(self, path: str) -> list[str]:
-        """The files of a directory with bits that have flipped; a look from outside."""
+        """The files of a directory with flipped bits; read from outside."""
         if not self._has_rotted or path not in self._directories:
             return []
         entries = self._directories[path].entries
         return [name for name in sorted(entries) if entries[name].rotten]
 
     def is_safe(self, path: str) -> bool:
-        """Whether a power cut leaves this file as it reads now, under this name."""
+        """Whether a power loss leaves this file as it reads now, under this name."""
         directory, name = self._locate(path)
         inode = directory.entries.get(name)
         return inode is not None and directory.durable.get(name) is inode and not inode.pending
 
     def put_back(self, path: str, data: bytes | None) -> None:
-        """A file as somebody restored it, None for removed it, on a disk that has been flushed."""
+        """Set the contents that a person restored, None to remove the file, after a flush."""
         self.settle()
         directory, name = self._locate(path)
         directory.entries.pop(name, None)
@@ -228,13 +228,13 @@ class SimulatedDisk:
         directory.durable = dict(directory.entries)
 
     def holds(self, path: str, inode: Inode) -> bool:
-        """True if `path` names that file; a look from outside, without hook."""
+        """True if `path` names that file; read from outside, without hook."""
         parent, _, name = path.rpartition("/")
         directory = self._directories.get(parent or "/")
         return directory is not None and directory.entries.get(name) is inode
 
     def first_unsafe(self, path: str, suffix: str) -> int | None:
-        """The sequence of the oldest write to a file of that suffix that a power cut may take."""
+        """The sequence of the oldest write to a file of that suffix that a power loss may lose."""
         directory = self._directories.get(path)
         if directory is None:
             return None
@@ -358,7 +358,7 @@ def _apply_write(content: bytearray, write: PendingWrite) -> None:
 def _surviving_entries(
     pending: list[PendingEntry], random: Random, survival: Survival
 ) -> list[PendingEntry]:
-    """Directory changes survive in order: file systems journal them."""
+    """Directory changes survive in order, because file systems journal them."""
     if survival is Survival.NOTHING:
         return []
     if survival is Survival.EVERYTHING:
@@ -395,7 +395,7 @@ def _keep_prefix(inode: Inode, random: Random) -> None:
 
 
 def _keep_sectors(inode: Inode, random: Random) -> None:
-    """Each sector of each waiting write survives by itself, so that holes of zeros remain."""
+    """Keep each sector of each pending write independently, so that holes of zeros remain."""
     for write in inode.pending:
         if write.data is None:
             if random.random() < 0.5:

@@ -29,11 +29,11 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 MILLION: Final = 1_000_000
-# From the end of one turn to the next where something is ready.
+# Microseconds from the end of one iteration to the next if a callback is ready.
 TURN_US: Final = 10
-# A process that has not rested for so many turns will never rest.
+# A process that has not rested for so many iterations will never rest.
 TURNS_WITHOUT_REST_MAX: Final = 20_000
-# So many tasks are remembered before those that are over are forgotten.
+# At this number of tasks, completed ones are forgotten.
 TASKS_MIN: Final = 32
 
 
@@ -44,12 +44,12 @@ class Timeline(Protocol):
     def now_us(self) -> int: ...
 
     def at(self, when_us: int, action: Callable[[], None]) -> None:
-        """Have `action` done at that time."""
+        """Schedule `action` at that time."""
         ...
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
-    """The loop of one process. Closed, as by a kill, it runs nothing any more, in silence."""
+    """The loop of one process. Closed, as by a kill, it silently runs nothing any more."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -57,9 +57,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._alarm_us: int | None = None
-        # What callbacks have taken of the CPU, and until when they take it.
+        # The CPU time that callbacks have used, and until when they use it.
         self.worked_us = self._busy_until_us = 0
-        # The moments for which the timeline has an entry, the next turn's and later ones.
+        # The times for which the timeline has an entry, of the next iteration and later ones.
         self._entries: set[int] = set()
         self._is_in_turn = self._is_paused = self._is_closed = False
         self._error: BaseException | None = None
@@ -67,10 +67,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._tasks_max = TASKS_MIN
         self._turns_without_rest = 0
 
-    # --- turns ------------------------------------------------------------------------------------
+    # --- iterations -------------------------------------------------------------------------------
 
     def run(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
-        """Something from outside: a turn that has it, now unless the process is paused."""
+        """Run a callback from outside in an iteration, now unless the process is paused."""
         self.call_soon(callback, *args)
         self.turn()
 
@@ -109,7 +109,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             raise RuntimeError("a process never rests: something is ready in each turn")
 
     def _ask_for_turn(self) -> None:
-        """One entry in the timeline is enough as long as it is not later than the next turn."""
+        """Schedule the next iteration, unless the timeline has an entry that is early enough."""
         if self._is_in_turn or self._is_paused or self._is_closed:
             return
         if self._ready:
@@ -134,31 +134,31 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.turn()
 
     def work(self, for_us: int) -> None:
-        """The callback that runs just now takes so long: no turn comes before."""
+        """Let the current callback take that long: no iteration runs before."""
         self.worked_us += for_us
         self._busy_until_us = max(self._busy_until_us, self._timeline.now_us) + for_us
 
     def pause(self) -> None:
-        """No turn comes until `resume`."""
+        """Run no iteration until `resume`."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """Go on; what was due meanwhile is due now."""
+        """Resume; callbacks that became due during the pause are due now."""
         self._is_paused, self._alarm_us = False, None
         self.turn()
 
     def fail(self, error: BaseException) -> None:
-        """Have the turn end with this error, whatever the callback makes of it."""
+        """End the iteration with this error, whatever the callback does about it."""
         if not self._is_closed and self._error is None:
             self._error = error
 
     def close(self) -> None:
-        """The process is gone."""
+        """End the loop with its process."""
         self._is_closed = True
         self._ready.clear()
         self._timers.clear()
-        # What a coroutine does at its end it does now, and not when its memory is wanted. Some were
-        # to wait for others that never began.
+        # Close coroutines now, and not when their memory is reclaimed. Some were to wait for others
+        # that never began.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             for task in self._tasks:
@@ -190,7 +190,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        # As with any clock that runs, a task that waits for less than it can tell finds it gone on.
+        # As on any running clock, a wait shorter than its resolution still takes time.
         delay_us = max(1, round(delay * MILLION)) if delay > 0 else 0
         when_us = self._timeline.now_us + delay_us
         return self._at(
@@ -215,7 +215,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays until its time has come, and is passed over then."""
+        """Keep the entry until its time has come; it is skipped then."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)

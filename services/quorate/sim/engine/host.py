@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 SLOWEST_CLOCK: Final = 1.06
 SLACK_MS: Final = 100
-# What nothing has to be flushed for: reads mostly find what they want in memory.
+# Microseconds of calls without a flush: most reads are served from memory.
 QUICK_US: Final = 50
 
 
@@ -40,7 +40,7 @@ class ProcessDied(BaseException):
 
 @dataclass(slots=True, eq=False)
 class DiskCall:
-    """A call to the disk: it promises the writes up to `written`, no later ones."""
+    """A disk call; it guarantees the writes up to `written`, no later ones."""
 
     what: str
     number: int
@@ -52,12 +52,12 @@ class DiskCall:
 
 
 class SimulatedHost(Host):
-    """One life of a process, on a machine with a disk that may hang."""
+    """The host of one process, on a machine whose disk may stall."""
 
     def __init__(self, node: MachineBelow) -> None:
         self.node = node
         self.random = node.random
-        # Whatever it lacks is refused, as it should be.
+        # The loop rejects all features that it lacks.
         self.loop = SimulatedLoop(node)  # type: ignore[abstract]
         self.is_hanging = False
         self._threads: dict[str, SimulatedThread] = {}
@@ -65,7 +65,7 @@ class SimulatedHost(Host):
         self._is_between = False
         self._begun_before_us = 0
 
-    # --- the port ---------------------------------------------------------------------------------
+    # --- the interface ----------------------------------------------------------------------------
 
     def monotonic_ms(self) -> Millis:
         return self.node.local_ms
@@ -78,7 +78,7 @@ class SimulatedHost(Host):
         return (self.node.now_us - self._begun_before_us) / MILLION
 
     def cpu_s(self) -> float:
-        """Nothing but decisions takes time, and these only where the world says so."""
+        """CPU time: only decisions take any, and only if the cluster's options say so."""
         return self.loop.worked_us / MILLION
 
     def collect_garbage(self) -> None:
@@ -91,7 +91,7 @@ class SimulatedHost(Host):
     # --- threads ----------------------------------------------------------------------------------
 
     def make(self, thread: SimulatedThread, call: DiskCall) -> tuple[Any, Exception | None]:
-        """Have a thread do its work: what came of it. Raises ProcessDied, and what is a defect."""
+        """Let a thread do its work. Raises ProcessDied, and the error of a defect."""
         disk = self.node.disk
         before = self._working, disk.unpromised
         self._working, disk.unpromised = thread, (call.written, disk.sequence)
@@ -107,7 +107,7 @@ class SimulatedHost(Host):
             self._begun_before_us = 0
 
     def stepped(self) -> None:
-        """A step of whatever calls the disk just now is about to come."""
+        """The code that is calling the disk is about to take a step."""
         self._begun_before_us = 0
         working, world = self._working, self.node.world
         rate = world.options.disks.between_rate
@@ -124,15 +124,15 @@ class SimulatedHost(Host):
                 return
 
     def go_on(self) -> None:
-        """The process was paused, or the disk hung: calls have ended meanwhile."""
+        """End the calls that are due after a pause or a disk stall."""
         for thread in self._threads.values():
             if self.loop.is_closed():
-                # No thread of a process that is gone does anything more.
+                # Threads of an exited process do nothing more.
                 return
             if thread.first is not None and thread.first.is_due:
                 thread.end(thread.first)
 
-    # --- a disk that hangs ------------------------------------------------------------------------
+    # --- disk stalls ------------------------------------------------------------------------------
 
     def hang(self) -> None:
         """No call to the disk returns until `release`; nothing else stops."""
@@ -147,17 +147,17 @@ class SimulatedHost(Host):
             self.go_on()
 
     def time_flush(self) -> None:
-        """Look at the leader when the flush under way has hung for too long."""
+        """Check the leader when the flush in flight has been stalled for too long."""
         flush = self._threads["flush"].first
         if self.is_hanging and flush is not None:
             options = self.node.world.options
-            # The slowest clock, and the barrier behind which the core heard of the last flush.
+            # The slowest clock, and the barrier behind which the core got the last flush.
             limit_ms = options.timeouts.check_quorum_timeout_ms * SLOWEST_CLOCK + SLACK_MS
             limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 
     def _is_late(self, flush: DiskCall) -> None:
-        """Rule 24: nobody leads whose disk hangs, unless there is nobody else."""
+        """Rule 24: a replica with a stalled disk does not lead, unless it is the only voter."""
         node = self.node
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
             return
@@ -169,7 +169,7 @@ class SimulatedHost(Host):
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether the core is not stepped until the disk has answered."""
+        """Whether the core gets no event until the disk has answered."""
         return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
 
 
@@ -184,20 +184,20 @@ class SimulatedThread:
 
     @property
     def first(self) -> DiskCall | None:
-        """The call under way."""
+        """The call in progress."""
         return self._waiting[0] if self._waiting else None
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a call is under way, or behind another, that effects have to wait for."""
+        """Whether effects have to wait for a call in progress or queued."""
         return any(call.what != SYNCING_END for call in self._waiting)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Make a call after those before it. No time passes where the loop waits for it."""
+        """Make a call after those before it. No time passes if the loop waits for it."""
         loop = self._host.loop
         call = DiskCall(what, self._calls.begin(what), work, loop.create_future())
         if loop.is_closed():
-            # What is left of a process that is gone asks, and must not wait.
+            # The remains of an exited process call this, and must not wait.
             call.future.set_result(None)
             return call.future
         self._waiting.append(call)
@@ -231,7 +231,7 @@ class SimulatedThread:
             self.end(call)
 
     def end(self, call: DiskCall) -> None:
-        """The call under way is made now, and the task that waits for it hears of it."""
+        """Make the call in progress now, and notify the task that waits for it."""
         try:
             self._make(call)
         except ProcessDied:

@@ -105,9 +105,9 @@ class SimulatedNode(Hardware):
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log has all that it ever had, and no damage that is still to be found.
+        """Whether its log is complete and has no undetected damage.
 
-        A recovery that was cut short may have set aside what was damaged: nothing tells it then.
+        An interrupted recovery may have quarantined the damage: then no file shows it.
         """
         return not (self.is_rotten or self.is_healing or self.is_harmed or self.spoiling.paths)
 
@@ -135,7 +135,7 @@ class SimulatedNode(Hardware):
     def oldest_read_ms(self) -> int | None:
         return self.application.oldest_read_ms
 
-    # --- life -------------------------------------------------------------------------------------
+    # --- lifecycle --------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start a process: recover the disk, then the core."""
@@ -167,10 +167,10 @@ class SimulatedNode(Hardware):
         self.is_harmed |= self.is_rotten or is_in_doubt or self.has_lost_flushed_end
         if self.is_harmed or self.spoiling.paths:
             self.faults_met[ROTTEN] = None
-        # A recovery that does not end may have done with the damage, and the next one finds none.
+        # A recovery that does not finish may have removed the damage, and the next one finds none.
         self.is_harmed |= self.is_healing
         if self.is_rotten or is_in_doubt:
-            # What it flushed after the bits rotted goes with them, and others were told of it.
+            # Flushed writes after the bit rot are lost with it, and others were sent their offset.
             self.lose_what_is_there()
         tell_what_is_forgotten(self, self.world.watch)
         self.config = controller_config(self.world, self, self.world.static_voters)
@@ -190,7 +190,7 @@ class SimulatedNode(Hardware):
         return recovered
 
     def _view_log(self, recovered: RecoveredState) -> None:
-        """Read the log anew; batches keep the disk writes that they were known to come from."""
+        """Read the log again; batches keep the disk writes that they were known to come from."""
         known = {(entry.end, entry.epoch): entry.sequence for entry in self.log.entries}
         start = recovered.log_start
         chain = self.log.chain_up_to(self.store.start)
@@ -212,9 +212,9 @@ class SimulatedNode(Hardware):
             self.world.process_ended(self, callers)
 
     def power_off(self, survival: Survival = Survival.NOTHING, salt: int = 0) -> None:
-        """The machine loses power: its disk keeps what was flushed, its peers hear nothing.
+        """Cut the power: the disk keeps flushed writes, and peers get no notice.
 
-        What else it keeps is for `survival` to say, and for draws that `salt` stands for.
+        `survival` and random draws from `salt` decide which unflushed writes survive.
         """
         if self.status is Status.OFF:
             return
@@ -223,13 +223,13 @@ class SimulatedNode(Hardware):
         self.disk.lose_power(Random(salt), survival)
 
     def rot(self, name: str, position: int, mask: int) -> None:
-        """Bits of one byte of a file of the log flip, and nobody has noticed yet."""
+        """Flip bits of one byte of a log file; no check has noticed yet."""
         self.lose_what_is_there()
         self.faults_met[ROTTEN] = None
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
 
     def replace_disk(self, directory_id: DirectoryId) -> None:
-        """A new, empty disk: another replica, or without directory ids one with all to learn."""
+        """Install an empty disk: a new replica, or without directory ids the same one."""
         self.lose_what_is_there()
         self.disk.wipe()
         self.directory_id = directory_id
@@ -238,7 +238,7 @@ class SimulatedNode(Hardware):
         self.spoiling.forget()
 
     def fail(self, message: str) -> None:
-        """The disk failed (rule 17): the core is never stepped again, the listener closes."""
+        """The disk has failed (rule 17): the core gets no more events, the listener closes."""
         self.world.remark(f"node {self.node_id}: {message}")
         callers = self._end(Status.FAILED)
         self.world.process_ended(self, callers)
@@ -256,7 +256,7 @@ class SimulatedNode(Hardware):
         return callers
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay, nothing moves."""
+        """SIGSTOP: connections stay, nothing runs."""
         self.is_paused = True
         self.troubles += 1
         self.host.loop.pause()
@@ -296,12 +296,12 @@ class SimulatedNode(Hardware):
             self.process.hung_up(token)
 
     def ask(self, request: MembershipRequest) -> ReplyToken:
-        """Ask this process for a change as an operator would; the answer is in `World.answers`."""
+        """Send a membership request to this process; the response is in `World.answers`."""
         token = self.world.next_token()
         self.receive(token, request)
         return token
 
-    # --- what the simulator knows of the log ------------------------------------------------------
+    # --- the simulator's view of the log ----------------------------------------------------------
 
     def appended(self, effect: AppendToLog) -> None:
         """Batches were written at the log's end."""
@@ -311,7 +311,7 @@ class SimulatedNode(Hardware):
             self.world.watch.appended(self, entry)
 
     def published(self, progress: PublishProgress) -> None:
-        """The core tells how far it is."""
+        """The core has reported its progress."""
         self.may_die()
         self.world.watch.published(self, progress)
         if progress.is_leader:
@@ -319,18 +319,18 @@ class SimulatedNode(Hardware):
         self.progress = progress
 
     def begin_log_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A fetched snapshot has taken the place of the log."""
+        """A fetched snapshot has replaced the log."""
         chain = self.world.oracle.chains.get(snapshot_id.offset, 0)
         voters = self.world.oracle.voters_at(snapshot_id.offset)
         self.log = LogView(snapshot_id, chain, voters)
         self.world.watch.snapshot(self, snapshot_id)
 
     def healed(self) -> None:
-        """The log has reached what it once was; bits that rotted meanwhile are still unnoticed."""
+        """The log has reached its healing target; later bit rot is still undetected."""
         self.is_healing = False
         self.world.remark(f"node {self.node_id} is whole again")
 
-    # --- dying ------------------------------------------------------------------------------------
+    # --- crashes ----------------------------------------------------------------------------------
 
     def _before_disk_call(self, operation: str, path: str) -> None:
         self.may_die()
@@ -339,11 +339,11 @@ class SimulatedNode(Hardware):
         super()._before_disk_call(operation, path)
 
     def may_die(self) -> None:
-        """One effect or one call to the disk is about to come."""
+        """Crash if it is due, before an effect or a disk call."""
         if not self.world.endings.is_time_to_die(self):
             return
         if self.status is Status.RUNNING:
-            # Whatever is on the stack unwinds first.
+            # The stack unwinds first.
             self.process.end()
             self.world.schedule(0, partial(self._died, self.incarnation))
         raise ProcessDied

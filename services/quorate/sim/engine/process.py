@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 
 class WatchedDriver(RaftDriver):
-    """Production's driver. Its tokens are the world's: in a transcript no two are the same."""
+    """Production's driver. Its tokens are the cluster's, so they are unique in a transcript."""
 
     node: MachineBelow
     token: ReplyToken | None = None
 
     @property
     def wake_at_ms(self) -> Millis | None:
-        """The time at which the core wants to be woken, as far as it has told."""
+        """The wake-up time that the core has requested."""
         return self._alarm.wanted_ms
 
     @property
     def is_at_rest(self) -> bool:
-        """True when all that the core has told is done, and it has heard of all that came."""
+        """True if all effects of the core are done, and it has got all events."""
         is_busy = self._barriers.is_under_way or self._is_pumping
         return not (is_busy or self._effects or self._inbox or self.ending)
 
@@ -64,13 +64,13 @@ class WatchedDriver(RaftDriver):
 
     def _reply(self, token: ReplyToken, response: Response) -> None:
         if isinstance(response, MembershipResponse):
-            # Now: in the turn in which it leaves, the next change may have begun.
+            # Now: in the iteration in which it leaves, the next change may have begun.
             self.node.world.watch.answering(self.node, token, response)
         super()._reply(token, response)
 
 
 class DriverWitness(Observers):
-    """Tells transcript and invariants what a driver does. Unlike production's it may raise."""
+    """Reports a driver's steps to transcript and invariants. Unlike production's it may raise."""
 
     def __init__(self, node: MachineBelow) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class DriverWitness(Observers):
         self._wake_at_ms: Millis | None = None
 
     def submitted(self, token: ReplyToken, request: Request) -> None:
-        """Its step comes, too."""
+        """Record the request; its step is recorded, too."""
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         node, world = self._node, self._node.world
@@ -134,11 +134,11 @@ class DriverWitness(Observers):
             node.world.watch.voted(node, effect.state.epoch, node.key)
 
     def ended(self) -> None:
-        """The process tells."""
+        """Do nothing: the process reports its end."""
 
 
 class Process:
-    """From the start of a core to the end of its process."""
+    """The lifetime of one process, from the start of its core."""
 
     def __init__(self, node: MachineBelow) -> None:
         self._node = node
@@ -148,7 +148,7 @@ class Process:
         self.has_begun = False
 
     def begin(self) -> None:
-        """Take up the role that the disk tells."""
+        """Assume the role recorded on disk."""
         self.host.loop.run(self._begin)
 
     def _begin(self) -> None:
@@ -163,17 +163,17 @@ class Process:
         application.keep_house()
 
     def deliver(self, work: api.Event) -> None:
-        """Something happens: a turn of the loop, once it has one."""
+        """Deliver an event in the next iteration of the loop."""
         self.host.loop.run(self.driver.deliver, work)
 
     def shut_down(self, timeout_ms: Millis) -> None:
-        """Asked to stop: a turn of the loop, once it has one."""
+        """Request a stop in the next iteration of the loop."""
         self.host.loop.run(self.driver.shut_down, timeout_ms)
 
     # --- callers ----------------------------------------------------------------------------------
 
     def receive(self, token: ReplyToken, request: Request) -> None:
-        """A request came; the caller that waits for its answer is among those of the node."""
+        """Receive a request; the caller that waits for its response is among those of the node."""
         self.host.loop.run(self._submit, token, request)
 
     def _submit(self, token: ReplyToken, request: Request) -> None:
@@ -182,7 +182,7 @@ class Process:
         answer.add_done_callback(partial(self._answered, token, request))
 
     def hung_up(self, token: ReplyToken) -> None:
-        """Nobody waits for that answer any more."""
+        """The caller does not wait for that response any more."""
         self.host.loop.run(self.driver.gone, token)
 
     def _answered(
@@ -212,19 +212,19 @@ class Process:
     # --- peers ------------------------------------------------------------------------------------
 
     def send(self, effect: api.SendRequest) -> None:
-        """Production's way to the peers."""
+        """Send through production's transport to the peers."""
         self._node.may_die()
         self._node.world.send_request(self._node, effect)
 
     def probe(self, effect: api.ProbeLeader) -> None:
-        """The same, for a plain connect."""
+        """The same for a plain connect."""
         self._node.may_die()
         self._node.world.send_probe(self._node, effect.call, effect.to)
 
     # --- the end ----------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Nothing of it runs any more, not even what coroutines do when they are thrown away."""
+        """End the process: nothing of it runs any more, not even coroutines at their disposal."""
         if self.has_begun and self.driver.ending is None:
             self.driver.ending = Ending.STOPPED
         self.host.loop.close()
@@ -234,7 +234,7 @@ class Process:
         try:
             node.world.watch.ended(node, ending, message)
         except Violation as error:
-            # Whatever is on the stack would take it for a failure of the disk.
+            # Code on the stack would take it for a disk failure.
             self.host.loop.fail(error)
             return
         match ending:

@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from quorate.sim.sim_options import WorldOptions
 
 MIB: Final = 1024 * 1024
-# What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
+# Timeouts that docs/operations.md requires between distant regions, in round trips.
 ROUND_TRIPS_OF_ELECTION: Final = 10
 ROUND_TRIPS_OF_FETCH: Final = 20
 SESSION_MAX_MS: Final = 20_000
-# What faults last, beside the intervals between them.
+# Options with the duration of a fault; the others are the intervals between faults.
 _LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms", "late_ms")
-# So many brokers write little enough for any fetch that may be set.
+# Up to so many brokers write little enough for any fetch size.
 _FEW_BROKERS: Final = 40
-# The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
+# The sum of the timeouts in clusters whose durations are drawn in milliseconds.
 _USUAL_MS: Final = 2500
 _SLOWEST_PACE: Final = 10.0
 _FASTEST_PACE: Final = 0.25
 
 
 def draw_mix(seed: int) -> WorldOptions:
-    """Everything that a world is made of but the order of events."""
+    """Draw the complete options of a cluster."""
     # A generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
     options = _with_brokers(options, Draws(seed, "brokers"))
@@ -57,11 +57,11 @@ def draw_mix(seed: int) -> WorldOptions:
 
 
 def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Brokers that come and go, few or many, and the topics that lie on them."""
+    """Brokers that are started and stopped, few or many, and their topics."""
     if not draws.chance(0.15):
         return options
     brokers = draws.wide(2, _FEW_BROKERS)
-    # Some hundred partitions in all, so that brokers that go together leave many slices of work.
+    # Some hundred partitions in all, so that brokers that stop together leave many slices of work.
     topics = draws.between(0, 6)
     return with_fields(
         options,
@@ -76,9 +76,9 @@ def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """More brokers that fall silent together than are fenced at once, and more to settle then.
+    """More brokers that fail together than are fenced in one batch, with many partitions each.
 
-    Rarely: such a world takes as long as ten others.
+    Rarely: such a cluster takes as long as ten others.
     """
     if not draws.chance(0.02):
         return options
@@ -107,7 +107,7 @@ def _with_wide_fetches(options: WorldOptions) -> WorldOptions:
 
 
 def _with_bad_peers(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Peers and clients that are broken, of another cluster, or up to something."""
+    """Peers and clients that are broken, of another cluster, or malicious."""
     if not draws.chance(0.25):
         return options
     return with_fields(
@@ -118,7 +118,7 @@ def _with_bad_peers(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Messages that arrive when what they say is over."""
+    """Messages that arrive when they are obsolete."""
     if not draws.chance(0.2):
         return options
     return with_fields(
@@ -127,7 +127,7 @@ def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_late_reads(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Late messages, partitions and reads in one world: drawn apart they meet too seldom."""
+    """Late messages, partitions and reads in one cluster: drawn independently they rarely meet."""
     if not draws.chance(0.08):
         return options
     return with_fields(
@@ -140,21 +140,21 @@ def _with_late_reads(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_aimed_snapshots(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Snapshots that end at an epoch's start, or beside a voters record."""
+    """Snapshots that end at an epoch's start, or next to a voters record."""
     if not draws.chance(0.2):
         return options
     return with_fields(options, aimed_snapshot_rate=draws.one((0.05, 0.3, 1.0)))
 
 
 def _with_bold_changes(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Changes that are asked for without force, whether or not most of the voters run."""
+    """Voter changes requested without force, whether or not most of the voters run."""
     if not draws.chance(0.15):
         return options
     return with_fields(options, bold_voters_every_ms=draws.between(600, 4000))
 
 
 def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Bits that rot in the small files, files that are put back from before, calls that fail."""
+    """Corrupted small files, restored stale files, failing calls."""
     if not draws.chance(0.15):
         return options
     return with_fields(
@@ -167,14 +167,14 @@ def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_queues(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Decisions that take time and wait for commits, so that requests of several clients wait."""
+    """Decisions that take time and wait for commits, so that requests of several clients queue."""
     if not draws.chance(0.1):
         return options
     if not options.fleet.brokers:
         every_ms = 2 * options.timeouts.session_timeout_ms
         options = with_fields(options, brokers=draws.between(2, 12), silence_every_ms=every_ms)
     clients, timeouts = options.clients, options.timeouts
-    # A broker is heard four times in a session. Queues are empty now and then.
+    # A broker sends four heartbeats in a session. Queues have to be empty now and then.
     asked_per_ms = 1 / clients.write_every_ms + (
         4 * options.fleet.brokers / timeouts.session_timeout_ms
     )
@@ -195,9 +195,10 @@ def _now_and_then(draws: Draws, low_ms: int, high_ms: int, share: float) -> int:
 
 
 def _with_other_settings(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Settings over all that is valid, long and short, as far as they fit network and disks.
+    """All valid settings, long and short, as far as they fit network and disks.
 
-    All intervals go with the timeouts, so that as much happens between two elections as elsewhere.
+    All intervals scale with the timeouts, so that as much happens between two elections as
+    elsewhere.
     """
     if not draws.chance(0.4):
         return options
@@ -239,7 +240,7 @@ def _with_other_settings(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def round_trip_ms(network: NetworkOptions) -> int:
-    """There and back, where no message is late."""
+    """The round-trip time without late messages."""
     return 2 * (network.delay_us + network.jitter_us) // 1000
 
 
@@ -251,7 +252,7 @@ def _far_apart(network: NetworkOptions, draws: Draws) -> NetworkOptions:
 
 
 def _at_pace(options: WorldOptions, pace: float) -> WorldOptions:
-    """The same world, slower or faster."""
+    """The same cluster, slower or faster."""
     paced = {
         name: max(1, round(value * pace))
         for name, value in flat(options)

@@ -43,7 +43,7 @@ AFTER_WIPE_US: Final = 400_000
 
 
 class Chaos:
-    """The faults of one world."""
+    """The faults of one cluster."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -83,7 +83,7 @@ class Chaos:
         if not options.kraft_version:
             self._repeat("upgrade", options.membership.upgrade_every_ms, self.churn.upgrade)
 
-    # --- draws ------------------------------------------------------------------------------------
+    # --- randomness -------------------------------------------------------------------------------
 
     def _repeat(self, purpose: str, every_ms: int, action: Callable[[Draws], None]) -> None:
         if not every_ms:
@@ -101,7 +101,7 @@ class Chaos:
         return draws.one(list(self.world.nodes.values()))
 
     def _pick_running(self, draws: Draws) -> SimulatedNode | None:
-        """A leader half of the time: that is where faults hurt."""
+        """Pick a leader half of the time, because faults hurt most there."""
         leader = self.world.leader()
         if leader is not None and draws.chance(0.5):
             return leader
@@ -128,7 +128,7 @@ class Chaos:
         self.stage.do(SplitNetwork(shape=shape, those=tuple(those), for_us=for_us))
 
     def meet_strangers(self, draws: Draws) -> None:
-        """Somebody lies, or an address belongs to another cluster for a while."""
+        """Forge an epoch, or let a foreign cluster answer at an address for a while."""
         who = self._pick(draws).node_id
         if draws.chance(0.5):
             self.stage.do(TakeOver(who=who, for_us=draws.between(0, TAKEN_OVER_US)))
@@ -148,7 +148,7 @@ class Chaos:
             self.stage.do(deed)
 
     def ask_in_vain(self, draws: Draws) -> None:
-        """A peer, a client or a broker asks for what nobody may grant, or nobody understands."""
+        """Send an invalid or undecodable request as a peer, a client or a broker."""
         node = self._pick_running(draws)
         if node is None:
             return
@@ -174,7 +174,7 @@ class Chaos:
             self._lose_power(node, draws)
 
     def black_out(self, draws: Draws) -> None:
-        """All machines lose power at once."""
+        """Cut the power of all machines at the same time."""
         for node in self.world.nodes.values():
             self._lose_power(node, draws)
 
@@ -225,7 +225,7 @@ class Chaos:
         self._fail(draws, SHORT)
 
     def _fail(self, draws: Draws, fault: str) -> None:
-        """Half of the time it is a process that has just begun, and reads all that there is."""
+        """Half of the time choose a process that has just started, and reads all its files."""
         node = self._pick_running(draws)
         if node is not None:
             for_us = exponential(draws.random, BROKEN_US)
@@ -241,10 +241,10 @@ class Chaos:
             self.stage.do(Hang(who=node.node_id, for_us=for_us))
 
     def rot(self, draws: Draws) -> None:
-        """Rot late in the log is the likelier to hit what only few others have.
+        """Flip bits, mostly late in the log, where few other replicas hold the same records.
 
-        Half of the time the leader goes down as well, so that they are needed. Half of those that
-        go down lose power, and with it the flushed end that was not carried to the disk.
+        Half of the time the leader goes down as well, so that these are needed. Half of those that
+        go down lose power, and with it the flushed end that was not yet on the disk.
         """
         leader = self.world.leader()
         others = [n for n in self.world.nodes.values() if n is not leader]
@@ -263,11 +263,11 @@ class Chaos:
             self._lose_power(leader, draws)
 
     def rot_small(self, draws: Draws) -> None:
-        """Mostly another process reads it soon."""
+        """Corrupt a small file; mostly another process reads it soon."""
         node, file = self._pick(draws), draws.one(tuple(SMALL_FILES))
         healing = [other for other in self.world.nodes.values() if other.is_healing]
         if healing and draws.chance(0.5):
-            # Few are at any time, and not for long.
+            # Few nodes heal at any time, and not for long.
             node, file = draws.one(healing), HEALING
         rot = RotSmall(
             who=node.node_id,
@@ -280,7 +280,7 @@ class Chaos:
             self.stage.do(Kill(who=node.node_id, down_us=self._down_us(draws)))
 
     def put_back(self, draws: Draws) -> None:
-        """Mostly little has happened since: what is noticed least."""
+        """Restore a stale copy, mostly a recent one, which is the hardest to notice."""
         deed = PutBack(
             who=self._pick(draws).node_id,
             file=draws.one(FILES),
@@ -290,10 +290,10 @@ class Chaos:
         self.stage.do(deed)
 
     def wipe(self, draws: Draws) -> None:
-        """Half of the time it is back at once, while its old disk still counts as a voter.
+        """Replace a disk; half of the time it returns immediately, while its old disk is a voter.
 
-        Without directory ids it is a voter again, and what it has forgotten shows at its next start
-        and at the next election: both come soon.
+        Without directory ids it is a voter again, and its lost votes show at its next start and at
+        the next election: both come soon.
         """
         node = self._pick(draws)
         down_us = 0 if draws.chance(0.5) else self._down_us(draws)
@@ -315,7 +315,7 @@ class Chaos:
     # --- addresses --------------------------------------------------------------------------------
 
     def move(self, draws: Draws) -> None:
-        """One node, or several at once where all can be found by names."""
+        """Move one node, or several at the same time if all can be found by names."""
         options = self.world.options
         movers = [n for n in self.world.nodes.values() if self.stage.sparing.may_move(n)]
         if options.reach.has_bootstrap_names and draws.chance(options.reach.moves_together):

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class Sparing:
-    """Looks at one world before something is done to it."""
+    """Checks one cluster before an action."""
 
     def __init__(self, world: World, *, grows: bool) -> None:
-        """In a world that `grows` somebody asks for more voters, beside what joins by itself."""
+        """With `grows`, voters are added by request, in addition to auto-join."""
         self.world = world
         self._grows = grows or world.options.auto_join
 
     # --- changes ----------------------------------------------------------------------------------
 
     def may_lose(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
-        """Whether the leader's voters without that one could go on."""
+        """Whether the leader's voters could continue without this node."""
         others = [v for v in leader.log.voters if v.key.node_id != node.node_id]
         return self.may_become(others, have_to_run=True)
 
     def may_become(self, voters: list[Voter], *, have_to_run: bool) -> bool:
-        """A majority of the set has whole disks, and runs where it has to."""
+        """A majority of the voter set has intact disks, and runs if it has to."""
         alive = [v for v in voters if self._is_well(v) and (self._runs(v) or not have_to_run)]
         return bool(voters) and len(alive) > len(voters) // 2
 
@@ -41,11 +41,12 @@ class Sparing:
     # --- damage -----------------------------------------------------------------------------------
 
     def can_spare(self, node: SimulatedNode) -> bool:
-        """Whether every set that may be in force keeps a majority that is well without this one.
+        """Whether every voter set that may be in effect keeps a healthy majority without this node.
 
-        Well is a voter with its whole disk that the others find: where the set says, or, where
-        bootstrap servers are names, anywhere. A set without this node may have it next: the request
-        to add it may be on its way, and nobody takes that back when the disk goes.
+        A voter is healthy if its disk is intact and the others can find it: at its endpoint in the
+        voter set, or anywhere if bootstrap servers are names. A voter set without this node may
+        have it next: the request to add it may be in flight, and is not withdrawn when the disk is
+        lost.
         """
         for voters in self._possible_sets():
             is_next = self._grows and voters.by_id(node.node_id) is None
@@ -55,9 +56,9 @@ class Sparing:
         return True
 
     def may_move(self, node: SimulatedNode) -> bool:
-        """Addresses change at any time, but not while they stand in everybody's settings.
+        """Whether the address may change: not while it is in all nodes' settings.
 
-        Without names a majority has to stay where everybody takes it to be: the movers call it.
+        Without names, a majority has to stay where all nodes expect it: the movers call it.
         """
         in_log = all(v.key.directory_id is not None for s in self._possible_sets() for v in s)
         return in_log and (self._finds_all or self.can_spare(node))

@@ -40,7 +40,7 @@ class Invariant:
 
     def __init__(self, world: SeenWorld) -> None:
         self.world = world
-        # All of them, told as one.
+        # All invariants, combined in one.
         self.watch: Invariant = self
 
     def started(self, node: SeenNode, recovered: RecoveredState) -> None:
@@ -50,25 +50,25 @@ class Invariant:
         """A process has ended, or its machine has lost power."""
 
     def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
-        """A process has ended by itself, and says why."""
+        """A process has exited by itself, with the reason."""
 
     def refused(self, node: SeenNode, error: Exception) -> None:
-        """A process does not begin on what its disk holds."""
+        """A process refuses to start on the contents of its disk."""
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:
-        """A core has told a change of role, epoch, leader or high watermark."""
+        """A core has reported a change of role, epoch, leader or high watermark."""
 
     def committed(self, node: SeenNode, entry: Entry) -> None:
-        """A replica is the first to call this batch committed."""
+        """A replica is the first to report this batch as committed."""
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
         """A batch has been written at the end of a log."""
 
     def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
-        """A log is about to be cut; the node's view still holds what goes."""
+        """A log is about to be truncated; the node's view still holds the removed batches."""
 
     def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
-        """A fetched snapshot is about to take the place of a log."""
+        """A fetched snapshot is about to replace a log."""
 
     def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
         """A vote (no pre-vote) leaves a process, or counts for itself."""
@@ -80,16 +80,16 @@ class Invariant:
         """Epoch, leader and vote are about to be made durable."""
 
     def forgot(self, node: SeenNode, state: ElectionState) -> None:
-        """A process is about to start with this quorum-state, and nobody can tell the loss."""
+        """A process is about to start with this stale quorum-state, and cannot detect the loss."""
 
     def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         """A controller has decided on a request."""
 
     def expired(self, node: SeenNode, decision: Decision) -> None:
-        """A controller has decided what nobody asked for."""
+        """A controller has made a periodic decision."""
 
     def claimed(self, epoch: Epoch) -> None:
-        """Somebody who lies has named an epoch that may be believed."""
+        """A Byzantine peer has named an epoch that receivers may accept."""
 
     def looked(self) -> None:
         """A little time has passed, a part of an election timeout."""
@@ -101,16 +101,16 @@ class Invariant:
         """A write below `offset` is about to be acknowledged to its client."""
 
     def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
-        """A process is about to handle a Fetch, or one for a slice of a snapshot."""
+        """A process is about to handle a Fetch or a FetchSnapshot."""
 
     def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
-        """A process is about to handle a request for a change of the quorum."""
+        """A process is about to handle a membership request."""
 
     def asking_in_vain(self, token: ReplyToken) -> None:
-        """A process is about to get a request of a peer that nobody may grant."""
+        """A process is about to get an invalid request of a peer."""
 
     def writing_in_vain(self, request: WriteRequest) -> None:
-        """A controller is about to get a request of a client that nobody may grant."""
+        """A controller is about to get an invalid request of a client."""
 
     def handled(
         self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
@@ -118,39 +118,39 @@ class Invariant:
         """A core has handled a request; `is_due` is whether a timer acted in the same step."""
 
     def noted(self, node: SeenNode, note: Note) -> None:
-        """A core has said something; no other node has heard yet of what it has just handled."""
+        """A core has made a trace event; no other node has seen an effect of this step yet."""
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response
     ) -> None:
-        """A request has its answer, whether or not somebody still waits for it."""
+        """A request has its response, even if its caller does not wait any more."""
 
     def told(self, request: WriteRequest, reply: object) -> None:
-        """A client that asked for what nobody may grant has a reply, or an error, or nothing."""
+        """A client with an invalid request has a reply, an error, or a broken connection."""
 
     def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
-        """The answer to such a request is about to leave the process."""
+        """The response to a membership request is about to leave the process."""
 
     def changing(self, node: SeenNode) -> None:
-        """A leader has decided on another set of voters, and is about to write it."""
+        """A leader has decided on another voter set, and is about to write it."""
 
     def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
-        """A process asks to become a voter, of itself."""
+        """A process auto-joins: it requests to become a voter."""
 
     def sending(self, node: SeenNode, part: SnapshotRange) -> None:
-        """A slice of a snapshot is about to be sent."""
+        """A chunk of a snapshot is about to be sent."""
 
     def reading(self, node: SeenNode, token: ReplyToken) -> None:
-        """A core has begun a current read; what it sends in this step has not left yet."""
+        """A core has begun a linearizable read; the effects of this step have not left yet."""
 
     def sending_round(self, node: SeenNode, read_round: int) -> None:
         """The answer to a Fetch, with that round of reads, is about to be sent."""
 
     def confirming(self, node: SeenNode, token: ReplyToken) -> None:
-        """A core says that a current read may be answered."""
+        """A core reports that a linearizable read may be answered."""
 
     def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
-        """Snapshots and segments have been deleted; the process has not been told."""
+        """Snapshots and segments have been deleted; the process does not know it yet."""
 
     def heard_leader(self, node: SeenNode) -> None:
         """A follower has received a Fetch answer of its leader."""
