@@ -116,7 +116,7 @@ class Core:
     """Answers each event with the effects that a test has for it, and remembers the event."""
 
     def __init__(self) -> None:
-        config = SimpleNamespace(fetch_timeout_ms=2000)
+        config = SimpleNamespace(check_quorum_timeout_ms=3000)
         self.replica = SimpleNamespace(config=config)
         self.heard: list[api.Event] = []
         self.says: dict[api.Event, tuple[api.Effect, ...]] = {}
