@@ -38,7 +38,7 @@ def _sources(module: Path) -> list[Path]:
 
 
 def is_complete(folder: Path, module: Path = MODULE) -> bool:
-    """Whether the folder holds what the module asks for."""
+    """True if the folder holds what the module asks for."""
     return PROGRAMS.is_complete(folder, _sources(module))
 
 

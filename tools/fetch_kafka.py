@@ -36,7 +36,7 @@ def jars_folder(environment: Mapping[str, str]) -> Path:
 
 
 def is_complete(folder: Path, pom: Path = POM) -> bool:
-    """Whether the folder holds what the pom asks for."""
+    """True if the folder holds what the pom asks for."""
     return JARS.is_complete(folder, [pom])
 
 

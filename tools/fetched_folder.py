@@ -37,7 +37,7 @@ class Fetched:
         return Path(environment.get(self.variable) or ROOT / self.home).absolute()
 
     def is_complete(self, folder: Path, sources: Sequence[Path]) -> bool:
-        """Whether the folder holds what these files ask for."""
+        """True if the folder holds what these files ask for."""
         stamp = folder / self.stamp
         return stamp.is_file() and stamp.read_text(encoding="utf-8") == stamp_of(sources)
 

@@ -113,7 +113,7 @@ Rule: TypeAlias = Callable[[Tree], Iterator[str]]
 
 
 def is_generated(path: PurePosixPath) -> bool:
-    """Whether a tool has written this file."""
+    """True if a tool has written this file."""
     return any(path.is_relative_to(folder) for folder in GENERATED)
 
 

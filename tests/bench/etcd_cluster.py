@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_there() -> bool:
-    """Whether etcd can be measured here."""
+    """True if etcd can be measured here."""
     return shutil.which("etcd") is not None
 
 

@@ -148,7 +148,7 @@ class Attack:
         self._late_s = self._least_s + LATE_S
 
     def is_over(self) -> bool:
-        """Whether all processes have ended, or should have long ago."""
+        """True if all processes have ended, or should have long ago."""
         now_s = time.monotonic()
         if now_s < self._least_s:
             return False

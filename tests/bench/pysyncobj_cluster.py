@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_there() -> bool:
-    """Whether PySyncObj can be measured here."""
+    """True if PySyncObj can be measured here."""
     return importlib.util.find_spec("pysyncobj") is not None
 
 

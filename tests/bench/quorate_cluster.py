@@ -75,7 +75,7 @@ class QuorateMembers(Members):
 
 
 def is_listening(address: tuple[str, int]) -> bool:
-    """Whether somebody takes connections there."""
+    """True if somebody takes connections there."""
     with suppress(OSError), socket.create_connection(address, timeout=0.1):
         return True
     return False

@@ -1,4 +1,4 @@
-"""Whether the operations on one key could have happened one at a time, in some order.
+"""True if the operations on one key could have happened one at a time, in some order.
 
 Wing and Gong's search ("Testing and verifying concurrent objects", 1993) with Lowe's memory of
 configurations that have been tried ("Testing for linearizability", 2017), as Porcupine and Knossos
@@ -25,7 +25,7 @@ class UndecidedError(Exception):
 
 
 def apply(state: State, operation: Operation) -> tuple[bool, State]:
-    """Whether the operation, as it ended, may come next in this state, and the state after it.
+    """True if the operation, as it ended, may come next in this state, and the state after it.
 
     One of unknown outcome that changes nothing need not come at all, so it may not.
     """

@@ -28,7 +28,7 @@ CHECK_QUORUM_NS: Final = 3 * SECOND
 
 
 def has_majority(nodes: int, up: Iterable[int], blocked: Iterable[tuple[int, int]]) -> bool:
-    """Whether a majority of so many nodes is up and connected, each with each, both ways."""
+    """True if a majority of so many nodes is up and connected, each with each, both ways."""
     return bool(majorities(nodes, up, blocked))
 
 
@@ -122,7 +122,7 @@ class Health:
             self._change(at, is_healthy=self.had_majority and not self._finds_out(at))
 
     def _is_stranded(self) -> bool:
-        """Whether the leader cannot commit, and each majority that could has one that hears it."""
+        """True if the leader cannot commit, and each majority that could has one that hears it."""
         if self.leader not in self.up:
             return False
         hearing = self._hearing(self.leader)
@@ -138,7 +138,7 @@ class Health:
         }
 
     def _finds_out(self, now: int) -> bool:
-        """Whether a leader has yet to find out that it commits nothing any more."""
+        """True if a leader has yet to find out that it commits nothing any more."""
         if self.stranded is not None and now < self.stranded[1]:
             return True
         if self.hanging is None or now >= self.hanging[1]:

@@ -80,7 +80,7 @@ def plan(root: Path) -> NodePlan:
 
 
 def arrives(network: Network, source: int, target: int, *, at: str | None = None) -> bool:
-    """Whether a datagram gets from one node to the other, at one of its addresses.
+    """True if a datagram gets from one node to the other, at one of its addresses.
 
     What the other one tells itself afterwards comes second, or alone.
     """

@@ -216,7 +216,7 @@ def _is_known(served: Served, transport: str) -> bool:
 
 
 async def _look(served: Served, transport: str, tally: Tally) -> str | None:
-    """Whether the listener lives, answers, and is of its size."""
+    """True if the listener lives, answers, and is of its size."""
     if not served.is_alive:
         return "the process has ended"
     if _is_known(served, transport):

@@ -103,7 +103,7 @@ class Served:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """True if the process runs."""
         return self._process.poll() is None
 
     def longest_turn(self) -> tuple[float, str]:

@@ -47,7 +47,7 @@ def wait_for(what: str, within_s: float, look: Callable[[], bool | str]) -> floa
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """Whether Kubernetes believes so, and nobody has asked it to stop."""
+    """True if Kubernetes believes so, and nobody has asked it to stop."""
     return "deletionTimestamp" not in pod["metadata"] and any(
         condition["type"] == "Ready" and condition["status"] == "True"
         for condition in pod["status"].get("conditions", [])
@@ -55,7 +55,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 
 def is_running(pod: dict[str, Any]) -> bool:
-    """Whether its controller's process is there."""
+    """True if its controller's process is there."""
     return any(
         status["name"] == "controller" and "running" in status.get("state", {})
         for status in pod["status"].get("containerStatuses", [])
@@ -245,7 +245,7 @@ class Release:
 
     @property
     def has_tls(self) -> bool:
-        """Whether clients need certificates."""
+        """True if clients need certificates."""
         return "tls.enabled=true" in self.values
 
     def quorate(self, *words: str) -> str:

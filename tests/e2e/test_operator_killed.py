@@ -31,7 +31,7 @@ def has_at_most(release: Release, voters: int) -> bool:
 
 
 def are_new(release: Release, old: set[str], count: int) -> bool:
-    """Whether so many pods are others than those."""
+    """True if so many pods are others than those."""
     return len(release.pod_uids() - old) >= count
 
 

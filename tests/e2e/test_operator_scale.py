@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def is_going(pod: dict[str, Any]) -> bool:
-    """Whether it was asked to stop."""
+    """True if it was asked to stop."""
     return "deletionTimestamp" in pod["metadata"]
 
 

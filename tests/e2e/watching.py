@@ -82,7 +82,7 @@ class Departures:
         )
 
     def _has_seen_all(self) -> bool | str:
-        """Whether the watch is where the pods are; it ends early where it failed.
+        """True if the watch is where the pods are; it ends early where it failed.
 
         A pod that is to go has yet to be seen to end.
         """

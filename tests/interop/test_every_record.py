@@ -76,7 +76,7 @@ def is_shown(payload: str, record: KnownRecord, version: int) -> bool:
 
 
 def is_accepted(value: bytes) -> bool:
-    """Whether we can read it at all."""
+    """True if we can read it at all."""
     try:
         decode_record(value)
     except SchemaError:

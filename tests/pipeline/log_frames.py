@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
     @property
     def from_snapshot(self) -> bool:
-        """Whether it was in a snapshot."""
+        """True if it was in a snapshot."""
         return self.segment.endswith(layout.CHECKPOINT_SUFFIX)
 
 
@@ -120,7 +120,7 @@ def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
 
 
 def has_schema(table: DataFrame, schema: StructType) -> bool:
-    """Whether names and types are these; Spark infers by itself what may be null."""
+    """True if names and types are these; Spark infers by itself what may be null."""
     told = StructType([StructField(each.name, each.dataType) for each in table.schema])
     return bool(told.simpleString() == schema.simpleString())
 

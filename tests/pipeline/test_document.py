@@ -78,7 +78,7 @@ def outputs() -> list[Quoted]:
 
 
 def matches(output: str, said: str) -> bool:
-    """Whether a text says what is quoted, with what was left out of it."""
+    """True if a text says what is quoted, with what was left out of it."""
     parts = re.split(rf"^{re.escape(ELIDED)}\n", output, flags=re.MULTILINE)
     pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
     return re.fullmatch(pattern, said) is not None

@@ -82,7 +82,7 @@ class World:
     history: list[str] = field(default_factory=list)
 
     def live(self, who: ReplicaKey) -> bool:
-        """Whether this replica runs on this disk."""
+        """True if this replica runs on this disk."""
         machine = self.machines.get(who.node_id)
         return machine is not None and machine.runs and key(who.node_id, machine.disk) == who
 

@@ -58,7 +58,7 @@ def calm(world: World) -> Wait:
 
 
 def at_rest(world: World, last: Wait) -> bool:
-    """Whether the quorum is as it was wanted; otherwise it has lost its majority for good."""
+    """True if the quorum is as it was wanted; otherwise it has lost its majority for good."""
     if world.leader is None:
         assert last.why is Waiting.NO_LEADER
         return False

@@ -60,7 +60,7 @@ def is_far(options: WorldOptions) -> bool:
 
 
 def finds_a_successor(seed: int, options: WorldOptions) -> bool:
-    """Whether the voters that are left have a leader before another election could have begun."""
+    """True if the voters that are left have a leader before another election could have begun."""
     draw = Random(~seed)
     world = World(seed, options)
     build(world)

@@ -134,7 +134,7 @@ class FateOfPod:
         return outlook
 
     async def _does_namespace_go(self) -> bool:
-        """Whether the namespace is being deleted, pods before StatefulSets; False if unknown."""
+        """True if the namespace is being deleted, pods before StatefulSets; False if unknown."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 text = await asyncio.to_thread(self._statefulset.read_namespace)

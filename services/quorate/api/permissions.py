@@ -49,7 +49,7 @@ class Access:
     forwarders: frozenset[str] = frozenset()
 
     def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
-        """Whether somebody has what this takes, whatever the metadata are: a door has none."""
+        """True if somebody has what this takes, whatever the metadata are: a door has none."""
         rights = self.authorizer.rights(None, caller)
         return any(
             rights.may(operation, need.resource) for need in needs for operation in need.operations

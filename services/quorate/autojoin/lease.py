@@ -81,7 +81,7 @@ class Lease:
         self._is_turn_due = True
 
     def is_held(self) -> bool:
-        """Whether this operator may act now."""
+        """True if this operator may act now."""
         return self._clock_s() < self._held_until_s
 
     def is_in_step_by_another(self) -> bool:

@@ -158,7 +158,7 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
 
 
 def _should_add_first(view: View, memory: Memory, left: int) -> bool:
-    """Whether a removal would leave few voters while another one can be added first."""
+    """True if a removal would leave few voters while another one can be added first."""
     if left >= majority(view.desired.replicas):
         return False
     return any(isinstance(step, AddVoter) for step in _arrivals(view, memory))

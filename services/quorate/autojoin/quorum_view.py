@@ -72,15 +72,15 @@ class View:
         return next((s for s in self.quorum.observers if s.key == key), None)
 
     def leads(self, state: ReplicaState) -> bool:
-        """Whether this voter is the leader."""
+        """True if this voter is the leader."""
         return state.key.node_id == self.leader_id
 
     def is_live(self, state: ReplicaState) -> bool:
-        """Whether the voter has fetched from the leader recently."""
+        """True if the voter has fetched from the leader recently."""
         return self.leads(state) or self._is_recent(state.last_fetch_ms)
 
     def is_caught_up(self, state: ReplicaState) -> bool:
-        """Whether the voter was fully caught up recently."""
+        """True if the voter was fully caught up recently."""
         return self.leads(state) or self._is_recent(state.last_caught_up_ms)
 
     def _is_recent(self, at_ms: int | None) -> bool:

@@ -136,7 +136,7 @@ class Pass:
 
     @property
     def has_acted(self) -> bool:
-        """Whether something was changed, so that another pass is due."""
+        """True if something was changed, so that another pass is due."""
         acted = self.decision is not None and not isinstance(self.decision.step, Wait)
         return acted and self.error is None
 

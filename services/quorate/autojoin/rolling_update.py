@@ -75,7 +75,7 @@ def _not_back(view: View) -> Iterator[Wait]:
 
 
 def _is_sound(view: View, voter: ReplicaState) -> bool:
-    """Whether the quorum can rely on this voter now.
+    """True if the quorum can rely on this voter now.
 
     The leader reports a voter as caught up for a while after it has exited, so a recently restarted
     pod has to be ready as well. A pod of an old revision does not: its successor may fix that.

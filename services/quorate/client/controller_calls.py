@@ -366,5 +366,5 @@ def _is_silence(error: grpc.aio.AioRpcError) -> bool:
 
 
 def _is_denied(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the caller was rejected, and not the request."""
+    """True if the caller was rejected, and not the request."""
     return _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

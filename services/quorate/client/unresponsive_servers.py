@@ -64,12 +64,12 @@ class SilentServers:
         self._silences.pop(server, None)
 
     def has(self, server: Address) -> bool:
-        """Whether the server did not answer recently."""
+        """True if the server did not answer recently."""
         silence = self._silences.get(server)
         return silence is not None and silence.until > asyncio.get_running_loop().time()
 
     def leads_no_more(self, server: Address, epoch: Epoch) -> bool:
-        """Whether the server was already unresponsive as leader of that epoch."""
+        """True if the server was already unresponsive as leader of that epoch."""
         if not self.has(server):
             return False
         silence = self._silences[server]

@@ -111,7 +111,7 @@ class Controller:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a metadata transaction is open: no snapshot is taken then."""
+        """True if a metadata transaction is open: no snapshot is taken then."""
         return self._committed.is_in_transaction
 
     @property
@@ -120,7 +120,7 @@ class Controller:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a decision is in progress, so that none may begin."""
+        """True if a decision is in progress, so that none may begin."""
         return self._active is not None and self._active.is_deciding
 
     @property

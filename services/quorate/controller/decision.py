@@ -203,7 +203,7 @@ class Proposal:
         self._bytes_left = mark.bytes_left
 
     def has_room(self, count: int) -> bool:
-        """Whether that many more records may be in the batch, their bytes aside."""
+        """True if that many more records may be in the batch, their bytes aside."""
         return len(self.values) + self._kept + count <= RECORDS_MAX
 
     def require(self, record: MetadataRecord, what: str) -> None:

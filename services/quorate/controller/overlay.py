@@ -41,7 +41,7 @@ class Overlay:
         self._written = []
 
     def has_room(self, count: int) -> bool:
-        """Whether so many more records may be written before it is frozen."""
+        """True if so many more records may be written before it is frozen."""
         return self.end_offset - self.image.position.end_offset + count <= WRITTEN_MAX
 
     def write(self, records: Sequence[MetadataRecord]) -> None:

@@ -117,7 +117,7 @@ class Replayer:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a transaction is open; no snapshot can be taken then."""
+        """True if a transaction is open; no snapshot can be taken then."""
         return self._is_in_transaction
 
     @property

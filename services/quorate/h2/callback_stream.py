@@ -107,7 +107,7 @@ class HandsOverSome(HandsOver):
     @property
     @abstractmethod
     def has_message(self) -> bool:
-        """Whether a complete message has arrived, so that receiving it does not wait."""
+        """True if a complete message has arrived, so that receiving it does not wait."""
 
     @abstractmethod
     def only_while(self, is_wanted: Callable[[Any], bool]) -> None:

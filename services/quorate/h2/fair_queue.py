@@ -158,7 +158,7 @@ class FairQueue:
         return flow.is_preferred and self._preferred_left_s > 0
 
     def admits(self, flow: Flow) -> bool:
-        """Whether this connection may still work in this iteration."""
+        """True if this connection may still work in this iteration."""
         if self._left_s > 0 or self._is_first(flow):
             return True
         return self._left_s > -_OVERDRAFT * self._budget_s and flow.client.is_light(self.clock())

@@ -76,7 +76,7 @@ class MessageReader:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the next message is complete."""
+        """True if the next message is complete."""
         left = len(self) - PREFIX_BYTES
         if left < 0:
             return False

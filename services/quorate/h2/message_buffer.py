@@ -71,17 +71,17 @@ class Inbox:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all has arrived; a message not returned by `take` is never completed."""
+        """True if all has arrived; a message not returned by `take` is never completed."""
         return self._has_all
 
     @property
     def is_empty(self) -> bool:
-        """Whether the buffer is empty, while more may arrive."""
+        """True if the buffer is empty, while more may arrive."""
         return not self._has_all and not len(self._reader)
 
     @property
     def has_message(self) -> bool:
-        """Whether a complete message is in the buffer."""
+        """True if a complete message is in the buffer."""
         return self._reader.is_whole
 
     def feed(self, data: bytes, *, is_last: bool) -> None:

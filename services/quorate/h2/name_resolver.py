@@ -210,7 +210,7 @@ class NameResolver:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address, which needs no lookup."""
+    """True if a host is an IP address, which needs no lookup."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -327,7 +327,7 @@ class RaftCore:
         self.leading.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:
-        """Whether this flush is of the current log, not of one that has been truncated since."""
+        """True if this flush is of the current log, not of one that has been truncated since."""
         return event.generation == self.replica.log.generation
 
     # --- time -------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class Hearing:
         self._unreachable.discard(node_id)
 
     def is_alone(self) -> bool:
-        """Whether the last attempts to reach any process of another voter failed."""
+        """True if the last attempts to reach any process of another voter failed."""
         others = {voter.key.node_id for voter in self.r.voters} - {self.r.node_id}
         return self._unreachable.issuperset(others)
 

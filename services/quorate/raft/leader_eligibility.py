@@ -58,7 +58,7 @@ class Readiness:
 
     @property
     def is_disk_hanging(self) -> bool:
-        """Whether a flush is outstanding for longer than a leader may wait for its voters."""
+        """True if a flush is outstanding for longer than a leader may wait for its voters."""
         deadline = self.flush_deadline
         return deadline is not None and deadline <= self._timers.now
 

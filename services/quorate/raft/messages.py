@@ -360,7 +360,7 @@ class RemoveRaftVoterRequest:
 
     @property
     def decommissions(self) -> bool:
-        """Whether it must not auto-join; a disk that was replaced must not."""
+        """True if it must not auto-join; a disk that was replaced must not."""
         return self.auto_join or not self.scaled_away
 
 

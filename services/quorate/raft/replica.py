@@ -78,7 +78,7 @@ class Replica:
 
     @property
     def is_voter(self) -> bool:
-        """Whether the latest voter set contains this replica, directory id included."""
+        """True if the latest voter set contains this replica, directory id included."""
         return self.key in self.voters
 
     @property
@@ -119,7 +119,7 @@ class Replica:
 
     @property
     def may_campaign(self) -> bool:
-        """Whether this replica may request votes.
+        """True if this replica may request votes.
 
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
@@ -174,7 +174,7 @@ class Replica:
         ]
 
     def waits_until_ready(self) -> bool:
-        """Whether this replica defers campaigning for one timeout (rules 11 and 24)."""
+        """True if this replica defers campaigning for one timeout (rules 11 and 24)."""
         return self.readiness.waits(self.epoch)
 
     # --- actions shared by all modules ------------------------------------------------------------

@@ -122,22 +122,22 @@ class Calls:
         self._not_before.pop((to, kind), None)
 
     def in_flight(self, kind: CallKind, to: NodeId | None = None) -> bool:
-        """Whether a request of this kind (to that peer) is in flight."""
+        """True if a request of this kind (to that peer) is in flight."""
         for call in self._by_id.values():
             if call.kind is kind and (to is None or call.to == to):
                 return True
         return False
 
     def in_flight_since(self, kind: CallKind, asked_by: Millis) -> bool:
-        """Whether a request of this kind is in flight that was sent after that time."""
+        """True if a request of this kind is in flight that was sent after that time."""
         return any(call.kind is kind and call.sent_ms > asked_by for call in self._by_id.values())
 
     def may_call(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
-        """Whether this peer may be asked now."""
+        """True if this peer may be asked now."""
         return not self._is_backing_off(kind, to, now_ms) and not self.in_flight(kind, to)
 
     def may_repeat(self, kind: CallKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
-        """Whether this peer may be asked again: no request since `asked_by`, no backoff."""
+        """True if this peer may be asked again: no request since `asked_by`, no backoff."""
         return not self._is_backing_off(kind, to, now_ms) and all(
             call.sent_ms <= asked_by
             for call in self._by_id.values()

@@ -79,7 +79,7 @@ def ratio_of(name: str, tracing: Tracing) -> float:
 
 
 def is_drawn(ratio: float) -> bool:
-    """Whether to record this call, at random."""
+    """True if this call is recorded, at random."""
     return ratio > 0 and random.random() < ratio  # noqa: S311 - it guards nothing
 
 

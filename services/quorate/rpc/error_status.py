@@ -116,7 +116,7 @@ def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
 
 
 def never_sent(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the request cannot have reached a server, so that it may be sent again."""
+    """True if the request cannot have reached a server, so that it may be sent again."""
     details = (error.details() or "").lower()
     is_closed = "failed to connect" in details or "refused" in details
     return error.code() is grpc.StatusCode.UNAVAILABLE and is_closed

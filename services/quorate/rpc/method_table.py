@@ -100,17 +100,17 @@ class MethodRow:
 
     @property
     def is_of_peers(self) -> bool:
-        """Whether partially received calls of others must not delay a call of this method."""
+        """True if partially received calls of others must not delay a call of this method."""
         return self.places in (PlaceKind.PEERS, PlaceKind.FETCHES)
 
     @property
     def is_judged_by_requests(self) -> bool:
-        """Whether the permissions depend on the content of the request."""
+        """True if the permissions depend on the content of the request."""
         return self.kind_of is not _only_kind
 
     @property
     def is_refused_at_once(self) -> bool:
-        """Whether a caller without any of the permissions is rejected before its request arrives.
+        """True if a caller without any of the permissions is rejected before its request arrives.
 
         For other methods the rejection names the permissions of its own request.
         """
@@ -213,12 +213,12 @@ _WRITES: Final = frozenset(_alternatives(CONTROLLER.methods_by_name["Write"]).va
 
 
 def takes_any(method: MethodDescriptor) -> bool:
-    """Whether a method of the metadata API accepts any request, in an envelope."""
+    """True if a method of the metadata API accepts any request, in an envelope."""
     return method.input_type.name in ("WriteRequest", "ReadRequest")
 
 
 def is_write(method: MethodDescriptor) -> bool:
-    """Whether a method of the metadata API changes something."""
+    """True if a method of the metadata API changes something."""
     return method.input_type.name in ("WriteRequest", *_WRITES)
 
 

@@ -44,7 +44,7 @@ class StateMachine(MachineSide, Protocol):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it represents this replica's log, not a partially read snapshot."""
+        """True if it represents this replica's log, not a partially read snapshot."""
         ...
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:

@@ -28,7 +28,7 @@ def whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> in
 
 
 def is_whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> bool:
-    """Whether `whole_number` accepts it."""
+    """True if `whole_number` accepts it."""
     try:
         whole_number(text, minimum=minimum, maximum=maximum)
     except ValueError:

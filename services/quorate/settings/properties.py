@@ -137,7 +137,7 @@ class Settings:
         return self.effective[key]
 
     def has(self, key: str) -> bool:
-        """Whether the environment or the file gives this key a value."""
+        """True if the environment or the file gives this key a value."""
         return environment_name(key) in self._environment or key in self._properties
 
     def required(self, key: str, remedy: str) -> str:

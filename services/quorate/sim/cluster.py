@@ -111,7 +111,7 @@ class World:
         self.addresses.add(node)
 
     def is_taken_over(self, node: SeenNode) -> bool:
-        """Whether a foreign cluster answers at the address of a node."""
+        """True if a foreign cluster answers at the address of a node."""
         return self.taken_over.get(node.node_id, 0) > self.now_us
 
     def take_cut_links(self) -> dict[tuple[NodeId, NodeId], None]:
@@ -173,7 +173,7 @@ class World:
             self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
     def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
-        """Whether a targeted fault happens now; never once faults have stopped."""
+        """True if a targeted fault happens now; never once faults have stopped."""
         return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
 
     def new_topic_id(self) -> TopicId:

@@ -86,11 +86,11 @@ class WorldAround(SeenWorld, Protocol):
     def draw_fsync_us(self, node: SeenNode) -> int: ...
     def new_topic_id(self) -> TopicId: ...
     def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
-        """Whether a targeted fault happens now."""
+        """True if a targeted fault happens now."""
         ...
 
     def is_taken_over(self, node: SeenNode) -> bool:
-        """Whether a foreign cluster answers at its address."""
+        """True if a foreign cluster answers at its address."""
         ...
 
     def tempt_fate(self, node: SeenNode) -> None:

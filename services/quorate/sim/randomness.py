@@ -39,7 +39,7 @@ class Fates:
         return stream
 
     def happens(self, rate: float, *purpose: str | int) -> bool:
-        """Whether something that happens so often happens now."""
+        """True if something that happens so often happens now."""
         return rate > 0 and self.of(*purpose).random() < rate
 
     def directory_id(self, node_id: int) -> bytes:

@@ -128,7 +128,7 @@ class Telling:
     # --- what matters -----------------------------------------------------------------------------
 
     def _befalls(self, remark: str) -> bool:
-        """Whether a remark of the world is about a named node, or about no single one."""
+        """True if a remark of the world is about a named node, or about no single one."""
         nodes = Named.of(remark).nodes
         return not nodes or self._is_named(*nodes)
 
@@ -136,7 +136,7 @@ class Telling:
         return not self._named.nodes or not self._named.nodes.isdisjoint(nodes)
 
     def _moves(self, known: _Known, effect: Effect) -> bool:
-        """Whether a log gets or loses a named offset, or it becomes known to be committed."""
+        """True if a log gets or loses a named offset, or it becomes known to be committed."""
         offsets = self._named.offsets
         match effect:
             case api.AppendToLog(base_offset=base, end=end):
@@ -152,7 +152,7 @@ class Telling:
         return False
 
     def _confirms(self, known: _Known, event: Event | str) -> bool:
-        """Whether a disk has a named offset now."""
+        """True if a disk has a named offset now."""
         match event:
             case api.LogFlushed(end=end):
                 before, known.flushed = known.flushed, end.offset
@@ -160,7 +160,7 @@ class Telling:
         return False
 
     def _decides(self, node: NodeId, known: _Known, effect: Effect) -> bool:
-        """Whether a named node, or anybody in a named epoch, takes up a role or saves a vote."""
+        """True if a named node, or anybody in a named epoch, takes up a role or saves a vote."""
         match effect:
             case api.SaveElection(state=state):
                 return state.epoch in self._named.epochs
@@ -182,7 +182,7 @@ class Telling:
         return False
 
     def _says_something_new(self, node: NodeId, update: api.Update) -> bool:
-        """Whether a named node says what it has not said in this role, but for the numbers."""
+        """True if a named node says what it has not said in this role, but for the numbers."""
         if not update.notes or not self._is_named(node):
             return False
         said = {(node, _NUMBERS.sub("", note.text)) for note in update.notes}

@@ -74,7 +74,7 @@ class SeenNode(Protocol):
 
     @property
     def was_harmed(self) -> bool:
-        """Whether there was damage for the last recovery to find."""
+        """True if there was damage for the last recovery to find."""
         ...
 
     @property
@@ -94,12 +94,12 @@ class SeenNode(Protocol):
     def is_healing(self) -> bool: ...
     @property
     def is_whole(self) -> bool:
-        """Whether its log is complete and has no undetected damage."""
+        """True if its log is complete and has no undetected damage."""
         ...
 
     @property
     def is_stepped(self) -> bool:
-        """Whether its core gets events: it is neither paused nor blocked by a disk call."""
+        """True if its core gets events: it is neither paused nor blocked by a disk call."""
         ...
 
     @property
@@ -114,12 +114,12 @@ class SeenNode(Protocol):
 
     @property
     def is_hanging(self) -> bool:
-        """Whether its disk is stalled."""
+        """True if its disk is stalled."""
         ...
 
     @property
     def is_well(self) -> bool:
-        """Whether no fault keeps this voter from voting for another or from being elected."""
+        """True if no fault keeps this voter from voting for another or from being elected."""
         ...
 
     @property
@@ -129,7 +129,7 @@ class SeenNode(Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether this process was asked to stop."""
+        """True if this process was asked to stop."""
         ...
 
     @property
@@ -153,19 +153,19 @@ class SeenNode(Protocol):
         ...
 
     def is_found_by(self, other: SeenNode, /) -> bool:
-        """Whether the other node looks for this voter at its current address."""
+        """True if the other node looks for this voter at its current address."""
         ...
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether that snapshot survives any power loss."""
+        """True if that snapshot survives any power loss."""
         ...
 
     def is_voter(self, voter: Voter) -> bool:
-        """Whether `voter` has this directory id; without directory ids, this node id."""
+        """True if `voter` has this directory id; without directory ids, this node id."""
         ...
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        """Whether this voter holds the log with that chain durably, or has lost it since."""
+        """True if this voter holds the log with that chain durably, or has lost it since."""
         ...
 
     def had(self, voter: Voter, offset: Offset) -> bool:
@@ -190,7 +190,7 @@ class SeenWorld(Protocol):
     def now_ms(self) -> int: ...
     @property
     def is_calm(self) -> bool:
-        """Whether faults have stopped."""
+        """True if faults have stopped."""
         ...
 
     @property

@@ -112,7 +112,7 @@ def read_meta(
 
 
 def lacks_directory_id(fs: FileSystem, path: str) -> bool:
-    """Whether meta.properties exists without a directory.id, as Kafka before 3.7 wrote it.
+    """True if meta.properties exists without a directory.id, as Kafka before 3.7 wrote it.
 
     False if another line is malformed: `read_meta` then reports it.
     """
@@ -145,7 +145,7 @@ def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
 
 
 def check_partition_metadata(fs: FileSystem, path: str) -> bool:
-    """Whether partition.metadata exists. Its content is constant, so losing it loses nothing.
+    """True if partition.metadata exists. Its content is constant, so losing it loses nothing.
 
     Raises StorageError if the content differs: then this is not the directory of the metadata log.
     """
@@ -160,5 +160,5 @@ def check_partition_metadata(fs: FileSystem, path: str) -> bool:
 
 
 def is_metadata_partition(data: bytes) -> bool:
-    """Whether the bytes of a partition.metadata are those of the metadata topic's partition."""
+    """True if the bytes of a partition.metadata are those of the metadata topic's partition."""
     return data.strip() == _PARTITION_METADATA

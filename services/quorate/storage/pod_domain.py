@@ -35,7 +35,7 @@ class PodDomain:
     namespace: str
 
     def is_same_pod(self, other: PodDomain) -> bool:
-        """Whether both name the same pod, with any service name."""
+        """True if both name the same pod, with any service name."""
         return (self.pod, self.namespace) == (other.pod, other.namespace)
 
     def __str__(self) -> str:

@@ -64,7 +64,7 @@ def open_descriptor(path: str, flags: int, mode: int = 0o644) -> int:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether the error means exhausted descriptors, memory or threads, not a failed disk."""
+    """True if the error means exhausted descriptors, memory or threads, not a failed disk."""
     if isinstance(error, OSError):
         return error.errno in SHORTAGES
     if isinstance(error, RuntimeError):

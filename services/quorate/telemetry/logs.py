@@ -130,7 +130,7 @@ class RepeatFilter(logging.Filter):
         self._places: dict[object, _Place] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; if so, it gets the number of those left out before it."""
+        """True if the record is written; if so, it gets the number of those left out before it."""
         key: object = getattr(record, REPEATS, None)
         if key is None:
             if not record.name.startswith(_CHATTY):

@@ -78,7 +78,7 @@ async def listening(
 
 
 async def is_greeted(port: int, context: ssl.SSLContext | None, source: str = HOST) -> bool:
-    """Whether a client that means it is taken, and told the settings."""
+    """True if a client that means it is taken, and told the settings."""
     try:
         reader, writer = await asyncio.open_connection(
             HOST, port, ssl=trusting(context), local_addr=(source, 0)

@@ -37,7 +37,7 @@ class State:
 
     @property
     def is_moving(self) -> bool:
-        """Whether replicas are on their way."""
+        """True if replicas are on their way."""
         return bool(self.adding or self.removing)
 
 

@@ -270,7 +270,7 @@ def test_any_snapshot_loads_both_ways(taken: Counter[bool]) -> None:
 
 
 def loaded(loader: SnapshotLoader, items: Iterator[Item]) -> bool:
-    """Whether these records may be in a snapshot."""
+    """True if these records may be in a snapshot."""
     try:
         loader.add(items)
     except ERRORS:

@@ -115,7 +115,7 @@ def _taken(progress: api.PublishProgress | None) -> tuple[object, ...] | None:
 
 
 def is_discovery(request: m.PeerRequest) -> bool:
-    """Whether a Fetch asks who leads, and has no time for more."""
+    """True if a Fetch asks who leads, and has no time for more."""
     return isinstance(request, m.FetchRequest) and request.max_wait_ms == 0
 
 

@@ -99,7 +99,7 @@ class Permission:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the request is authorized as a whole or not at all."""
+        """True if the request is authorized as a whole or not at all."""
         return EVERY_NAME not in [resource.name for resource in self.on]
 
 
@@ -128,7 +128,7 @@ class Names:
         return not (self.are_all or self.literal or self.prefixes)
 
     def have(self, name: str) -> bool:
-        """Whether the name is one of them."""
+        """True if the name is one of them."""
         return (
             self.are_all
             or name in self.literal
@@ -152,11 +152,11 @@ class Allowance:
 
     @property
     def are_none(self) -> bool:
-        """Whether it allows no name; exceptions are only considered if they cover all names."""
+        """True if it allows no name; exceptions are only considered if they cover all names."""
         return self.names.are_none or self.but.are_all
 
     def have(self, name: str) -> bool:
-        """Whether the name is allowed and not an exception."""
+        """True if the name is allowed and not an exception."""
         return self.names.have(name) and not self.but.have(name)
 
 
@@ -172,7 +172,7 @@ class Grant:
         self.is_none = not self._allowances
 
     def covers(self, name: str) -> bool:
-        """Whether the operation is granted on the resource of this name."""
+        """True if the operation is granted on the resource of this name."""
         return self.is_all or any(each.have(name) for each in self._allowances)
 
 
@@ -196,7 +196,7 @@ class Rights:
         return granted
 
     def may(self, operation: Operation, resource: Resource) -> bool:
-        """Whether that is granted; on any resource of the kind, if the resource names them all."""
+        """True if that is granted; on any resource of the kind, if the resource names them all."""
         grant = self.grant(operation, resource.kind)
         if resource.name == EVERY_NAME:
             return not grant.is_none

@@ -143,7 +143,7 @@ class Sessions:
         self._gather_replayed()
 
     def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
-        """Whether the broker of that epoch had a contact within the timeout."""
+        """True if the broker of that epoch had a contact within the timeout."""
         session = self._sessions.get(broker_id)
         return (
             session is not None

@@ -242,7 +242,7 @@ def _change(
 
 
 def _has_led(image: MetadataImage, broker_id: int, proposal: Proposal) -> bool:
-    """Whether the proposal takes a leadership from the broker."""
+    """True if the proposal takes a leadership from the broker."""
     for item in proposal.items:
         if isinstance(item, Elected) and item.takes_from(broker_id):
             return True

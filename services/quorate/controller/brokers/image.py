@@ -31,7 +31,7 @@ class Broker:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead partitions: neither fenced nor in controlled shutdown."""
+        """True if it may lead partitions: neither fenced nor in controlled shutdown."""
         return not (self.registration.fenced or self.registration.in_controlled_shutdown)
 
     @property
@@ -59,7 +59,7 @@ class Broker:
 
     @property
     def is_usable(self) -> bool:
-        """Whether new replicas may be placed on it: active, and not all its disks cordoned."""
+        """True if new replicas may be placed on it: active, and not all its disks cordoned."""
         log_dirs, cordoned = self.registration.log_dirs, self.registration.cordoned_log_dirs
         return self.is_active and not (log_dirs and cordoned and set(log_dirs) <= set(cordoned))
 

@@ -39,7 +39,7 @@ class ConfigSpec:
 
     @property
     def is_list(self) -> bool:
-        """Whether APPEND and SUBTRACT make sense."""
+        """True if APPEND and SUBTRACT make sense."""
         return self.type in {ConfigType.LIST, ConfigType.THROTTLE}
 
     def problem(self, value: str) -> str | None:
@@ -151,7 +151,7 @@ SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether descriptions withhold the value of a config."""
+    """True if descriptions withhold the value of a config."""
     return name not in TOPIC_CONFIGS and SENSITIVE.search(name.lower()) is not None
 
 

@@ -53,7 +53,7 @@ def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, 
 
 
 def allows_unclean_election(image: View, topic: str) -> bool:
-    """Whether a replica out of sync may lead a partition of the topic if no other can."""
+    """True if a replica out of sync may lead a partition of the topic if no other can."""
     return _topic_config(image, topic, UNCLEAN, "false").lower() == "true"
 
 

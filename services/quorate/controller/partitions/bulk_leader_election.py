@@ -44,7 +44,7 @@ class Elected(Bulk):
         delta.topics.put_rows(self.new, self.old)
 
     def takes_from(self, broker_id: int) -> bool:
-        """Whether a partition that the broker led gets another leader, or none."""
+        """True if a partition that the broker led gets another leader, or none."""
         is_given = self.new.leader_epochs != self.old.leader_epochs
         return bool(np.any(is_given & (self.old.leaders == broker_id)))
 

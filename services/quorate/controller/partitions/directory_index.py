@@ -62,7 +62,7 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
 
 
 def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -> bool:
-    """Whether each row is the one that `first` has for its index."""
+    """True if each row is the one that `first` has for its index."""
     return bool((rows.take(first, 0).take(places, 0) == rows).all())
 
 

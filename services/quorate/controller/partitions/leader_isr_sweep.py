@@ -79,11 +79,11 @@ class Settling:
 
     @property
     def is_over(self) -> bool:
-        """Whether every partition has the leader and the ISR that it should have."""
+        """True if every partition has the leader and the ISR that it should have."""
         return self.cursor is None and not (self.later or self.again or self.is_sweep)
 
     def concerns(self, broker_id: int) -> bool:
-        """Whether partitions may still be as if that broker had not come or gone."""
+        """True if partitions may still be as if that broker had not come or gone."""
         return self.is_sweep or broker_id in self.brokers or broker_id in self.later
 
     def apply(self, soft: SoftState) -> None:

@@ -55,7 +55,7 @@ class Partition:
 
     @property
     def is_imbalanced(self) -> bool:
-        """Whether another replica than the first leads, or none."""
+        """True if another replica than the first leads, or none."""
         return self.replicas[:1] != (self.leader,)
 
 

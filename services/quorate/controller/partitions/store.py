@@ -52,7 +52,7 @@ class PartitionStore:
         return self._count
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same topics have the same partitions, whatever their numbers are."""
+        """True if the same topics have the same partitions, whatever their numbers are."""
         if not isinstance(other, PartitionStore):
             return NotImplemented
         if self._tree is other._tree and self._late is other._late:

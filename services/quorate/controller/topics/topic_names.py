@@ -36,7 +36,7 @@ def name_problem(name: str) -> str | None:
 
 
 def has_similar_form(name: str) -> bool:
-    """Whether another name could collide with this one: metrics write dots as underscores."""
+    """True if another name could collide with this one: metrics write dots as underscores."""
     return "." in name or "_" in name
 
 

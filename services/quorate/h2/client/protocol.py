@@ -100,12 +100,12 @@ class ClientLink(asyncio.Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether the server accepts one more call."""
+        """True if the server accepts one more call."""
         return len(self._calls) < self._allowed
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection exists."""
+        """True if the connection exists."""
         return self._transport is not None
 
     def check(self) -> None:

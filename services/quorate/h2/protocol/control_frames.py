@@ -44,7 +44,7 @@ class Control(Sender):
 
     @property
     def is_greeted(self) -> bool:
-        """Whether the peer has sent its settings."""
+        """True if the peer has sent its settings."""
         return self._had_settings
 
     def _spend(self, idle_frames: int = 1) -> None:

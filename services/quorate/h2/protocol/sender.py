@@ -69,7 +69,7 @@ class Sender:
 
     @property
     def has_more(self) -> bool:
-        """Whether pending bodies may be sent: `resume` frames them."""
+        """True if pending bodies may be sent: `resume` frames them."""
         return bool(self._waiting) and self._out_window > 0 and not self._is_paused
 
     @property

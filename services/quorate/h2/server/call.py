@@ -249,7 +249,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     @property
     def has_message(self) -> bool:
-        """Whether the next message of the client is complete."""
+        """True if the next message of the client is complete."""
         return self._inbox.has_message
 
     async def next_message(self) -> bytes | None:

@@ -48,12 +48,12 @@ class AddressSlots:
         return self._held.get(address, 0)
 
     def is_at_limit(self, address: str) -> bool:
-        """Whether an address holds as many slots as one may."""
+        """True if an address holds as many slots as one may."""
         extra = self._reserved if address in self._preferred else 0
         return self.held_by(address) >= self._of_one_max + extra
 
     def has_room(self, address: str) -> bool:
-        """Whether an address may take one more slot."""
+        """True if an address may take one more slot."""
         kept = 0 if address in self._preferred else self._reserved
         return self.count < self._slots_max - kept and not self.is_at_limit(address)
 
@@ -84,7 +84,7 @@ class PendingHandshakes:
         return list(self._pending)
 
     def make_room(self, address: str, now_s: float) -> bool:
-        """Whether one more may begin; if necessary, end a slow one for it."""
+        """True if one more may begin; if necessary, end a slow one for it."""
         if self._slots.has_room(address):
             return True
         is_own_limit = self._slots.is_at_limit(address)

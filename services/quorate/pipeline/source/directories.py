@@ -253,7 +253,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
 
 
 def _has_footer(file: File, size_bytes: int) -> bool:
-    """Whether the last batch of a snapshot is one that ends it."""
+    """True if the last batch of a snapshot is one that ends it."""
     start = max(0, size_bytes - _FOOTER_BYTES_MAX)
     tail = file.read_at(start, size_bytes - start)
     for at in range(len(tail) - HEADER_BYTES, -1, -1):

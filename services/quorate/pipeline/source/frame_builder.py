@@ -112,7 +112,7 @@ class FrameBuilder:
                     yield from self.flush()
 
     def _is_wanted(self, record_type: str | None) -> bool:
-        """Whether a row of this type is asked for; damage always is."""
+        """True if a row of this type is asked for; damage always is."""
         if record_type is None:
             return True
         if self._options.is_typed_only and record_type not in self._options.record_types:

@@ -126,7 +126,7 @@ def _nth(elements: Numbers | Octets, at: int, count: int) -> Column:
 
 
 def _is_printed(octets: NDArray[np.uint8]) -> bool:
-    """Whether JSON has these strings as they are."""
+    """True if JSON has these strings as they are."""
     found = octets < _FIRST_PRINTED
     for octet in _ESCAPED:
         found |= octets == octet

@@ -254,7 +254,7 @@ class _SplitReader:
         yield run
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
-        """Whether the batch behind this one goes on as if this one began at `expected`."""
+        """True if the batch behind this one goes on as if this one began at `expected`."""
         return self.behind(header) == expected + header.record_count
 
     def behind(self, header: BatchHeader) -> int | None:

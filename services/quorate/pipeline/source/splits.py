@@ -62,7 +62,7 @@ class Split:
     checkpoint: tuple[tuple[int, int], ...] = ()
 
     def wants(self, first: int, last: int) -> bool:
-        """Whether any of these offsets of the file is to be given."""
+        """True if any of these offsets of the file is to be given."""
         return self.snapshot_offset is not None or (last >= self.low and first < self.high)
 
     def epoch_of(self, offset: int) -> int | None:

@@ -136,7 +136,7 @@ class Elections:
         self._count(role)
 
     def _is_elsewhere(self, call: Call) -> bool:
-        """Whether the voter has another address than the one that was called."""
+        """True if the voter has another address than the one that was called."""
         voter = self.r.voters.by_id(call.to)
         peer = None if voter is None else self.r.peer(voter)
         return peer is not None and peer != call.at
@@ -158,7 +158,7 @@ class Elections:
                 self.suspecting.look_again()
 
     def _has_rivals(self, role: Prospective) -> bool:
-        """Whether others have just lost the leader, too: their leases end soon, so the round lasts.
+        """True if others have just lost the leader, too: their leases end soon, so the round lasts.
 
         Returning to the leader would only make all of them start over, at the same moment again.
         """

@@ -55,7 +55,7 @@ class Believing:
         self._counted_ms = Millis(0)
 
     def admit(self, epoch: Epoch, asked: CallKind | None = None) -> bool:
-        """Whether the epoch that a peer names is accepted: it is then to become the own one.
+        """True if the epoch that a peer names is accepted: it is then to become the own one.
 
         `asked` is the kind of request that it answers, None if it came unsolicited.
         """
@@ -96,7 +96,7 @@ class Believing:
         return response
 
     def teaches_nothing(self, error: ErrorCode) -> bool:
-        """Whether a response with this error contains nothing about the quorum."""
+        """True if a response with this error contains nothing about the quorum."""
         return error in REFUSED_OUTRIGHT
 
     def told_with(self, error: ErrorCode) -> LeaderInfo:

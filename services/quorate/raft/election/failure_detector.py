@@ -30,7 +30,7 @@ class Suspecting:
         self.becoming = becoming
 
     def hears_leader(self) -> bool:
-        """Whether this follower has a live leader, as far as it knows."""
+        """True if this follower has a live leader, as far as it knows."""
         role = self.r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False

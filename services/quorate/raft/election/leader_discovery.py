@@ -73,7 +73,7 @@ class Finding:
         return [peer for peer in targets if peer.node_id in missing]
 
     def _is_waiting(self) -> bool:
-        """Whether the last target that was asked may still answer before the next one is asked."""
+        """True if the last target that was asked may still answer before the next one is asked."""
         asked_by = self.r.timers.after(-self._patience_ms())
         return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
 
@@ -87,7 +87,7 @@ class Finding:
         return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
 
     def is_lost(self) -> bool:
-        """Whether this replica has no leader that responds.
+        """True if this replica has no leader that responds.
 
         An election comes first: a voter that has just lost its leader requests pre-votes, and asks
         for the leader only if that fails. No successor announces itself to a leader that left the
@@ -141,7 +141,7 @@ class Finding:
         return (named.epoch, named.leader_id) == (self.r.epoch, self.r.election.leader_id)
 
     def _is_news(self, response: FetchResponse) -> bool:
-        """Whether a response is new: reports of the lost leader must not end this election."""
+        """True if a response is new: reports of the lost leader must not end this election."""
         r = self.r
         is_own_word = response.error is ErrorCode.NONE
         is_other = r.election.leader_id is None or response.leader.epoch > r.epoch

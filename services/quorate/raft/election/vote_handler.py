@@ -137,7 +137,7 @@ class Voting:
     # --- whether it is granted --------------------------------------------------------------------
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
-        """Whether the request names this replica, without its directory at kraft.version 0.
+        """True if the request names this replica, without its directory at kraft.version 0.
 
         An upgrade at the end of this log alone does not count: it may have been lost with its
         leader, and a leader that could truncate it does not know of directories.
@@ -194,7 +194,7 @@ class Voting:
         return self.promises.reason_to_refuse(rival, is_rival=is_rival)
 
     def _goes_first(self, request: VoteRequest) -> bool:
-        """Whether this replica precedes that nominee; False if it waits for its disk."""
+        """True if this replica precedes that nominee; False if it waits for its disk."""
         log = self.r.log
         is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
         return is_ahead and log.flushed >= log.end.offset
@@ -226,7 +226,7 @@ class Voting:
 
 
 def _is_sound(request: VoteRequest) -> bool:
-    """Whether a nominee's request is well-formed (Kafka: step 1 of handleVoteRequest)."""
+    """True if a nominee's request is well-formed (Kafka: step 1 of handleVoteRequest)."""
     if request.replica.node_id < 0 or request.last.offset < 0 or request.last.epoch < 0:
         return False
     if request.pre_vote:

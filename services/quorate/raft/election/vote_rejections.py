@@ -48,5 +48,5 @@ class Refusals:
         ]
 
     def _is_recent(self, refusal: _Refusal) -> bool:
-        """Whether a rejection still describes the quorum; one of last week's election does not."""
+        """True if a rejection still describes the quorum; one of last week's election does not."""
         return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS

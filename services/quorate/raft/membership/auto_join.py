@@ -99,11 +99,11 @@ class Joining:
         return self.r.key in self.r.voters.decommissioned
 
     def has_left(self) -> bool:
-        """Whether this process was a voter and has been removed since, as its pod goes."""
+        """True if this process was a voter and has been removed since, as its pod goes."""
         return has_left(self.r)
 
     def _is_known_voter(self) -> bool:
-        """Whether it is a voter by what a leader of this process's lifetime knew to be committed.
+        """True if it is a voter by what a leader of this process's lifetime knew to be committed.
 
         The disk may predate a removal that an earlier process did not receive; and a leader knows
         what is committed once a record of its own epoch is.
@@ -157,5 +157,5 @@ class Joining:
 
 
 def has_left(replica: Replica) -> bool:
-    """Whether a process that could ask to vote was a voter and has been removed since."""
+    """True if a process that could ask to vote was a voter and has been removed since."""
     return replica.was_voter and not replica.is_voter

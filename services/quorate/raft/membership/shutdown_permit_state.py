@@ -19,13 +19,13 @@ SILENCE_SHARE: Final = 2
 
 
 def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
-    """Whether this voter may stop at any moment, or has stopped, and has not returned."""
+    """True if this voter may stop at any moment, or has stopped, and has not returned."""
     leave = role.leaves.get(key)
     return leave is not None and leave.until_ms > replica.timers.now
 
 
 def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
-    """Whether the leader would have heard from a live voter since then."""
+    """True if the leader would have heard from a live voter since then."""
     silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
     return last_fetch_ms is None or replica.timers.now - last_fetch_ms >= silence_ms
 

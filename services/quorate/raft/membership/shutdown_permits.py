@@ -110,7 +110,7 @@ class Leaving:
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
 
     def _is_here(self, role: Leader, voter: Voter) -> bool:
-        """Whether a voter is available to commit what comes next."""
+        """True if a voter is available to commit what comes next."""
         r = self.r
         if has_leave(r, role, voter.key):
             return False

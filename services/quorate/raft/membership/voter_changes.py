@@ -117,7 +117,7 @@ class Changes:
         )
 
     def is_committed(self) -> bool:
-        """Whether the latest set and the latest kraft.version are committed."""
+        """True if the latest set and the latest kraft.version are committed."""
         r = self.r
         newest = max(r.log.voters_offset, r.log.kraft_version_offset)
         return newest < r.high_watermark
@@ -175,11 +175,11 @@ class Changes:
         return self.why_no_live_majority(role, self.voters_after(pending.request), pending)
 
     def is_alive(self, progress: Progress | None) -> bool:
-        """Whether a replica has fetched within the fetch timeout."""
+        """True if a replica has fetched within the fetch timeout."""
         return self.is_recent(progress.last_fetch_ms if progress is not None else None)
 
     def is_recent(self, moment: Millis | None) -> bool:
-        """Whether a time lies within the last fetch timeout."""
+        """True if a time lies within the last fetch timeout."""
         return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
     def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:

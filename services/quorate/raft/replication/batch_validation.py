@@ -70,7 +70,7 @@ def misfit(
 
 
 def begins_epoch(control: tuple[ControlRecord, ...]) -> bool:
-    """Whether a batch with these control records is the first of its epoch."""
+    """True if a batch with these control records is the first of its epoch."""
     return bool(control) and isinstance(control[0], LeaderChange)
 
 

@@ -100,7 +100,7 @@ class Parking:
         self.hasten(fetch, now)
 
     def is_any_due(self, now: Millis) -> bool:
-        """Whether a Fetch has reached its deadline."""
+        """True if a Fetch has reached its deadline."""
         due = self._first()
         return due is not None and due <= now
 

@@ -63,7 +63,7 @@ class Serving:
         return UNKNOWN_OFFSET if known is None else known
 
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
-        """Whether the high watermark alone is news to the replica (KIP-1166).
+        """True if the high watermark alone is news to the replica (KIP-1166).
 
         A replica that sends none gets it once: it may never send one, and would be answered
         endlessly.

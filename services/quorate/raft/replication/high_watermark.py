@@ -91,7 +91,7 @@ class Ends:
         return end > role.epoch_start
 
     def knows_committed(self, role: Leader) -> bool:
-        """Whether it committed in its epoch; otherwise more may be committed than it knows."""
+        """True if it committed in its epoch; otherwise more may be committed than it knows."""
         return self.covers_own_epoch(role, self.high_watermark)
 
     def known(self, role: Leader) -> Offset | None:

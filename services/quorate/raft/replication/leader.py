@@ -238,7 +238,7 @@ class Leading:
             self.resign(Cause.REMOVED, "its own removal is committed")
 
     def has_left(self) -> bool:
-        """Whether this replica is known not to be a voter any more."""
+        """True if this replica is known not to be a voter any more."""
         return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
 
     # --- resignation ------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Trusting:
         return None
 
     def may_truncate(self, to: Offset) -> bool:
-        """Whether a truncation to `to` keeps everything that is committed."""
+        """True if a truncation to `to` keeps everything that is committed."""
         return to >= self.r.high_watermark
 
     def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:

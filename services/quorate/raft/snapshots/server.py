@@ -74,7 +74,7 @@ class Offering:
         )
 
     def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether it has been verified; starts a verification if that is not known."""
+        """True if it has been verified; starts a verification if that is not known."""
         if snapshot_id in self._sound:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:

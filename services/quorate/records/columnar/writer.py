@@ -115,7 +115,7 @@ class _RowWriter:
             self.size += inner.size
 
     def _is_default(self, field: Field, column: Column) -> bool:
-        """Whether no row says anything else; raises SchemaError where only some do."""
+        """True if no row says anything else; raises SchemaError where only some do."""
         is_default = np.broadcast_to(_equals(column, default_of(field)), (self.count,))
         if is_default.all():
             return True

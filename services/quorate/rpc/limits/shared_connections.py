@@ -33,7 +33,7 @@ class VoterAddresses:
             del self._known[next(iter(self._known))]
 
     def __contains__(self, client: object) -> bool:
-        """Whether a voter has called from this address, named as `client_of` names it."""
+        """True if a voter has called from this address, named as `client_of` names it."""
         return client in self._known
 
 

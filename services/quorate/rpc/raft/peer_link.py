@@ -59,7 +59,7 @@ class PeerChannel:
 
     @property
     def may_have_moved(self) -> bool:
-        """Whether a failure may be because the name has other addresses by now."""
+        """True if a failure may be because the name has other addresses by now."""
         return bool(self._addresses) and not self._is_resolving and not self._is_closed
 
     async def look_for_change(self) -> None:
@@ -136,7 +136,7 @@ class PeerLink:
         self.silent_since_s = asyncio.get_running_loop().time()
 
     def is_to_end(self, patience_s: float, generation: int) -> bool:
-        """Whether new calls need a fresh connection, while pending calls stay on this one.
+        """True if new calls need a fresh connection, while pending calls stay on this one.
 
         That is so with new certificates, and if a call waits and the connection has been silent for
         longer than `patience_s`: it may lead to a machine that is gone, or that belongs to another
@@ -157,7 +157,7 @@ class PeerLink:
 
 
 async def is_refused(peer: Peer, *, limit_s: float) -> bool:
-    """Whether the peer's host refuses a TCP connect: no process listens there (rule 10)."""
+    """True if the peer's host refuses a TCP connect: no process listens there (rule 10)."""
     try:
         _, writer = await RESOLVER.connect(
             peer.host,

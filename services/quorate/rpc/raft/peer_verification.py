@@ -88,7 +88,7 @@ class PeerCheck(Generic[L]):
     # --- reports of the client --------------------------------------------------------------------
 
     async def accepts(self, link: L, request: PeerRequest, answer: PeerResponse) -> bool:
-        """Whether a response counts; it does not if it would hide that its request is lost."""
+        """True if a response counts; it does not if it would hide that its request is lost."""
         self._outcomes.answered(link.peer, outcome(request, answer))
         wanted = addressed(link.peer, request)
         if isinstance(answer, ApiVersionsResponse):
@@ -127,7 +127,7 @@ class PeerCheck(Generic[L]):
             self._start(self._check(link, wanted, evidence))
 
     def _may_begin(self, peer: Peer) -> bool:
-        """Whether a check may begin now; then the next one waits for its end."""
+        """True if a check may begin now; then the next one waits for its end."""
         now_s = asyncio.get_running_loop().time()
         known = self._addresses.setdefault(peer, _Address())
         self._addresses.move_to_end(peer)

@@ -342,7 +342,7 @@ class RaftClient:
 
 
 def _is_cancelled() -> bool:
-    """Whether the task itself is being cancelled."""
+    """True if the task itself is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

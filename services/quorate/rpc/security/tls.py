@@ -98,7 +98,7 @@ class TlsFiles:
 
     @property
     def asks_clients(self) -> bool:
-        """Whether a listener requires client certificates, so that callers have principals."""
+        """True if a listener requires client certificates, so that callers have principals."""
         return self.settings.client_auth is ClientAuth.REQUIRED
 
     def server_credentials(self) -> grpc.ServerCredentials:

@@ -48,7 +48,7 @@ class Barriers:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a barrier is in progress, so that everything else has to wait."""
+        """True if a barrier is in progress, so that everything else has to wait."""
         return self._task is not None
 
     async def over(self) -> None:

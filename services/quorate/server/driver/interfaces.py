@@ -18,12 +18,12 @@ class Owner(Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the core will never be stepped again."""
+        """True if the core will never be stepped again."""
         ...
 
     @property
     def has_log_alone(self) -> bool:
-        """Whether an exclusive change of the log is in progress; nothing else may flush it."""
+        """True if an exclusive change of the log is in progress; nothing else may flush it."""
         ...
 
     @property

@@ -109,7 +109,7 @@ class RaftDriver:
 
     @property
     def is_standing(self) -> bool:
-        """Whether a disk call has exceeded its deadline, so that the core cannot be stepped."""
+        """True if a disk call has exceeded its deadline, so that the core cannot be stepped."""
         return self._barriers.is_standing
 
     @property
@@ -196,7 +196,7 @@ class RaftDriver:
         self._take(event, self.core.step(event, self.host.monotonic_ms()))
 
     def _comes_after_decisions(self, event: api.Event) -> bool:
-        """Whether the event may append a voter set, or is the last before records are refused."""
+        """True if the event may append a voter set, or is the last before records are refused."""
         match event:
             case api.ShutdownRequested():
                 return True
@@ -209,7 +209,7 @@ class RaftDriver:
         return False
 
     def _is_first(self, event: api.Event) -> bool:
-        """Whether all earlier decisions have been proposed; otherwise queue them before the event.
+        """True if all earlier decisions have been proposed; otherwise queue them before the event.
 
         Decisions know the offsets of their records, and control records take offsets too.
         """

@@ -43,7 +43,7 @@ class Activation:
         self._brokers: Brokers | None = None
 
     def is_due(self, progress: api.PublishProgress) -> bool:
-        """Whether everything in the log of this leader is committed and replayed.
+        """True if everything in the log of this leader is committed and replayed.
 
         A batch that this controller proposed before a disk stall may still be in flight to the log:
         it would take the offsets of later decisions. While there is another quorum, acknowledged

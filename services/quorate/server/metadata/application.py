@@ -88,7 +88,7 @@ class MetadataApplication:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the image represents this replica's log, not a partially read snapshot."""
+        """True if the image represents this replica's log, not a partially read snapshot."""
         return self._standby.is_loaded
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:

@@ -60,7 +60,7 @@ class LogReplay:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next data is still being read; it never comes if this node ends."""
+        """True if the next data is still being read; it never comes if this node ends."""
         read = self._read
         return read is not None and (not read.done() or read.cancelled())
 

@@ -57,7 +57,7 @@ class Proposer:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the core has yet to respond to a batch of an earlier leadership."""
+        """True if the core has yet to respond to a batch of an earlier leadership."""
         return bool(self._left_behind)
 
     def gather(self, decision: Decision) -> None:
@@ -81,7 +81,7 @@ class Proposer:
             self._seen = 0
 
     def _may_cut(self) -> bool:
-        """Whether no batch is in flight; decisions made while one is become the next batch.
+        """True if no batch is in flight; decisions made while one is become the next batch.
 
         A disk that flushes faster than followers respond would otherwise cut many small batches,
         each with its own messages and flushes on every replica. The same holds if the followers are
@@ -113,7 +113,7 @@ class Proposer:
             self.drain()
 
     def _awaits_more(self) -> bool:
-        """Whether the clients of the last batch are still sending their next requests.
+        """True if the clients of the last batch are still sending their next requests.
 
         Cutting what had arrived at each commit would settle, under load, into many small batches,
         each as expensive as a large one. A single write in the last batch does not cause a wait.

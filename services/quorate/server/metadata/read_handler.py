@@ -107,7 +107,7 @@ class Reading:
             self._let_go(image)
 
     def _is_up_to_date(self) -> bool:
-        """Whether it has ever applied all that was reported committed since the process started.
+        """True if it has ever applied all that was reported committed since the process started.
 
         Later it may lag again; clients see by how much from the offset in each reply.
         """

@@ -65,7 +65,7 @@ class StandingBy:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the image represents this replica's log, not a partially read snapshot."""
+        """True if the image represents this replica's log, not a partially read snapshot."""
         return self._loading is None and not self._is_paused
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:

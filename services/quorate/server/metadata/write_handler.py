@@ -78,7 +78,7 @@ class Writing:
 
     @property
     def decides(self) -> bool:
-        """Whether this controller accepts writes now."""
+        """True if this controller accepts writes now."""
         driver = self._driver
         return self._controller.is_active and driver.ending is None and not driver.is_stopping
 
@@ -154,7 +154,7 @@ class Writing:
         refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
 
     def _is_settled(self, decision: Decision) -> bool:
-        """Whether all that the decision rests on is committed; no later commit confirms it."""
+        """True if all that the decision rests on is committed; no later commit confirms it."""
         high_watermark = self._driver.high_watermark
         return high_watermark is not None and decision.end_offset <= high_watermark
 

@@ -133,7 +133,7 @@ class Snapshotter:
         )
 
     def _is_new(self, end: Offset) -> bool:
-        """Whether a snapshot up to `end` would replace the newest one, also if that is damaged."""
+        """True if a snapshot up to `end` would replace the newest one, also if that is damaged."""
         taken = self.newest.offset if self.newest is not None else 0
         return end >= taken if self._is_wanted else end > taken
 

@@ -74,7 +74,7 @@ class Case:
 
     @property
     def grows(self) -> bool:
-        """Whether voters are added by request."""
+        """True if voters are added by request."""
         if self.deeds is None:
             membership = self.options.membership
             return membership.voters_every_ms > 0 or membership.bold_voters_every_ms > 0

@@ -63,7 +63,7 @@ class Reducer:
         self._is_time_up = is_time_up
 
     def fails(self, case: Case) -> bool:
-        """Whether it fails alike; it is the best one then. Raises OutOfTime."""
+        """True if it fails alike; it is the best one then. Raises OutOfTime."""
         if self.best is not None and self._is_time_up():
             raise OutOfTime
         ran = _run(case)

@@ -58,7 +58,7 @@ def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
 
 
 def _settles(world: World, patience_ms: int) -> bool:
-    """Whether all is well, or comes nearer to it, within each span of patience.
+    """True if all is well, or comes nearer to it, within each span of patience.
 
     A replica that begins anew with small fetches and a slow disk may take long; what is between it
     and the others must shrink meanwhile.
@@ -137,7 +137,7 @@ def _write(world: World, clients: Clients, patience_ms: int) -> int:
 
 
 def _commits(world: World, operation: int, patience_ms: int) -> bool:
-    """Whether the write is acknowledged; False when its client was told that it is not."""
+    """True if the write is acknowledged; False when its client was told that it is not."""
     history = world.oracle
 
     def is_told() -> bool:

@@ -123,7 +123,7 @@ class Application(MetadataApplication):
 
     @property
     def is_active(self) -> bool:
-        """Whether this process accepts writes."""
+        """True if this process accepts writes."""
         return self._writing.decides
 
     @property

@@ -213,7 +213,7 @@ class SimulatedDisk:
         return [name for name in sorted(entries) if entries[name].rotten]
 
     def is_safe(self, path: str) -> bool:
-        """Whether a power loss leaves this file as it reads now, under this name."""
+        """True if a power loss leaves this file as it reads now, under this name."""
         directory, name = self._locate(path)
         inode = directory.entries.get(name)
         return inode is not None and directory.durable.get(name) is inode and not inode.pending

@@ -169,7 +169,7 @@ class SimulatedHost(Host):
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether the core gets no event until the disk has answered."""
+        """True if the core gets no event until the disk has answered."""
         return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
 
 
@@ -189,7 +189,7 @@ class SimulatedThread:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether effects have to wait for a call in progress or queued."""
+        """True if effects have to wait for a call in progress or queued."""
         return any(call.what != SYNCING_END for call in self._waiting)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:

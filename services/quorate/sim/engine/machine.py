@@ -71,7 +71,7 @@ class Hardware:
         return ReplicaKey(self.node_id, self.directory_id)
 
     def is_voter(self, voter: Voter) -> bool:
-        """Whether `voter` means this very disk; without directory ids any of this node."""
+        """True if `voter` means this very disk; without directory ids any of this node."""
         key = voter.key
         return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
 
@@ -105,12 +105,12 @@ class Hardware:
 
     @property
     def is_rotten(self) -> bool:
-        """Whether bits have flipped in the log or in a snapshot, and the next start reads them."""
+        """True if bits have flipped in the log or in a snapshot, and the next start reads them."""
         return any(name.endswith(_WITH_RECORDS) for name in self.disk.rotten_files(LOG_DIR))
 
     @property
     def has_lost_flushed_end(self) -> bool:
-        """Whether bits have flipped in flushed-end, and no slot of it is left."""
+        """True if bits have flipped in flushed-end, and no slot of it is left."""
         if FLUSHED_END not in self.disk.rotten_files(DATA_DIR):
             return False
         return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
@@ -131,7 +131,7 @@ class Hardware:
         self.spoiling.put_back(path, data)
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether no power cut can take that snapshot."""
+        """True if no power cut can take that snapshot."""
         return self.disk.is_safe(f"{LOG_DIR}/{checkpoint_name(snapshot_id)}")
 
     def safe_end(self) -> Offset:
@@ -139,7 +139,7 @@ class Hardware:
         return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        """True if this voter has the log that chains so on its platter, or lost it since."""
         log = self.log
         if self.is_voter(voter):
             if offset <= log.start.offset:

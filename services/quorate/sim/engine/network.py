@@ -72,11 +72,11 @@ class Network:
     _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
 
     def can_reach(self, source: NodeId, target: NodeId) -> bool:
-        """Whether a message from `source` has a way to `target`."""
+        """True if a message from `source` has a way to `target`."""
         return (source, target) not in self.blocked
 
     def is_open(self, one: NodeId, other: NodeId) -> bool:
-        """Whether both directions work, as a TCP connection needs."""
+        """True if both directions work, as a TCP connection needs."""
         return self.can_reach(one, other) and self.can_reach(other, one)
 
     def delay(self, source: NodeId, target: NodeId) -> int:
@@ -104,7 +104,7 @@ class Network:
     def holds_back(
         self, source: NodeId, target: NodeId, message: object, arrive: Callable[[], None]
     ) -> bool:
-        """Whether this message arrives later than its way takes: when its hold is released."""
+        """True if this message arrives later than its way takes: when its hold is released."""
         for hold in self.holds:
             if hold.left and hold.source == source and isinstance(message, hold.kinds):
                 hold.left -= 1

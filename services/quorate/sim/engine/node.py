@@ -105,7 +105,7 @@ class SimulatedNode(Hardware):
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log is complete and has no undetected damage.
+        """True if its log is complete and has no undetected damage.
 
         An interrupted recovery may have quarantined the damage: then no file shows it.
         """

@@ -35,7 +35,7 @@ def bootstrap_name(node: SeenNode) -> tuple[str, int]:
 
 
 def is_lost(world: SeenWorld, node: SeenNode) -> bool:
-    """Whether only its settings can lead this node to the others.
+    """True if only its settings can lead this node to the others.
 
     Nobody calls a node that is no voter, and a log that is gone names none that have moved.
     """

@@ -94,7 +94,7 @@ class Turns:
         self._ask(HandOverLeadership(to=to), answered)
 
     def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
-        """Whether this life of it goes on; once faults have stopped nobody stops any more."""
+        """True if this life of it goes on; once faults have stopped nobody stops any more."""
         is_same = node.incarnation == incarnation and node.status is Status.RUNNING
         return is_same and not self.world.is_calm
 

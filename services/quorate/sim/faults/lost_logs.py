@@ -33,7 +33,7 @@ class Losses:
         self._lost.append(_Lost(directory_id, log.start.offset, chains))
 
     def had(self, directory_id: DirectoryId | None, offset: Offset, chain: int | None) -> bool:
-        """Whether a disk of that id, of any id where it is None, had the log below `offset`."""
+        """True if a disk of that id, of any id where it is None, had the log below `offset`."""
         return any(
             offset <= lost.start or (chain is not None and lost.chains.get(offset) == chain)
             for lost in self._lost

@@ -40,7 +40,7 @@ def election_in(data: bytes | None) -> ElectionState | None:
 
 
 def must_be_noticed(node: MachineBelow, state: ElectionState) -> bool:
-    """Whether what was flushed of the log, or two batches of it, are of a later epoch.
+    """True if what was flushed of the log, or two batches of it, are of a later epoch.
 
     A last batch that is alone with its epoch may have flipped itself, and proves nothing.
     """
@@ -51,7 +51,7 @@ def must_be_noticed(node: MachineBelow, state: ElectionState) -> bool:
 
 
 def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
-    """Whether no vote in an epoch that this node knows could elect anybody any more.
+    """True if no vote in an epoch that this node knows could elect anybody any more.
 
     All others know that epoch, and none of them stands for election in it but the one that this
     node voted for: whatever this node forgets, they stand in later ones from now on.
@@ -86,7 +86,7 @@ def tell_what_is_forgotten(node: MachineBelow, watch: Invariant) -> None:
 
 
 def is_in_dispute(node: MachineBelow) -> bool:
-    """Whether the epoch history contradicts what a single batch tells."""
+    """True if the epoch history contradicts what a single batch tells."""
     if HISTORY_PATH not in node.spoiling.paths:
         return False
     try:

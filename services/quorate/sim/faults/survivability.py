@@ -26,7 +26,7 @@ class Sparing:
     # --- changes ----------------------------------------------------------------------------------
 
     def may_lose(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
-        """Whether the leader's voters could continue without this node."""
+        """True if the leader's voters could continue without this node."""
         others = [v for v in leader.log.voters if v.key.node_id != node.node_id]
         return self.may_become(others, have_to_run=True)
 
@@ -41,7 +41,7 @@ class Sparing:
     # --- damage -----------------------------------------------------------------------------------
 
     def can_spare(self, node: SimulatedNode) -> bool:
-        """Whether every voter set that may be in effect keeps a healthy majority without this node.
+        """True if every voter set that may be in effect keeps a healthy majority without this node.
 
         A voter is healthy if its disk is intact and the others can find it: at its endpoint in the
         voter set, or anywhere if bootstrap servers are names. A voter set without this node may
@@ -56,7 +56,7 @@ class Sparing:
         return True
 
     def may_move(self, node: SimulatedNode) -> bool:
-        """Whether the address may change: not while it is in all nodes' settings.
+        """True if the address may change: not while it is in all nodes' settings.
 
         Without names, a majority has to stay where all nodes expect it: the movers call it.
         """

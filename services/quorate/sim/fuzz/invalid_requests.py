@@ -157,7 +157,7 @@ def _registration(draws: Draws) -> RegisterBroker:
 
 
 def is_client_served(reply: object) -> bool:
-    """Whether a reply says of anything that was asked for that it has been done."""
+    """True if a reply says of anything that was asked for that it has been done."""
     items = [getattr(reply, name) for name in ("topics", "resources") if hasattr(reply, name)]
     told = [item.error for item in items[0]] if items else [getattr(reply, "error", None)]
     return ErrorCode.NONE in told
@@ -280,7 +280,7 @@ def _change(draws: Draws, node: SeenNode) -> Request:
 
 
 def is_peer_served(response: Response) -> bool:
-    """Whether an answer to one of them grants anything."""
+    """True if an answer to one of them grants anything."""
     if isinstance(response, VoteResponse):
         return response.vote_granted
     return response.error is ErrorCode.NONE

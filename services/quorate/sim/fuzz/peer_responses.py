@@ -130,7 +130,7 @@ def _with_a_flipped_bit(
 
 
 def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoch]) -> bool:
-    """Whether a batch still checks and begins an epoch that may have been, but not there."""
+    """True if a batch still checks and begins an epoch that may have been, but not there."""
     last, newest = epochs
     try:
         pairs = zip(batch_infos(data).batches, batch_infos(flipped).batches, strict=True)

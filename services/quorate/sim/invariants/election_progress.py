@@ -81,7 +81,7 @@ class MajoritiesHaveLeaders(Invariant):
         return fetching
 
     def _is_awaited(self, leader: SeenNode, fetching: list[SeenNode]) -> bool:
-        """Whether too few voters have what its epoch begins with, and one of the others fetches."""
+        """True if too few voters have what its epoch begins with, and one of the others fetches."""
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
             return False
@@ -129,7 +129,7 @@ class MajoritiesHaveLeaders(Invariant):
                     yield group
 
     def _can_elect(self, group: tuple[SeenNode, ...]) -> bool:
-        """Whether they are a majority of each set that one of them, or history, has in force.
+        """True if they are a majority of each set that one of them, or history, has in force.
 
         They find each other: each is where all of them take it to be.
         """

@@ -49,7 +49,7 @@ class MajoritiesMeet(Invariant):
 
 
 def meet(one: VoterSet, other: VoterSet) -> bool:
-    """Whether no majority of one is without a voter in any majority of the other."""
+    """True if no majority of one is without a voter in any majority of the other."""
     keys, others = _keys(one, other), _keys(other, one)
     shared = len(keys & others)
     needed = max(0, one.majority - len(keys - others)) + max(0, other.majority - len(others - keys))

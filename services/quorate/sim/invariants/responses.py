@@ -146,7 +146,7 @@ class EverybodyIsAnswered(Invariant):
         return None
 
     def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
-        """Whether a majority has told since then that this node leads."""
+        """True if a majority has told since then that this node leads."""
         now = self._fetches.get((node.node_id, node.incarnation), {})
         if waiting.fetches is None:
             waiting.fetches = dict(now)

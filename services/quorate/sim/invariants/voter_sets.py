@@ -63,7 +63,7 @@ def changed(before: VoterSet, after: VoterSet) -> int:
 
 
 def holds(voters: VoterSet, key: ReplicaKey) -> bool:
-    """Whether that very disk votes; without directory ids any of its node."""
+    """True if that very disk votes; without directory ids any of its node."""
     voter = voters.by_id(key.node_id)
     return voter is not None and voter.key.directory_id in (None, key.directory_id)
 

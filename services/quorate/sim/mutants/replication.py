@@ -69,7 +69,7 @@ def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
 
 
 def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> bool:
-    """Whether a replica is a voter is looked up once in each term of its leader."""
+    """True if a replica is a voter is looked up once in each term of its leader."""
     key, voters = fetch.key, self.r.voters
     views = vars(self).setdefault("views", {})
     if views.get("role") is not role:

@@ -103,7 +103,7 @@ class FilesInUse:
         return tuple(lost)
 
     def _holds_election(self) -> bool:
-        """Whether quorum-state has the known content; each save gives the file a new inode."""
+        """True if quorum-state has the known content; each save gives the file a new inode."""
         try:
             data = self._fs.read(self._quorum_state)
             if self._saved is not None:

@@ -126,7 +126,7 @@ class MetadataLog:
 
     @property
     def has_data(self) -> bool:
-        """Whether the first batches of the log contain a record of the state machine."""
+        """True if the first batches of the log contain a record of the state machine."""
         first = self.read(self.log_start, end=self.end.offset, bytes_max=_FIRST_BYTES)
         return any(not header.is_control for _, header in iter_batches(first))
 
@@ -197,7 +197,7 @@ class MetadataLog:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to flush."""
+        """True if there is something to flush."""
         return self.segments.is_dirty
 
     def begin_flush(self) -> FlushTicket | None:

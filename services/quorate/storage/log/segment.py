@@ -73,7 +73,7 @@ class Segment:
         self.file.close()
 
     def is_in_place(self, fs: FileSystem) -> bool:
-        """Whether the file still has its name.
+        """True if the file still has its name.
 
         If the inode numbers differ, the last bytes decide: some file systems (FUSE, SMB) give an
         open file another number. May run in a thread in parallel with appends. Raises OSError.

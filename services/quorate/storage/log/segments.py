@@ -82,7 +82,7 @@ class Segments:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether written data exists whose flush has not begun."""
+        """True if written data exists whose flush has not begun."""
         return bool(self._dirty)
 
     def take_unflushed(self) -> tuple[tuple[Segment, ...], bool]:

@@ -34,7 +34,7 @@ def caught_up_ms(core: RaftCore, node_id: int, *, now_ms: int) -> int | None:
 
 
 def leads_until(core: RaftCore, deadline: int) -> bool:
-    """Whether the leader resigns just then, for want of voters that it hears."""
+    """True if the leader resigns just then, for want of voters that it hears."""
     core.step(api.TimerFired(), Millis(deadline - 1))
     before = told(core).role
     core.step(api.TimerFired(), Millis(deadline))

@@ -1,4 +1,4 @@
-"""Whether a controller could lead, as the core is told."""
+"""True if a controller could lead, as the core is told."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def rot(name: str) -> Path:
 
 
 def has_sound_snapshot(stack: Stack) -> bool:
-    """Whether the newest one is sound; a successor may have its id."""
+    """True if the newest one is sound; a successor may have its id."""
     newest = stack.driver.store.log.state.newest_snapshot
     assert newest is not None
     *_, found = stack.driver.store.check_snapshot(CheckSnapshot(newest))

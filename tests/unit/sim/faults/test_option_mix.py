@@ -23,7 +23,7 @@ REST = {
 
 
 def with_settings(seed: int) -> bool:
-    """Whether this seed has settings of its own."""
+    """True if this seed has settings of its own."""
     return draw_mix(seed).timeouts.retry_backoff_ms != WorldOptions().timeouts.retry_backoff_ms
 
 

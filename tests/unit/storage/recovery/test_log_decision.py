@@ -1,4 +1,4 @@
-"""Whether a log is kept, and whether anything has been lost."""
+"""True if a log is kept, and whether anything has been lost."""
 
 from __future__ import annotations
 
