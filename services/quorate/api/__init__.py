@@ -1,1 +1,1 @@
-"""What every door shares: callers and their rights, handlers, and errors that are no reply."""
+"""Shared by all servers of an API: callers and their permissions, handlers, and errors."""

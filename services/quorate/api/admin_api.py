@@ -45,11 +45,11 @@ class Done:
 
 @named_value
 class Prepared:
-    """What was done so that the controller may stop, and what holds now.
+    """Result of PrepareStop: the steps taken, and the state in which the controller stops.
 
-    `is_voter` is None where nobody leads who could tell, `leader` NOTHING_KNOWN where nobody was
-    asked. `without_leave` says why a voter that comes back stops although it has no leave;
-    `is_needed` is that it cannot be spared now, and its time to wait is up.
+    `is_voter` is None if no leader could tell, `leader` NOTHING_KNOWN if none was asked.
+    `without_leave` is the reason why a voter that returns stops without a shutdown permit.
+    `is_needed` is set if the quorum cannot do without the voter and its time to wait has ended.
     """
 
     handed_over: bool

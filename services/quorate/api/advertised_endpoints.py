@@ -1,4 +1,4 @@
-"""Where nodes are reached, as those see it who came through one listener (KIP-853).
+"""Orders the endpoints of nodes for callers that came through one listener (KIP-853).
 
 A node may have several listeners, and tells of all of them. A client takes the first: it cannot
 know what the listener is called that it has found, and one of another name may speak something

@@ -32,10 +32,10 @@ QUORUM_ACTION: Final = allow_key(Operation.QUORUM_ACTION)
 
 
 def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
-    """Who may do what; None is everybody everything, as long as no authoriser is named.
+    """Read the permissions of callers; None, if no authorizer is named, permits everything.
 
-    Without a list for QuorumAction that for ClusterAction has the controllers, as in Kafka. Raises
-    ConfigError, also for lists with which no controller could call another.
+    Without a list for QuorumAction the list for ClusterAction names the controllers, as in Kafka.
+    Raises ConfigError, also for lists with which no controller could call another.
     """
     name = settings.text(AUTHORIZER, "")
     super_users = principals(settings, SUPER_USERS)

@@ -1,7 +1,7 @@
-"""What a controller offers to a door, whatever protocol that speaks, and how it refuses as a whole.
+"""Interfaces between the servers of an API and the controller, and errors of whole requests.
 
-A door reads requests off its wire, hands the values to a handler, and writes the answers. It never
-imports the service behind it: these protocols are all that it knows.
+A server decodes requests, passes the values to a handler and encodes the replies. It never imports
+the service behind the handler, only these protocols.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class ControllerHandler(Protocol):
 
 
 class RaftHandler(Protocol):
-    """What replicas ask each other. In Fetch answers the log's bytes have been put in place."""
+    """Handles the requests of replicas; Fetch responses carry the bytes of the log."""
 
     def submit(self, request: m.Request) -> tuple[ReplyToken, PendingAnswer[m.Response]]: ...
 
     def gone(self, token: ReplyToken) -> None:
-        """Nobody waits for that answer any more."""
+        """Discard the response: its caller has disconnected."""
         ...

@@ -1,11 +1,12 @@
-"""What each request takes of its caller, by its type, whatever door it came through.
+"""The permissions that each request type requires, for every transport.
 
-A request needs one of some operations on a resource. In some cases that depends on its contents. A
-replica may ask in its own affairs for what takes more of any other caller. To fetch as a replica
-that does not vote takes less than to fetch as a voter, and to fetch as no replica takes still less.
-A request whose items
-are judged one by one (controller/authorization/request_authorization.py) needs here what one of
-them could be allowed by, so that a door may refuse it before it reads any.
+A request needs one of several operations on a resource, in some cases depending on its contents. A
+replica may request for itself what requires more of any other caller. A Fetch of an observer
+requires less than one of a voter, and a Fetch of a caller that is not a replica still less.
+
+The items of some requests are authorized one by one
+(controller/authorization/request_authorization.py). Such a request needs here what could permit one
+of its items, so that a server may reject it before it reads any.
 """
 
 from __future__ import annotations

@@ -338,9 +338,9 @@ def _read_run(
 
 
 def _before_value(length: int, width: int) -> tuple[bytes, int]:
-    """What stands between offset delta and value in a record of `length` bytes, and where it ends.
+    """The bytes between offset delta and value in a record of `length` bytes, and their end.
 
-    Lengths that no such record can have get bytes that occur nowhere.
+    A length that no such record can have gets bytes that no record contains.
     """
     rest = length - width - 4
     for size_bytes in range(1, 6):

@@ -67,7 +67,7 @@ def _struct(value: object, struct: Struct, version: int) -> dict[str, object]:
 
 
 def value_to_json(item: object, field: Field, version: int) -> object:
-    """What stands behind a field's name."""
+    """The value of a field as JSON."""
     if item is None:
         return None
     if field.is_array:

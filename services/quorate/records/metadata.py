@@ -244,7 +244,7 @@ def record_frame(value: Buffer) -> tuple[int, int]:
 
 
 def frame_of(record_type: type[KnownRecord], version: int) -> bytes:
-    """What stands in front of every record of that type and version."""
+    """The bytes in front of every record of that type and version."""
     return _frame(_API_KEYS[record_type], version)
 
 

@@ -148,7 +148,7 @@ class _Compiler:
         return parts
 
     def _kind(self, field: Field) -> str | None:
-        """The kind of a field that may be inlined, or None (records/codec/struct_codegen.py)."""
+        """The kind of a field that may be inlined (records/codec/struct_codegen.py), or None."""
         if not self._is_compact(field):
             return None
         if field.type == "string":

@@ -97,7 +97,7 @@ class Piece:
         return record.value or b""
 
     def is_of(self, record_type: type[KnownRecord]) -> NDArray[np.bool_]:
-        """Which records are of that type, in a version that this release knows."""
+        """A mask of the records of that type, in a version that this release knows."""
         schema = schema_of(record_type)
         first, last = schema.versions.first, schema.versions.last
         is_known = (self.versions >= first) & (self.versions <= last)

@@ -246,7 +246,7 @@ def _long_size(buffer: bytes, at: int) -> int:
 
 
 def _run_length(buffer: bytes, at: int, size: int, most: int) -> int:
-    """How many records from `at` on begin with the length of the one before, which is `size`."""
+    """The number of records from `at` on whose length is that of the record before, `size`."""
     sample = at - size
     for index in range(_VARINT_BYTES_MAX):
         byte = buffer[sample + index : sample + index + 1]
@@ -260,7 +260,7 @@ def _run_length(buffer: bytes, at: int, size: int, most: int) -> int:
 def _read_fields(
     data: NDArray[np.uint8], begin: Positions, stops: Positions, batch: Positions
 ) -> tuple[Places, NDArray[np.bool_]]:
-    """What stands in each record, and which have neither key nor headers and do not end there."""
+    """The fields of each record, and a mask of plain records that do not end at their stop."""
     _, at = _varints(data, begin)
     timestamp_delta, at = _varints(data, at + 1)
     offset_delta, at = _varints(data, at)

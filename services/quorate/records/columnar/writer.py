@@ -159,7 +159,7 @@ class _RowWriter:
 
 
 def _equals(column: Column, default: Column) -> NDArray[np.bool_]:
-    """Which rows have the default; of shape () where it is the same for all of them."""
+    """A mask of the rows with the default; of shape () if it is the same for all rows."""
     match column, default:
         case Constant(value=value), Constant(value=other):
             return np.array(value == other)
