@@ -66,16 +66,16 @@ def find_builder() -> list[str]:
 def build_command(
     builder: list[str], image: str, tag: str, base: str | None, time_s: int
 ) -> list[str]:
-    """What is run, in the root of the checkout."""
+    """The command that builds the image, for the root of the checkout."""
     values = {"SOURCE_DATE_EPOCH": str(time_s)} | ({} if base is None else {"BASE_IMAGE": base})
     words = [word for key, value in values.items() for word in ("--build-arg", f"{key}={value}")]
     return [*builder, "--file", f"{FOLDER}/{image}/Dockerfile", "--tag", tag, *words, "."]
 
 
 def last_commit_s() -> int:
-    """When the tree was committed last, 0 outside a repository."""
+    """The time of the last commit in seconds, 0 outside a repository."""
     asked = subprocess.run(
-        ["git", "log", "-1", "--format=%ct"],  # noqa: S607 - whichever git the developer has
+        ["git", "log", "-1", "--format=%ct"],  # noqa: S607 - the developer's git
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -31,7 +31,7 @@ JARS = fetched_folder.Fetched(
 
 
 def jars_folder(environment: Mapping[str, str]) -> Path:
-    """Where the jars are, or will be."""
+    """The folder of the jars, which may not exist yet."""
     return JARS.folder(environment)
 
 

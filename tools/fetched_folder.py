@@ -1,4 +1,4 @@
-"""Folders that a tool of somebody else fills for our tests: whole or not at all.
+"""Folders that a third-party tool fills for our tests: completely, or not at all.
 
 A folder carries a stamp of the files that say what belongs in it, so that it is filled again when
 these have changed.
@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one folder is for. `variable` of the environment may name another place than `home`."""
+    """One folder: `variable` of the environment may name another place than `home`."""
 
     variable: str
     home: str
@@ -33,7 +33,7 @@ class Fetched:
     stamp: str
 
     def folder(self, environment: Mapping[str, str]) -> Path:
-        """Where the files are, or will be."""
+        """The folder of the files, which may not exist yet."""
         return Path(environment.get(self.variable) or ROOT / self.home).absolute()
 
     def is_complete(self, folder: Path, sources: Sequence[Path]) -> bool:
@@ -80,5 +80,5 @@ class Fetched:
 
 
 def stamp_of(sources: Sequence[Path]) -> str:
-    """What a folder that was made from these files carries."""
+    """The stamp of a folder that was made from these files."""
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()

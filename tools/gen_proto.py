@@ -1,8 +1,8 @@
 """Generate code from .proto files, or prove with --check that what is committed is fresh.
 
 The files of proto/quorate/<area>/<version>/ become modules quorate.rpc.gen.<area>.<version>, those
-of tests/bench/proto likewise tests.bench.gen.<area>.<version>, with type stubs beside them.
-Generated code is committed: nobody needs a protobuf compiler to install.
+of tests/bench/proto likewise tests.bench.gen.<area>.<version>, with type stubs next to
+them. Generated code is committed, so that an installation needs no protobuf compiler.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def generate(package: Package, target: Path) -> None:
     """Write the modules of every .proto file of a package below `target`."""
     proto = package.proto
     sources = sorted(str(path.relative_to(proto)) for path in proto.rglob("*.proto"))
-    # The compiler finds the plugin beside the interpreter that runs this file.
+    # The compiler finds the plugin next to the interpreter that runs this file.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         status = protoc.main(
@@ -88,7 +88,7 @@ def files_below(folder: Path) -> set[Path]:
 
 
 def stale_files(package: Package) -> list[Path]:
-    """What is missing, left over or different in the committed code."""
+    """The files that are missing, left over or different in the committed code."""
     with tempfile.TemporaryDirectory() as folder:
         fresh, committed = Path(folder), package.generated
         generate(package, fresh)

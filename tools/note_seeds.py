@@ -1,4 +1,4 @@
-"""Notes seeds that catch the planted bugs, in services/quorate/sim/mutants/, where they stand.
+"""Notes the seeds that catch the mutants in services/quorate/sim/mutants/, next to each mutant.
 
 python tools/note_seeds.py                  every bug
 python tools/note_seeds.py --bugs NAME ...  some of them
@@ -6,8 +6,8 @@ python tools/note_seeds.py --check          changes nothing; exit status 1 when 
 
 A bug keeps those of its noted seeds that still catch it. Where none does, its seeds are run from 1
 on, as many as it is given, until a quick world catches it or its time is over. Each result is
-written at once: the same command goes on where it was stopped. After a change of draws or of the
-core this takes minutes; the exit status is 1 when no seed was found for a bug.
+written immediately: the same command continues where it was stopped. After a change of draws or
+of the core this takes minutes; the exit status is 1 when no seed was found for a bug.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def search(name: str, limit_s: float) -> int | None:
 
 
 def write(noted: Noted, folder: Path = MUTANTS) -> None:
-    """Put these seeds in the place of those of before. Raises ValueError for a bug in no file."""
+    """Replace the seeds of a bug by these. Raises ValueError for a bug in no file."""
     for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         place = _place(text, noted.bug)

@@ -4,19 +4,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tools import lint
+from tests.tools.planted_tree import PACKAGE, check, plant
+from tools import coupling, lint, source_tree
 
-PACKAGE = "services/quorate"
 DOCUMENTED = '"""What it is for."""\n'
-
-
-def judge(root: Path, rule: lint.Rule, files: dict[str, str]) -> list[str]:
-    """What `rule` finds in a tree of these files."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return list(rule(lint.Tree(root, tuple(PurePosixPath(name) for name in sorted(files)))))
 
 
 def joined(text: str) -> str:
@@ -24,69 +15,57 @@ def joined(text: str) -> str:
     return text.replace("~", "")
 
 
-def test_whatever_any_rule_finds_is_told(
+@pytest.fixture
+def without_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree of a few files has no test for any rule of the protocol."""
+    monkeypatch.setattr(lint, "PROTOCOL_RULES", 0)
+
+
+@pytest.mark.usefixtures("without_protocol")
+def test_each_finding_is_a_line_and_sets_the_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """This repository itself is judged by `make verify`."""
-
-    def tree_of(files: dict[str, str]) -> lint.Tree:
-        for name, text in files.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        return lint.Tree(tmp_path, tuple(map(PurePosixPath, files)))
-
-    # A tree of a few files has no test for any rule of the protocol.
-    monkeypatch.setattr(lint, "PROTOCOL_RULES", 0)
-    faulty = tree_of({"a.py": "a = 1\n", "b.md": "No title.\n"})
+    """`make verify` checks this repository itself."""
+    faulty = plant(tmp_path, {"a.py": "a = 1\n", "README.md": "No title.\n"})
     monkeypatch.setattr(lint, "tracked_tree", lambda _root: faulty)
-    assert lint.main() == 1
+    assert lint.main([]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "a.py: no docstring that says what it is for",
-        "b.md: 0 titles instead of one",
+        "README.md: 0 titles instead of one",
     ]
-    sound = tree_of({"a.py": DOCUMENTED})
+    sound = plant(tmp_path, {"a.py": '"""A module."""\n'})
     monkeypatch.setattr(lint, "tracked_tree", lambda _root: sound)
-    assert lint.main() == 0
+    assert lint.main([]) == 0
+
+
+@pytest.mark.usefixtures("without_protocol")
+def test_lower_writes_the_ceilings_and_raises_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        str(coupling.CEILINGS): "gone: 1, 0, 0\nraft: 0, 5, 1\n",
+        f"{PACKAGE}/raft/__init__.py": (
+            '"""The core."""\n\n\ndef end(log, state):\n    state.end = log.tail.end, log.a.b\n'
+        ),
+    }
+    plant(tmp_path, files)
+    monkeypatch.setattr(lint, "ROOT", tmp_path)
+    monkeypatch.setattr(lint, "tracked_tree", lambda root: plant(root, read(root, files)))
+    assert lint.main(["--lower"]) == 1
+    assert (tmp_path / coupling.CEILINGS).read_text() == f"{coupling.HEADER}raft: 0, 0, 1\n"
+    found = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in found] == [f"{PACKAGE}/raft"] * 2
+
+
+def read(root: Path, files: dict[str, str]) -> dict[str, str]:
+    """The same files with what they hold now."""
+    return {name: (root / name).read_text(encoding="utf-8") for name in files}
 
 
 def test_ignored_files_are_not_judged() -> None:
-    paths = lint.tracked_tree(lint.ROOT).paths
+    paths = source_tree.tracked_tree(lint.ROOT).paths
     assert PurePosixPath("tools/lint.py") in paths
     assert not [path for path in paths if "__pycache__" in path.parts]
-
-
-def test_a_file_of_501_lines_is_too_long(tmp_path: Path) -> None:
-    files = {"a.py": "a = 1\n" * 500, "b.py": "b = 1\n" * 501, "c.md": "c\n" * 501}
-    assert judge(tmp_path, lint.files_are_short, files) == [
-        "b.py: 501 lines, 500 are the limit: split it by idea"
-    ]
-
-
-def test_a_function_of_71_lines_is_too_long(tmp_path: Path) -> None:
-    def function(name: str, *, lines: int) -> str:
-        return f"async def {name}():\n" + "    pass\n" * (lines - 1)
-
-    files = {"a.py": function("fits", lines=70) + function("flows", lines=71)}
-    assert judge(tmp_path, lint.functions_are_short, files) == [
-        "a.py:71: flows has 71 lines, 70 are the limit"
-    ]
-
-
-def test_a_class_of_301_lines_or_21_attributes_is_too_large(tmp_path: Path) -> None:
-    def made(name: str, *, fields: int, own: int, lines: int) -> str:
-        body = [f"    f{number}: int" for number in range(fields)]
-        body += ["    def __init__(self):"]
-        body += [f"        self.f{number}, self.own{number} = other.no, 1" for number in range(own)]
-        body += ["        pass"] * (lines - len(body) - 1)
-        return "\n".join([f"class {name}:", *body, ""])
-
-    files = {
-        "a.py": made("Fits", fields=10, own=10, lines=300),
-        "b.py": made("Flows", fields=11, own=10, lines=301),
-    }
-    assert judge(tmp_path, lint.classes_hold_one_idea, files) == [
-        "b.py:1: Flows has 301 lines, 300 are the limit",
-        "b.py:1: Flows has 21 attributes, 20 are the limit",
-    ]
 
 
 def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
@@ -101,7 +80,7 @@ def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
         f"@dataclass(frozen=True)\nclass B:\n{alike}",
         f"{PACKAGE}/raft/other.py": f"@value\nclass Other:\n{alike}",
     }
-    assert judge(tmp_path, lint.messages_name_what_is_alike, files) == [
+    assert check(tmp_path, lint.messages_name_what_is_alike, files) == [
         f"{PACKAGE}/raft/api.py:2: Alike holds more than one Offset: make it a named_value",
         f"{PACKAGE}/raft/messages.py:6: B holds more than one Offset: make it a named_value",
     ]
@@ -109,14 +88,14 @@ def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
 
 def test_a_module_opens_with_a_docstring_unless_it_is_empty_or_a_test(tmp_path: Path) -> None:
     files = {"a.py": DOCUMENTED, "b.py": "b = 1\n", "__init__.py": "", "test_c.py": "c = 1\n"}
-    assert judge(tmp_path, lint.modules_say_what_they_are_for, files) == [
+    assert check(tmp_path, lint.modules_say_what_they_are_for, files) == [
         "b.py: no docstring that says what it is for"
     ]
 
 
 def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
     files = {f"{PACKAGE}/utils.py": "", "services/operator/a.py": "", f"{PACKAGE}/common/a.py": ""}
-    assert judge(tmp_path, lint.names_mean_something, files) == [
+    assert check(tmp_path, lint.names_mean_something, files) == [
         "services/operator/a.py: a top-level package of this name breaks `import collections`",
         f"{PACKAGE}/common/a.py: name it after what it holds",
         f"{PACKAGE}/utils.py: name it after what it holds",
@@ -141,7 +120,7 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
         "tests/unit/raft/test_gone.py": "",
         "tests/unit/raft/test_kip_595.py": "",
     }
-    assert judge(tmp_path, lint.unit_tests_mirror_the_package, files) == [
+    assert check(tmp_path, lint.unit_tests_mirror_the_package, files) == [
         f"{PACKAGE}/pipeline/jobs/acls.py: no tests/pipeline/jobs/test_acls.py",
         f"{PACKAGE}/raft/roles.py: no tests/unit/raft/test_roles.py",
         f"tests/unit/raft/test_gone.py: no {PACKAGE}/raft/gone.py that it would test",
@@ -161,7 +140,7 @@ def test_a_rule_of_the_protocol_without_a_test_is_missed(
         ),
         f"{PACKAGE}/raft/core.py": "def test_rule_4_is_no_test() -> None: ...\n",
     }
-    assert judge(tmp_path, lint.rules_of_the_protocol_have_tests, files) == [
+    assert check(tmp_path, lint.rules_of_the_protocol_have_tests, files) == [
         "docs/protocol.md: no test_rule_2_... holds rule 2",
         "docs/protocol.md: no test_rule_4_... holds rule 4",
         "tests: test_rule_5_... names a rule beyond 4, the last one",
@@ -178,7 +157,7 @@ def test_a_rule_of_the_protocol_that_no_code_names_is_missed(
         f"{PACKAGE}/sim/cluster.py": "# Rule 6 is judged here.\n",
         "tests/unit/raft/test_core.py": "# Rule 7\n",
     }
-    assert judge(tmp_path, lint.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
+    assert check(tmp_path, lint.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
         f"docs/protocol.md: no module of production says that it keeps rule {number}"
         for number in (2, 6, 7)
     ]
@@ -199,7 +178,7 @@ def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
         f"{PACKAGE}/cli/__main__.py": "",
         "tests/unit/cli/test_dead.py": "import quorate.cli.dead\n",
     }
-    assert judge(tmp_path, lint.no_module_is_dead, files) == [
+    assert check(tmp_path, lint.no_module_is_dead, files) == [
         f"{PACKAGE}/cli/dead.py: no production code imports it"
     ]
 
@@ -221,8 +200,8 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path, back: str) 
         f"{PACKAGE}/raft/roles.py": "from quorate.raft import votes\n",
         f"{PACKAGE}/raft/votes.py": "",
     }
-    assert judge(tmp_path, lint.imports_run_in_no_circle, files) == []
-    (found,) = judge(
+    assert check(tmp_path, lint.imports_run_in_no_circle, files) == []
+    (found,) = check(
         tmp_path, lint.imports_run_in_no_circle, files | {f"{PACKAGE}/raft/votes.py": back}
     )
     prefix = f"{PACKAGE}: imports in a circle: "
@@ -240,7 +219,7 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path, back: str) 
 def test_nothing_is_left_to_do(tmp_path: Path, broken: str) -> None:
     word = joined(broken)
     files = {"a.py": f"a = 1\n# {word}: more\n", "b.py": f"b = 'x{word}x'\n"}
-    assert judge(tmp_path, lint.nothing_is_left_to_do, files) == [
+    assert check(tmp_path, lint.nothing_is_left_to_do, files) == [
         f"a.py:2: {word!r}: finish it or file it"
     ]
 
@@ -248,7 +227,7 @@ def test_nothing_is_left_to_do(tmp_path: Path, broken: str) -> None:
 def test_assertions_are_never_stripped(tmp_path: Path) -> None:
     command = " ".join(["python3.11", "-O"])
     files = {"run.sh": f"{command} -m a\n", "a.md": f"Never `{command}`.\n", "b.sh": "python -m o"}
-    assert judge(tmp_path, lint.assertions_stay_on, files) == [
+    assert check(tmp_path, lint.assertions_stay_on, files) == [
         f"run.sh:1: {command!r}: assertions state invariants and stay on"
     ]
 
@@ -270,14 +249,14 @@ def test_no_file_knows_the_machine_that_it_was_written_on(
         "a.txt": f"first\n{joined(line)}\n",
         "b.md": joined("uv pip compile --no-emit-index-~url"),
     }
-    assert judge(tmp_path, lint.no_file_knows_this_machine, files) == [
+    assert check(tmp_path, lint.no_file_knows_this_machine, files) == [
         f"a.txt:2: {joined(found)!r}: {reason}"
     ]
 
 
 def test_a_file_over_a_mebibyte_is_refused(tmp_path: Path) -> None:
     files = {"a.bin": "a" * (1 << 20), "b.bin": "b" * ((1 << 20) + 1)}
-    assert judge(tmp_path, lint.files_are_small, files) == [
+    assert check(tmp_path, lint.files_are_small, files) == [
         "b.bin: 1048577 bytes, 1048576 are the limit"
     ]
 
@@ -288,7 +267,7 @@ def test_a_document_has_one_title(tmp_path: Path) -> None:
         "b.md": "# One\n# Two\n",
         "c.md": "No title.\n",
     }
-    assert judge(tmp_path, lint.documents_have_one_title, files) == [
+    assert check(tmp_path, lint.documents_have_one_title, files) == [
         "b.md: 2 titles instead of one",
         "c.md: 0 titles instead of one",
     ]
@@ -308,7 +287,7 @@ def test_documents_name_paths_that_exist(tmp_path: Path) -> None:
         f"{PACKAGE}/raft/core.py": "",
         "tests/unit/raft/test_core.py": "",
     }
-    assert judge(tmp_path, lint.documents_name_paths_that_exist, files) == [
+    assert check(tmp_path, lint.documents_name_paths_that_exist, files) == [
         "docs/a.md: links to lost.md, which does not exist",
         "docs/a.md: names raft/gone.py, which does not exist",
         "docs/a.md: names services/gone, which does not exist",
@@ -329,7 +308,7 @@ def test_links_lead_where_they_say(tmp_path: Path) -> None:
         "services/raft/core.py": "",
         "services/raft/roles.py": "",
     }
-    assert judge(tmp_path, lint.links_lead_where_they_say, files) == [
+    assert check(tmp_path, lint.links_lead_where_they_say, files) == [
         "docs/a.md: shows raft/core.py and links to ../services/raft/roles.py",
         "docs/a.md: links to beside.md#three, which does not exist",
         "docs/a.md: links to #gone, which does not exist",
