@@ -2,8 +2,8 @@
 
 python tools/lint.py            checks every file that git tracks or would track; exit status 1
                                 when it finds anything
-python tools/lint.py --lower    writes tools/coupling.txt with the lower numbers of today, raises
-                                none, then checks
+python tools/lint.py --lower    writes tools/coupling.txt and tools/private_words.txt with the lower
+                                numbers of today, raises none, then checks
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 # Started by its path, Python looks for modules in tools/ alone.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from tools import coupling
+from tools import coupling, wording
 from tools.source_tree import (
     LINK,
     PACKAGE,
@@ -44,6 +44,8 @@ PROTOCOL_RULES = 34
 UNIT_TESTS = PurePosixPath("tests/unit")
 INTEGRATION_TESTS = PurePosixPath("tests/integration")
 PIPELINE = PurePosixPath("pipeline")
+CHART = PurePosixPath("deploy/helm/quorate")
+RUNBOOKS = PurePosixPath("docs/runbooks")
 # What goes into the core and comes out of it.
 MESSAGES = frozenset({PACKAGE / "raft/api.py", PACKAGE / "raft/messages.py"})
 
@@ -67,6 +69,7 @@ INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LABELLED_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 PATH_SHAPE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
+RUNBOOK_OF_ALERT = re.compile(r"runbook_url: .*/([\w-]+\.md)")
 
 
 def messages_name_what_is_alike(tree: Tree) -> Iterator[str]:
@@ -291,6 +294,23 @@ def _is_gone(named: PurePosixPath, folder: PurePosixPath, known: set[PurePosixPa
     return starts_in_the_tree or (named.suffix in OWN_SUFFIXES and named.stem != "")
 
 
+def documents_are_linked(tree: Tree) -> Iterator[str]:
+    """A reader who starts at README.md, or at the runbook of an alert, finds every document."""
+    waiting = {PurePosixPath("README.md")}
+    for path, text in tree.texts.items():
+        if path.is_relative_to(CHART):
+            waiting |= {RUNBOOKS / name for name in RUNBOOK_OF_ALERT.findall(text)}
+    found: set[PurePosixPath] = set()
+    while waiting:
+        path = waiting.pop()
+        found.add(path)
+        targets = LINK.findall(tree.documents.get(path, ""))
+        linked = {PurePosixPath(os.path.normpath(path.parent / target)) for target in targets}
+        waiting |= (linked & tree.documents.keys()) - found
+    for path in sorted(tree.documents.keys() - found):
+        yield f"{path}: no document that a reader of README.md reaches links to it: link it"
+
+
 def links_lead_where_they_say(tree: Tree) -> Iterator[str]:
     """A link that shows a path leads to that path, and one to a part of a document finds it."""
     for path, text in tree.documents.items():
@@ -328,15 +348,18 @@ RULES: tuple[Rule, ...] = (
     files_are_small,
     documents_have_one_title,
     documents_name_paths_that_exist,
+    documents_are_linked,
     links_lead_where_they_say,
+    wording.words_are_of_the_field,
 )
 
 
 def lower(root: Path) -> None:
-    """Write the table of ceilings with numbers that only go down."""
+    """Write the tables of ceilings and of words that are left, with numbers that only go down."""
     tree = tracked_tree(root)
     tables = {
         coupling.CEILINGS: coupling.lowered_ceilings(tree),
+        wording.ALLOWED: wording.lowered_allowances(tree),
     }
     for path, text in tables.items():
         (root / path).write_text(text, encoding="utf-8")
@@ -348,7 +371,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--lower",
         action="store_true",
-        help="first lower the committed ceilings to the numbers of today",
+        help="first lower the committed ceilings and counts to the numbers of today",
     )
     if parser.parse_args(arguments).lower:
         lower(ROOT)

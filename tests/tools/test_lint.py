@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.tools.planted_tree import PACKAGE, check, plant
-from tools import coupling, lint, source_tree
+from tools import coupling, lint, source_tree, wording
 
 DOCUMENTED = '"""What it is for."""\n'
 
@@ -39,11 +39,14 @@ def test_each_finding_is_a_line_and_sets_the_exit_status(
 
 
 @pytest.mark.usefixtures("without_protocol")
-def test_lower_writes_the_ceilings_and_raises_no_number(
+def test_lower_writes_both_tables_and_raises_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {
         str(coupling.CEILINGS): "gone: 1, 0, 0\nraft: 0, 5, 1\n",
+        str(wording.ALLOWED): "gone.py, anew, 1\na.py, anew, 3\nb.py, anew, 1\n",
+        "a.py": '"""Starts anew."""\n',
+        "b.py": '"""Starts anew, and anew."""\n',
         f"{PACKAGE}/raft/__init__.py": (
             '"""The core."""\n\n\ndef end(log, state):\n    state.end = log.tail.end, log.a.b\n'
         ),
@@ -53,8 +56,11 @@ def test_lower_writes_the_ceilings_and_raises_no_number(
     monkeypatch.setattr(lint, "tracked_tree", lambda root: plant(root, read(root, files)))
     assert lint.main(["--lower"]) == 1
     assert (tmp_path / coupling.CEILINGS).read_text() == f"{coupling.HEADER}raft: 0, 0, 1\n"
+    assert (tmp_path / wording.ALLOWED).read_text() == (
+        f"{wording.HEADER}a.py, anew, 1\nb.py, anew, 1\n"
+    )
     found = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in found] == [f"{PACKAGE}/raft"] * 2
+    assert [line.partition(":")[0] for line in found] == [f"{PACKAGE}/raft"] * 2 + ["b.py"]
 
 
 def read(root: Path, files: dict[str, str]) -> dict[str, str]:
@@ -292,6 +298,32 @@ def test_documents_name_paths_that_exist(tmp_path: Path) -> None:
         "docs/a.md: names raft/gone.py, which does not exist",
         "docs/a.md: names services/gone, which does not exist",
         "docs/a.md: names gone.md, which does not exist",
+    ]
+
+
+def test_a_document_that_no_link_leads_to_is_found(tmp_path: Path) -> None:
+    files = {
+        "README.md": "# A\n\n[b](docs/b.md#part) and `docs/lost.md`\n\n```\n[x](fenced.md)\n```\n",
+        "docs/b.md": "# B\n\n[c](../tests/c.md) [self](b.md) [away](https://x/docs/away.md)\n",
+        "docs/away.md": "# Away\n",
+        "docs/lost.md": "# Lost\n\n[island](island.md)\n",
+        "docs/island.md": "# Island\n\n[lost](lost.md)\n",
+        "docs/runbooks/Full.md": "# Full\n\n[more](more.md)\n",
+        "docs/runbooks/Unused.md": "# Unused\n",
+        "docs/runbooks/more.md": "# More\n",
+        "fenced.md": "# Fenced\n",
+        "tests/c.md": "# C\n",
+        "deploy/helm/quorate/files/alerts.yaml": "runbook_url: {{ $url }}/Full.md\n# Unused.md\n",
+    }
+    assert check(tmp_path, lint.documents_are_linked, files) == [
+        f"{path}: no document that a reader of README.md reaches links to it: link it"
+        for path in (
+            "docs/away.md",
+            "docs/island.md",
+            "docs/lost.md",
+            "docs/runbooks/Unused.md",
+            "fenced.md",
+        )
     ]
 
 
