@@ -199,8 +199,8 @@ def find_words(tree: Tree) -> dict[Place, list[int]]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As many lines as the match, without its words."""
-    return "`" + "\n" * match[0].count("\n") + "`"
+    """As many lines as the match, without its words and without a blank at its ends."""
+    return "\0" + "\n" * match[0].count("\n")
 
 
 def _passages(tree: Tree, path: PurePosixPath) -> Iterator[Passage]:

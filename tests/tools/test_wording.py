@@ -94,6 +94,11 @@ def test_other_words_names_and_code_are_not_found(tmp_path: Path, text: str) -> 
     assert found(tmp_path, "a.md", text) == []
 
 
+def test_what_stands_between_links_and_names_is_read(tmp_path: Path) -> None:
+    text = "[a](b.md) anew [c](d.md), `e` anew `f`; is `g` no\n```\nh\n```\nanew `i`\n"
+    assert found(tmp_path, "a.md", text) == [("anew", 1), ("anew", 1), ("anew", 5)]
+
+
 def test_every_ban_finds_its_own_word(tmp_path: Path) -> None:
     for ban in wording.BANS:
         words = {"is no": "is no leader"}.get(ban.word, ban.word)
