@@ -147,6 +147,12 @@ def test_literals_of_tests_are_no_messages(tmp_path: Path) -> None:
     ]
 
 
+def test_names_of_random_streams_are_no_messages(tmp_path: Path) -> None:
+    text = 'a = fates.of("garbled a"), fates.happens(1, "garbled b"), Draws(1, "garbled c")\n'
+    assert found(tmp_path, "services/a.py", text) == []
+    assert found(tmp_path, "services/a.py", 'say("garbled a")\n') == [("garbled", 1)]
+
+
 def test_comments_and_texts_of_the_chart_are_read(tmp_path: Path) -> None:
     chart = "deploy/helm/quorate"
     assert found(tmp_path, f"{chart}/values.yaml", "a: anew\n# -- Starts\n# anew\n") == [
