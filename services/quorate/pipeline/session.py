@@ -244,7 +244,7 @@ def _java_by_shell(java: list[Popen[bytes]], home: Path) -> Iterator[None]:
     """Let PySpark start Java with stop signals ignored, and without fork handlers.
 
     PySpark runs Python code between fork and exec, and with it the fork handlers of libraries: if
-    the process has an open gRPC channel, they abort one start in twenty. `home` is that of Spark.
+    the process has an open gRPC channel, they abort one start in twenty. `home` is Spark's home.
 
     Started processes are added to `java`.
     """
