@@ -1,4 +1,4 @@
-"""Found by Spark for its name: makes `spark.read.format("kraft")` work without registering."""
+"""Makes `spark.read.format("kraft")` work without registration: Spark finds it by its name."""
 
 from quorate.pipeline.source.data_source import KraftDataSource as DefaultSource
 

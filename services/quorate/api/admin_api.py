@@ -1,7 +1,7 @@
 """Interface, results and errors of the admin API.
 
-The requests are those of the raft protocol, and one of its own. Fields that one look at the quorum
-provides may be left out of them: an empty cluster id, no directory id, no listeners, epoch 0.
+The requests are those of the raft protocol, and one of its own. Fields that can be read from the
+quorum may be left out: an empty cluster id, no directory id, no listeners, epoch 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from quorate.records.errors import ErrorCode
 
-# Reasons that the sidecar has beyond the leader's (raft.messages.Reason).
+# Reasons of the sidecar, in addition to those of the leader (raft.messages.Reason).
 NO_LEADER: Final = "NO_LEADER"
 OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
 INVALID_REQUEST: Final = "INVALID_REQUEST"
@@ -27,7 +27,7 @@ FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
 
 @value
 class PrepareStopRequest:
-    """The controller next to the sidecar is to stop; with `leave` permanently."""
+    """A request to prepare the sidecar's controller for a stop; with `leave` permanently."""
 
     leave: bool = False
 
@@ -37,7 +37,7 @@ AdminRequest: TypeAlias = m.DescribeQuorumRequest | m.MembershipRequest | Prepar
 
 @value
 class Done:
-    """A change that is committed: what was asked in the end, and who leads now."""
+    """A committed change: the final request, and the current leader."""
 
     request: m.MembershipRequest
     leader: m.LeaderInfo
@@ -47,9 +47,9 @@ class Done:
 class Prepared:
     """Result of PrepareStop: the steps taken, and the state in which the controller stops.
 
-    `is_voter` is None if no leader could tell, `leader` NOTHING_KNOWN if none was asked.
+    `is_voter` is None if no leader reported it, `leader` NOTHING_KNOWN if none was asked.
     `without_leave` is the reason why a voter that returns stops without a shutdown permit.
-    `is_needed` is set if the quorum cannot do without the voter and its time to wait has ended.
+    `is_needed` is set if the quorum needs the voter and the wait has timed out.
     """
 
     handed_over: bool
@@ -62,9 +62,9 @@ class Prepared:
 
 
 class AdminError(Exception):
-    """Reason for the failure of an admin call: `str()` is a sentence with the remedy.
+    """The failure of an admin call: `str()` is a sentence with the remedy.
 
-    `metadata` holds its values for programs: names in snake_case, values as text.
+    `metadata` has its values for programs: names in snake_case, values as text.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AdminError(Exception):
 
     @classmethod
     def of(cls, answer: m.MembershipResponse) -> AdminError:
-        """The error in a leader's answer; without a reason, Kafka's error is one."""
+        """The error in a leader's response; without a reason, the reason is Kafka's error name."""
         reason = answer.reason.value if answer.reason is not None else answer.error.name
         leader: list[tuple[str, str]] = [("leader_epoch", str(answer.leader.epoch))]
         if answer.leader.leader_id is not None:

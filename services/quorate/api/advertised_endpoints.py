@@ -1,8 +1,8 @@
 """Orders the endpoints of nodes for callers that came through one listener (KIP-853).
 
-A node may have several listeners, and tells of all of them. A client takes the first: it cannot
-know what the listener is called that it has found, and one of another name may speak something
-else.
+A node may have several listeners, and advertises all of them. A client uses the first one: it does
+not know the name of the listener that it has reached, and another listener may have a different
+protocol.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ AnyResponse = TypeVar("AnyResponse", bound=m.Response)
 
 
 def named_first(endpoints: tuple[Endpoint, ...], name: str) -> tuple[Endpoint, ...]:
-    """The same, that of this listener before the others."""
+    """The same endpoints, with that of this listener first."""
     if len(endpoints) < 2 or endpoints[0].name == name:
         return endpoints
     return tuple(sorted(endpoints, key=lambda endpoint: endpoint.name != name))
 
 
 def seen_on(name: str, answer: AnyResponse) -> AnyResponse:
-    """An answer with what is told to callers of this listener; "" is told all as it is."""
+    """The response for callers of this listener; for "" the response is unchanged."""
     if not name:
         return answer
     seen = answer

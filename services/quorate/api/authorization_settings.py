@@ -23,7 +23,7 @@ FORWARDERS: Final = "authorizer.forwarders"
 
 
 def allow_key(operation: Operation) -> str:
-    """`authorizer.allow.cluster.action` for ClusterAction."""
+    """The settings key of an operation: `authorizer.allow.cluster.action` for ClusterAction."""
     words = "".join(f".{letter.lower()}" if letter.isupper() else letter for letter in operation)
     return f"authorizer.allow{words}"
 
@@ -56,7 +56,7 @@ def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
 
 
 def shared_list_warning(settings: Settings) -> str | None:
-    """The warning about one list for brokers and controllers, where there is an authoriser."""
+    """The warning if brokers and controllers share one list and an authorizer is set."""
     brokers = allow_key(Operation.CLUSTER_ACTION)
     has_one_list = principals(settings, brokers) and not settings.has(QUORUM_ACTION)
     if not settings.text(AUTHORIZER, "") or not has_one_list:
@@ -69,7 +69,7 @@ def shared_list_warning(settings: Settings) -> str | None:
 
 
 def anonymous_warning(access: Access | None, listeners: Iterable[TlsSettings | None]) -> str | None:
-    """The problem with an authorizer behind listeners none of which authenticates a caller."""
+    """The warning if an authorizer is set but no listener authenticates callers."""
     asks = [tls is not None and tls.client_auth is ClientAuth.REQUIRED for tls in listeners]
     if access is None or any(asks):
         return None
@@ -80,7 +80,7 @@ def anonymous_warning(access: Access | None, listeners: Iterable[TlsSettings | N
 
 
 def principals(settings: Settings, key: str) -> frozenset[str]:
-    """`User:NAME;User:NAME`, with semicolons because names have commas. Raises ConfigError."""
+    """Parse `User:NAME;User:NAME`; names may contain commas. Raises ConfigError."""
     names = [name.strip() for name in settings.text(key, "").split(";") if name.strip()]
     for name in names:
         if not name.startswith("User:") or name == "User:":

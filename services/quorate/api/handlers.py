@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class PendingAnswer(Protocol[T_co]):
-    """An answer that comes later: what a door uses of a future, which it may also await."""
+    """The methods of a future that servers use for a deferred reply."""
 
     def done(self) -> bool: ...
 
@@ -39,9 +39,9 @@ class PendingAnswer(Protocol[T_co]):
 
 
 class ControllerApiError(Exception):
-    """A request that has no reply of its own kind.
+    """The failure of a complete request, which has no reply of its own type.
 
-    `leader` is whom to ask instead. `outcome_unknown` says that the change may have been committed
+    `leader` is the node to ask instead. With `outcome_unknown` the change may have been committed,
     or may still be.
     """
 
@@ -68,7 +68,7 @@ class ControllerHandler(Protocol):
     def write_all(
         self, requests: Sequence[WriteRequest], caller: Caller
     ) -> Sequence[PendingAnswer[WriteReply]]:
-        """Begin writes in their order, whatever becomes of each."""
+        """Start writes in their order; each succeeds or fails independently."""
         ...
 
     async def read(

@@ -1,4 +1,4 @@
-"""The message of a refusal by the Kubernetes API server, bounded and printable."""
+"""The message of an error response of the Kubernetes API server, bounded and printable."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from typing import Final
 
 WORDS_MAX: Final = 300
-# A body that is larger is no refusal, and is not parsed.
+# A larger body is not a Status object, and is not parsed.
 BODY_BYTES_MAX: Final = 64 * 1024
 
 
 def message_of(body: bytes | str | None) -> str:
-    """The field `message` of a Status object; empty where the body is anything else."""
+    """The field `message` of a Status object; empty for any other body."""
     if not body or len(body) > BODY_BYTES_MAX:
         return ""
     try:
@@ -23,6 +23,6 @@ def message_of(body: bytes | str | None) -> str:
 
 
 def printable(text: str) -> str:
-    """On one line, without control characters, and not longer than a person reads."""
+    """The text on one line of at most WORDS_MAX characters, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= WORDS_MAX else f"{line[: WORDS_MAX - 3]}..."

@@ -5,8 +5,8 @@ replica may request for itself what requires more of any other caller. A Fetch o
 requires less than one of a voter, and a Fetch of a caller that is not a replica still less.
 
 The items of some requests are authorized one by one
-(controller/authorization/request_authorization.py). Such a request needs here what could permit one
-of its items, so that a server may reject it before it reads any.
+(controller/authorization/request_authorization.py). Here, such a request requires a permission that
+could allow one of its items, so that a server may reject it before it reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.authorization.authorizer import Authorizer, Caller
 
-# Reason for a refusal, in one word.
+# The reasons for a rejection, for programs.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
 FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
@@ -32,13 +32,13 @@ SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
 
 @value
 class Need:
-    """Any one of these operations on a resource; with the name `*` on whichever of its kind."""
+    """Any one of these operations on a resource; the name `*` stands for any of its type."""
 
     operations: tuple[Operation, ...]
     resource: Resource = CLUSTER
 
 
-# Any one of them is enough.
+# Alternatives: any one is enough.
 Needs: TypeAlias = tuple[Need, ...]
 
 
@@ -50,7 +50,10 @@ class Access:
     forwarders: frozenset[str] = frozenset()
 
     def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
-        """True if somebody has what this takes, whatever the metadata are: a door has none."""
+        """True if the caller has one of these permissions regardless of the metadata.
+
+        Servers do not have the metadata.
+        """
         rights = self.authorizer.rights(None, caller)
         return any(
             rights.may(operation, need.resource) for need in needs for operation in need.operations
@@ -59,9 +62,9 @@ class Access:
 
 @value
 class Right:
-    """The permissions that a kind of request requires.
+    """The permissions that a type of request requires.
 
-    `for_itself` applies if a replica asks in its own affairs. `for_observers` applies if the
+    `for_itself` applies if a replica sends a request about itself. `for_observers` applies if the
     replica's node id is not that of a voter, and `for_readers` if no replica is named.
     """
 
@@ -72,23 +75,24 @@ class Right:
 
     @property
     def any_of(self) -> Needs:
-        """A caller that has none of these may make no such request at all."""
+        """All alternatives: a caller with none of them may not send such a request at all."""
         less = (self.for_itself, self.for_readers, self.for_observers)
         return (*(need for needs in less for need in needs or ()), *self.needs)
 
 
-# Controllers only: this elects leaders, and what a voter acknowledges is committed.
+# Controllers only: these requests elect leaders, and acknowledged records are committed.
 PEER: Final[Needs] = (Need((Operation.QUORUM_ACTION,)),)
 ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
 DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
-# What peers send by themselves and operators by hand.
+# Requests that both peers and operators send.
 PEER_OR_ALTER: Final[Needs] = (Need((Operation.QUORUM_ACTION, Operation.ALTER)),)
-# Brokers, and controllers that are no voters yet. No commit waits for what these acknowledge.
+# Brokers, and controllers that are not voters yet. No commit depends on their acknowledgements.
 OBSERVER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
-# The log holds more than any description shows, credentials among it, so Describe is not enough.
-# The quorum keeps no state of a reader, so that a reader need not be trusted as a broker is.
+# The log has more than any description shows, including credentials, so Describe is not enough. The
+# quorum keeps no state about a reader, so a reader needs less trust than a broker.
 OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, Need((Operation.READ,), LOG))
-# A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
+# A caller that may fetch the log may know the leader: `storage recover` has a controller's
+# certificate.
 PEER_READER_OR_DESCRIBE: Final[Needs] = (
     Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
     Need((Operation.READ,), LOG),
@@ -110,7 +114,7 @@ RAFT: Final[Mapping[type, Right]] = {
     m.TakeLeaveRequest: Right(ALTER),
 }
 
-# Of the sidecar, which no replica asks.
+# Requests to the sidecar, which replicas do not send.
 ADMIN: Final[Mapping[type, Right]] = {
     m.AddRaftVoterRequest: Right(ALTER),
     m.RemoveRaftVoterRequest: Right(ALTER),

@@ -1,14 +1,16 @@
 """The controller: a committed image and, while active, a speculative image ahead of it.
 
-How a driver uses it. Standby: `replay` every committed batch in order, control batches without
-records. Elected, once everything below the epoch's start is committed and replayed: `activate`.
-Active: append what `decide` and `expire` return as (parts of) batches at exactly their base
-offsets, call `advance` for all other appends, and `commit` when the high watermark rises; a reply
-may be sent once its `end_offset` is committed. Leadership lost, or an append at another offset:
-`deactivate`, answer OUTCOME_UNKNOWN to what is pending, and continue with `replay`. If batches hold
-many decisions (`gathers`), call `cut` where each batch ends.
+Usage by a driver:
+- Standby: `replay` every committed batch in order, control batches without records.
+- Elected, once everything below the start of the epoch is committed and replayed: `activate`.
+- Active: append the records that `decide` and `expire` return as (parts of) batches at exactly
+  their base offsets, call `advance` for all other appends, and `commit` when the high watermark
+  rises. A reply may be sent once its `end_offset` is committed. If batches hold many decisions
+  (`gathers`), call `cut` at the end of each batch.
+- Leadership lost, or an append at another offset: `deactivate`, answer pending requests with
+  OUTCOME_UNKNOWN, and continue with `replay`.
 
-Reads take `image` at any time and keep it: images never change.
+Reads may use `image` at any time and keep it: images are immutable.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
 
 
-# The soonest that something can be due.
+# Due immediately.
 AT_ONCE_MS: Final = 0
 _WRITES: Final[Mapping[type[WriteRequest], Write]] = {
     write.request: write for subject in SUBJECTS for write in subject.writes
@@ -74,12 +76,13 @@ class Controller:
         *,
         gathers: bool = False,
     ) -> None:
-        """Begin at `image`, or before the first record.
+        """Start at `image`, or before the first record.
 
-        With `gathers` there is an image for each batch that `cut` ends, and not for each decision.
+        With `gathers` there is one image for each batch that `cut` ends, not for each decision.
 
-        `bootstrap` is what the first active controller of the cluster writes. A folder may have
-        none, if it was not formatted to be the first: then this release's metadata.version is it.
+        `bootstrap` are the records that the first active controller of the cluster writes. If they
+        have no metadata.version, because the data directory was not formatted for the first
+        controller, this release's metadata.version is added.
         """
         levels = [
             record.feature_level
@@ -96,7 +99,7 @@ class Controller:
         self._committed = Replayer(image or MetadataImage())
         self._gathers = gathers
         self._active: _Active | None = None
-        # Counts of periodic decisions, by the name of a metric, in all times of being active.
+        # Counts of periodic decisions by metric name; they survive loss of leadership.
         self.counted = dict.fromkeys((name for timed in _TIMED for name in timed.counts), 0)
 
     @property
@@ -106,7 +109,7 @@ class Controller:
 
     @property
     def end_offset(self) -> Offset:
-        """Everything below is committed and replayed; ahead of `image` in a transaction only."""
+        """Everything below it is committed and replayed; above that of `image` in a transaction."""
         return self._committed.end_offset
 
     @property
@@ -125,7 +128,7 @@ class Controller:
 
     @property
     def epoch(self) -> Epoch | None:
-        """The epoch in which this controller is active, None if it is not."""
+        """The epoch in which this controller is active; None if it is not active."""
         return None if self._active is None else self._active.epoch
 
     def answer_in_slices(self, request: ReadRequest, caller: Caller) -> Slices[ReadReply]:
@@ -158,7 +161,7 @@ class Controller:
     def replay_in_slices(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> Slices[None]:
-        """The same with pauses; nothing is replayed before the end, and it may be dropped."""
+        """The same with pauses; it takes effect at its end, and may be abandoned before that."""
         if self._active is not None:
             raise NotActiveError("an active controller commits what it decided, it replays nothing")
         return self._committed.replay_in_slices(records, base_offset=base_offset, position=position)
@@ -171,10 +174,10 @@ class Controller:
     # --- active -------------------------------------------------------------------------------
 
     def activate(self, epoch: Epoch, next_offset: Offset, now_ms: int) -> Decision:
-        """Become active; the records returned come first, at `next_offset`.
+        """Become active; the returned records have to be appended first, at `next_offset`.
 
-        They end a transaction that a predecessor left open, and write the bootstrap metadata into
-        a log that has none. Raises NotActiveError if the log below is not all replayed.
+        They abort a transaction that a predecessor left open, and write the bootstrap metadata into
+        a log that has none. Raises NotActiveError if the log below is not completely replayed.
         """
         if self.end_offset != next_offset:
             raise NotActiveError(
@@ -194,14 +197,14 @@ class Controller:
         return self._active.take(Outcome(proposal, None))
 
     def deactivate(self) -> None:
-        """Drop everything that is not committed, and continue as a standby."""
+        """Drop all uncommitted state, and continue as a standby."""
         self._active = None
 
     def decide(self, request: WriteRequest, caller: Caller, now_ms: int) -> Decision:
         """Decide a request that arrives now, and count its records as appended.
 
-        Raises NotActiveError if this controller is not active, and RefusedError to a caller that
-        is authorized for none of it.
+        Raises NotActiveError if this controller is not active, and RefusedError for a caller that
+        is authorized for no part of it.
         """
         self.hear(request, caller, now_ms)
         return finish(self.decide_in_slices(request, caller, now_ms))
@@ -209,9 +212,9 @@ class Controller:
     def decide_in_slices(
         self, request: WriteRequest, caller: Caller, now_ms: int
     ) -> Slices[Decision]:
-        """The same with pauses, in which nothing else may be decided, after `hear` of the request.
+        """The same with pauses, after `hear`; nothing else may be decided during the pauses.
 
-        Nothing is counted before the end, and the decision may be dropped half-way.
+        The decision takes effect at its end, and may be abandoned before that.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
@@ -236,10 +239,10 @@ class Controller:
             active.is_deciding = False
 
     def hear(self, request: WriteRequest, caller: Caller, now_ms: int) -> Sender | None:
-        """Record the arrival of a request that is a sign of life, and return its sender.
+        """Record the arrival of a request that shows its sender is alive, and return the sender.
 
-        A request that will be refused is none. The decision may wait, and another may be in
-        progress. Raises NotActiveError.
+        A request that will be rejected does not count. The decision itself may come later, and
+        another one may be in progress. Raises NotActiveError.
         """
         arrived = _ARRIVALS.get(type(request))
         if arrived is None:
@@ -254,9 +257,9 @@ class Controller:
     def expire(self, now_ms: int, waiting: Container[Sender] = ()) -> Decision | None:
         """Decide the periodic tasks that are due, one time slice at a time; None if none are.
 
-        Of several that are due the first with something to decide comes first. A slice that changes
-        nothing has no records, and others may follow. `waiting` are the brokers whose signs of life
-        wait for their decisions. Raises NotActiveError if not active.
+        If several are due, the first that has something to decide is taken. A slice that changes
+        nothing has no records, and others may follow. `waiting` are the brokers whose heartbeats
+        wait to be decided. Raises NotActiveError if not active.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
@@ -281,21 +284,21 @@ class Controller:
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     def renew(self, now_ms: int) -> None:
-        """Restart the timers, after a pause of this process in which it received nothing."""
+        """Restart the timers after a pause of this process during which it received nothing."""
         active = self._required()
         for timed in _TIMED:
             timed.renew(active.soft, active.overlay.view, now_ms)
 
     def advance(self, end_offset: Offset) -> None:
-        """Records that are not the controller's were appended up to `end_offset`."""
+        """Account for records of others (control records) that were appended up to `end_offset`."""
         self._required().advance(end_offset)
 
     def cut(self, end_offset: Offset) -> None:
-        """End a batch of decisions there: readers see all of it once it is committed."""
+        """End a batch of decisions at `end_offset`; its image becomes readable at commit."""
         self._required().cut(end_offset)
 
     def commit(self, end_offset: Offset, timestamp_ms: int) -> None:
-        """The high watermark reached `end_offset`; the last batch below has that timestamp."""
+        """Handle a high watermark of `end_offset`; the last batch below has that timestamp."""
         committed = self._required().commit(end_offset)
         if committed is not None:
             below, epoch = committed.position.end_offset, committed.position.epoch
@@ -308,7 +311,7 @@ class Controller:
 
     def _context(self, caller: Caller, now_ms: int, waiting: Container[Sender] = ()) -> Context:
         active = self._required()
-        # By position: there is one for every decision.
+        # Positional arguments are faster, and each decision makes one.
         return Context(
             active.overlay,
             active.freeze,
@@ -321,7 +324,7 @@ class Controller:
 
 
 class _Active:
-    """State of the active controller only: the speculative image, and what led to it."""
+    """State that only an active controller has: the speculative images and the volatile state."""
 
     def __init__(
         self, epoch: Epoch, image: MetadataImage, soft: SoftState, *, gathers: bool
@@ -334,7 +337,7 @@ class _Active:
         self._pending: deque[MetadataImage] = deque()
 
     def freeze(self) -> MetadataImage:
-        """Everything that was decided, as an image."""
+        """An image of everything decided so far."""
         self.cut(self.overlay.end_offset)
         return self.overlay.image
 
@@ -344,18 +347,18 @@ class _Active:
         return self.overlay.end_offset
 
     def cut(self, end_offset: Offset) -> None:
-        """Make an image of everything below, which `commit` finds."""
+        """Make an image of everything below `end_offset`, for `commit`."""
         before = self.overlay.image
         image = self.overlay.freeze(end_offset, self.epoch)
         if image is not before:
             self._pending.append(image)
 
     def take(self, outcome: Outcome) -> Decision:
-        """Count an outcome's records as appended, and apply its changes of volatile state."""
+        """Treat an outcome's records as appended, and apply its changes of volatile state."""
         return finish(self.take_in_slices(outcome))
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
-        """The same for records that an overlay takes: a few of them make no image."""
+        """The same for records that the overlay accepts; a few of them do not make an image."""
         if not self._gathers or len(outcome.proposal.values) >= SLICE_RECORDS:
             return (yield from self.take_in_slices(outcome))
         records = outcome.proposal.records
@@ -380,7 +383,7 @@ class _Active:
                     continue
                 if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
                     yield
-                # The image is from before the open transaction: an abort has nothing to undo.
+                # The image precedes the open transaction, so that an abort has nothing to undo.
                 if not isinstance(item, AbortTransactionRecord):
                     yield from replay_record_in_slices(delta, item, offset)
                 offset = Offset(offset + 1)
@@ -392,7 +395,7 @@ class _Active:
     def _decision(self, outcome: Outcome, base_offset: Offset) -> Decision:
         for change in outcome.soft:
             change.apply(self.soft)
-        # By position, as a context is.
+        # Positional arguments, as for a context.
         return Decision(
             tuple(outcome.proposal.values),
             outcome.reply,
@@ -406,7 +409,7 @@ class _Active:
 
     def commit(self, end_offset: Offset) -> MetadataImage | None:
         """The newest image entirely below `end_offset`, if there is a new one."""
-        # Otherwise decisions use offsets that are taken, and would count as committed immediately.
+        # Otherwise decisions would reuse offsets, and would count as committed immediately.
         assert end_offset <= self.end_offset, "all that is committed was decided here or advanced"
         if end_offset == self.end_offset:
             self.cut(end_offset)

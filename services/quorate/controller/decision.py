@@ -1,6 +1,6 @@
 """Inputs and outputs of a decision: its context, the records it proposes, its reply.
 
-One decision is one atomic batch: at most RECORDS_MAX records and the bytes that fit into a batch.
+One decision is atomic and fits into one batch: at most RECORDS_MAX records, and limited in bytes.
 Records are encoded here, once, in the versions that the finalized metadata.version requires.
 """
 
@@ -37,7 +37,7 @@ _RECORD_OVERHEAD: Final = 24
 
 @named_value
 class ControllerSettings:
-    """Kafka's settings that decisions depend on; `new_topic_id` is the source of randomness.
+    """Kafka's settings that decisions depend on; `new_topic_id` is the only randomness.
 
     Without an authorizer every caller may do everything.
     """
@@ -53,9 +53,9 @@ class ControllerSettings:
 
 
 class SoftState:
-    """State of metadata kinds outside of the log while a controller is active, keyed by type.
+    """Volatile state of metadata kinds while a controller is active, keyed by type.
 
-    Each active controller starts with a new one, and decisions change it.
+    It is not in the log: each active controller starts with a new one, and decisions change it.
     """
 
     def __init__(self, states: Iterable[object]) -> None:
@@ -72,13 +72,13 @@ class SoftState:
 
 
 class SoftChange(Protocol):
-    """A change of volatile state that applies once a decision is taken; a value."""
+    """A change of volatile state, applied when its decision takes effect; immutable."""
 
     def apply(self, soft: SoftState) -> None: ...
 
 
 class Decided(Protocol):
-    """Everything that the active controller decided so far."""
+    """Everything that the active controller has decided so far."""
 
     view: View
     end_offset: Offset
@@ -88,8 +88,8 @@ class Decided(Protocol):
 class Context:
     """Inputs of a decision: the state with everything decided so far, the caller and the time.
 
-    `freeze` makes an image of it, at the cost of a few decisions on settings: for decisions that go
-    through all partitions. `waiting` are the brokers whose signs of life wait for their decisions.
+    `freeze` makes an image of it, for decisions that read all partitions; it costs as much as a few
+    config changes. `waiting` are the brokers whose heartbeats wait to be decided.
     """
 
     decided: Decided
@@ -102,23 +102,23 @@ class Context:
 
     @property
     def view(self) -> View:
-        """The current metadata. A decision reads it again after a pause and keeps none."""
+        """The current metadata. A decision reads it again after each pause."""
         return self.decided.view
 
     @property
     def rights(self) -> Rights:
-        """The rights of the caller, by the current metadata."""
+        """The rights of the caller under the current metadata."""
         authorizer = self.settings.authorizer
         return UNLIMITED if authorizer is None else authorizer.rights(self.view, self.caller)
 
     @property
     def next_offset(self) -> Offset:
-        """The offset of the decision's first record, unless it pauses."""
+        """The offset of the decision's first record, provided that it does not pause."""
         return self.decided.end_offset
 
 
 class Bulk(ABC):
-    """Records that are decided, encoded and applied together, because they are very many."""
+    """A large number of records that are decided, encoded and applied together."""
 
     __slots__ = ()
 
@@ -144,7 +144,7 @@ class Proposal:
     def __init__(self, level: int) -> None:
         self._level = level
         self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
-        # Slots that are reserved for later records.
+        # Number of records for which space is reserved.
         self._kept = 0
         # In their order.
         self.items: list[MetadataRecord | Bulk] = []
@@ -156,7 +156,7 @@ class Proposal:
         return [item for item in self.items if not isinstance(item, Bulk)]
 
     def add(self, records: Sequence[MetadataRecord]) -> bool:
-        """Add these together, or none of them and return False: they need a batch of their own.
+        """Add all of these, or none and return False: they need a batch of their own.
 
         Raises RefusedError for values that no record can hold (rule 28).
         """
@@ -166,7 +166,7 @@ class Proposal:
         return self._take(records, values)
 
     def add_bulk(self, bulk: Bulk) -> bool:
-        """Add all of these, or nothing and return False."""
+        """Add all of these, or none and return False."""
         return self.has_room(len(bulk.values)) and self._take((bulk,), bulk.values)
 
     def keep_room(self, records: int, size: int) -> bool:
@@ -179,7 +179,7 @@ class Proposal:
         return True
 
     def give_room(self, records: int, size: int) -> None:
-        """Release reserved space to records that are added now."""
+        """Release reserved space for records that are added now."""
         self._kept -= records
         self._bytes_left += size + _RECORD_OVERHEAD * records
 
@@ -197,13 +197,13 @@ class Proposal:
         return Mark(len(self.items), len(self.values), self._bytes_left)
 
     def cut_back(self, mark: Mark) -> None:
-        """Remove what was added since."""
+        """Remove everything that was added since."""
         del self.items[mark.items :]
         del self.values[mark.values :]
         self._bytes_left = mark.bytes_left
 
     def has_room(self, count: int) -> bool:
-        """True if that many more records may be in the batch, their bytes aside."""
+        """True if the batch has room for `count` more records; their size is not considered."""
         return len(self.values) + self._kept + count <= RECORDS_MAX
 
     def require(self, record: MetadataRecord, what: str) -> None:
@@ -217,7 +217,7 @@ class Proposal:
         except SchemaError as error:
             message = f"{error}; give a value that Kafka's record can hold."
             raise RefusedError(ErrorCode.INVALID_REQUEST, message) from error
-        # A shorter value has no longer string.
+        # A string that is too long implies a value that is too long.
         problem = record_problem(record) if len(value) > STRING_BYTES_MAX else None
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"{problem}.")
@@ -237,10 +237,10 @@ class Outcome:
 class Decision:
     """Records to append at `base_offset` as part of one batch, and the reply to defer.
 
-    The reply is true once the high watermark reaches `end_offset`, with or without records: it may
-    depend on records that were decided earlier and are not committed yet. `values` are the records
-    encoded. `reply` is None for periodic decisions. `changes_soft` is set if the next periodic
-    decision may be due at another time than before.
+    The reply is valid once the high watermark reaches `end_offset`, with or without records: it may
+    depend on earlier decisions that are not committed yet. `values` are the encoded records.
+    `reply` is None for periodic decisions. `changes_soft` is set if the time of the next periodic
+    decision may have changed.
     """
 
     values: tuple[bytes, ...]
@@ -251,12 +251,12 @@ class Decision:
 
     @property
     def records(self) -> tuple[MetadataRecord, ...]:
-        """The records, decoded: for readers of few decisions."""
+        """The decoded records. Decoding is slow, for use with few decisions."""
         return tuple([decode_record(value)[0] for value in self.values])
 
 
 def too_large(what: str) -> str:
-    """The message of POLICY_VIOLATION for an item that does not fit into the batch any more."""
+    """The message of POLICY_VIOLATION for an item that no longer fits into the batch."""
     return (
         f"{what} does not fit into one batch of at most {RECORDS_MAX} records and"
         f" {BATCH_BYTES_MAX} bytes with the rest of the request; split the request."

@@ -21,11 +21,11 @@ class UnsupportedMetadataVersionError(ReplayError):
 
 
 class NotActiveError(Exception):
-    """An operation of an active controller was called on a standby, or the other way round."""
+    """An operation of an active controller was called on a standby, or vice versa."""
 
 
 class RefusedError(Exception):
-    """One item of a request is refused; caught where the item's result is made."""
+    """One item of a request is rejected; caught where the item's result is made."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)

@@ -1,11 +1,11 @@
 """MetadataImage: all metadata at one offset, immutable; and the delta that builds the next one.
 
-Every metadata kind has a part of its own. A new image shares with the old one all that did not
-change (parts, and within them persistent maps and parts of trees), so that keeping both the
-committed and the speculative image costs next to nothing. Maps iterate in no useful order: lists
-are sorted where they are made.
+Every metadata kind has a part of its own. A new image shares all unchanged state with the old one
+(parts, and within them persistent maps and parts of trees), so that keeping both the committed and
+the speculative image is cheap. The iteration order of maps has no meaning: lists are sorted where
+they are made.
 
-Old image + delta = new image. Only replay and decisions use a delta; readers never see one.
+A delta is applied to the old image. Only replay and decisions use a delta; readers never see one.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ LOG_BEGIN: Final = LogPosition(Offset(0), Epoch(0), 0)
 class MetadataImage:
     """All metadata below `position.end_offset`, a part for each metadata kind.
 
-    A part whose changes are written in place has `mutate`, which begins a delta of it, and the
-    delta's `finish` makes it a part again; others are values that a change replaces.
+    A part that supports changes in place has `mutate`, which returns a delta of the part, and the
+    delta's `finish` returns the new part. Other parts are values that a change replaces.
     """
 
     position: LogPosition = LOG_BEGIN
@@ -64,16 +64,16 @@ class MetadataImage:
 
     @property
     def replaced(self) -> int:
-        """Number of replaced or removed entries: topics, configs and the like.
+        """Number of replaced or removed entries, such as topics and configs.
 
-        It counts since this process began to replay: entries that only earlier images hold. Each
+        It counts since this process began to replay. Only earlier images hold such entries. Each
         part that may be very large has a count of its own.
         """
         return sum([part.replaced for part in _counting_of(self)])
 
     def at(self, position: LogPosition) -> MetadataImage:
-        """The same metadata at a later log position, if nothing has changed since."""
-        # Once for every commit, and `dataclasses.replace` costs as much as the rest of it.
+        """The same metadata at a later log position; nothing has changed in between."""
+        # Called for every commit; `dataclasses.replace` would double the cost.
         return MetadataImage(position, *_parts_of(self))
 
 
@@ -84,7 +84,7 @@ _counting_of: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_C
 
 
 class _DeltaPart(Generic[P, D]):
-    """A part of a delta, made from the image's on first access: few change at a time."""
+    """A part of a delta, created on first access, because few parts change at a time."""
 
     def __init__(self, begin: Callable[[P], D], finish: Callable[[D], P]) -> None:
         self._begin = begin
@@ -95,7 +95,7 @@ class _DeltaPart(Generic[P, D]):
         self._name = name
 
     def __get__(self, delta: MetadataDelta, _: type) -> D:
-        # From now on attribute access does not come here.
+        # From now on attribute access bypasses this descriptor.
         part: D = self._begin(getattr(delta.image, self._name))
         vars(delta)[self._name] = part
         return part
@@ -132,5 +132,5 @@ class MetadataDelta:
 
 _FINISH: Final = tuple((name, vars(MetadataDelta)[name].finish) for name in _NAMES)
 
-# Input of decisions: an image, or one that is being changed.
+# Input of decisions: an image, or a delta.
 View: TypeAlias = MetadataImage | MetadataDelta

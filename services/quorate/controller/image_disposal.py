@@ -1,8 +1,9 @@
 """Frees what only one image still references, in time slices.
 
-Images share what did not change, so that dropping one mostly frees next to nothing. An image that
-was kept for long is different: a snapshot, a long read, or one that a fetched snapshot replaces.
-What only it holds may be every topic, at 0.2 us each, all freed in one event-loop iteration.
+Images share unchanged state, so that dropping one usually frees very little. It is different for an
+image that was kept for long: by a snapshot, by a long read, or until a fetched snapshot replaced
+it. It may be the only one that holds every topic, and freeing takes 0.2 us for each, all in one
+event-loop iteration.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ KEYS_SLICE: Final = 256
 
 
 def let_go_in_slices(image: MetadataImage) -> Slices[None]:
-    """Free what only this image holds, with pauses. The caller must not keep the image."""
+    """Free the objects that only this image holds, with pauses. The caller must not keep it."""
     parts = [part for subject in SUBJECTS for part in subject.large(image)]
     del image
     while parts:
@@ -40,7 +41,7 @@ def let_go_in_slices(image: MetadataImage) -> Slices[None]:
 
 def _without_some(left: Map[K, V]) -> Map[K, V]:
     keys = tuple(islice(left, KEYS_SLICE))
-    # Copies the nodes on the way to these keys, and no others; what is shared stays.
+    # Copies only the nodes on the paths to these keys; shared nodes stay.
     mutation = left.mutate()
     for key in keys:
         del mutation[key]

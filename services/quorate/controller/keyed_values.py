@@ -31,7 +31,7 @@ class NamedValues(Generic[K, V]):
     replaced: int = field(default=0, compare=False)
 
     def of(self, owner: K) -> Map[str, V]:
-        """The values of one; empty when it has none."""
+        """The values of one owner; empty if it has none."""
         return self.by_owner.get(owner, _NOTHING)
 
     def mutate(self) -> NamedValuesDelta[K, V]:
@@ -51,7 +51,7 @@ class NamedValuesDelta(Generic[K, V]):
         return self.by_owner.get(owner, _NOTHING)
 
     def set(self, owner: K, name: str, value: V | None) -> None:
-        """Set one value of an owner, or remove it where it is None."""
+        """Set one value of an owner, or remove it if `value` is None."""
         values = self.by_owner.get(owner, _NOTHING)
         self.replaced += 1
         if value is not None:

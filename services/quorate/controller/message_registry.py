@@ -28,7 +28,7 @@ MESSAGES: Final = (
     of_replication,
 )
 
-# By name, for the corresponding types in the messages of any transport.
+# By name; any transport has messages for these types.
 SHAPES: Final[Mapping[str, type]] = {
     name: shape
     for module in MESSAGES
@@ -39,10 +39,10 @@ REQUESTS: Final[tuple[type[WriteRequest | ReadRequest], ...]] = tuple(
     shape for shape in SHAPES.values() if issubclass(shape, WriteRequest | ReadRequest)
 )
 
-# Largest number of items in a list of a request if its kind sets none: one costs the
+# Largest number of items in a list of a request if its kind sets none: an item costs the
 # controller some tens of microseconds.
 ITEMS_MAX: Final = 1000
-# By the name of what has the list, and of the field.
+# By the names of the type and of its list field.
 BOUNDS: Final[Mapping[tuple[str, str], int]] = {
     place: bound
     for module in MESSAGES

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from quorate.records.ids import Offset
     from quorate.records.metadata import MetadataRecord
 
-    # Applies a record to a delta; ReplayError if it contradicts the state.
+    # Applies a record to a delta; raises ReplayError if it contradicts the state.
     Replay: TypeAlias = Callable[[MetadataDelta, Any], None]
     ReplayAt: TypeAlias = Callable[[MetadataDelta, Any, Offset], None]
     ReplayInSlices: TypeAlias = Callable[[MetadataDelta, Any], Slices[None]]
-    # For a caller with these rights: the answer leaves out what it may not describe.
+    # The answer for a caller with these rights leaves out items that it may not describe.
     Answer: TypeAlias = Callable[[MetadataImage, Any, Rights], Slices[Any]]
     # Records in their order in a snapshot; None for a pause without a record.
     Records: TypeAlias = Callable[[MetadataImage], Iterator[MetadataRecord | None]]
-    # The same, encoded, in lists that are each made without yielding.
+    # The same, encoded; each list is made without yielding.
     Values: TypeAlias = Callable[[MetadataImage], Iterator[list[bytes]]]
-    # What can be split up for disposal: maps key by key, lists item by item.
+    # Collections that are disposed of in slices: maps key by key, lists item by item.
     Large: TypeAlias = Callable[[MetadataImage], Iterable[Map[Any, Any] | list[Any]]]
 
 
@@ -51,13 +51,12 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
 
 @named_value
 class Write:
-    """The handling of a write request: as a whole by `decide`, or in time slices.
+    """The handling of a write request: in one step by `decide`, or in time slices.
 
-    What is decided as a whole may depend on the offset of the decision. With `onto_overlay` records
-    are written without an image for each decision; they concern neither brokers nor features.
-    `refused` makes the result of an item without authorization. `arrived` is for a request that is
-    a sign of life: it records the contact with its sender, whatever the decision, and returns the
-    sender.
+    A decision in one step may depend on its offset. With `onto_overlay` the records are written
+    without an image for each decision; they concern neither brokers nor features. `refused` makes
+    the result of an item without authorization. `arrived` is for a request that shows its sender is
+    alive: it records the contact, independently of the decision, and returns the sender.
     """
 
     request: type[WriteRequest]
@@ -72,10 +71,11 @@ class Write:
 class Subject:
     """One row of the table of metadata kinds.
 
-    `replay` maps each type of its records to its function; `replay_at` those that depend on their
-    offset, `replay_in_slices` a second way for those that may affect very much. `snapshot` yields
-    all of the kind's part of an image, `snapshot_values` the same faster if the part is very large,
-    and `large` what of it is freed in slices. `timed` is its periodic task.
+    `replay` maps each type of its records to its function, `replay_at` those types that depend on
+    their offset, and `replay_in_slices` has a variant with pauses for types that may change very
+    much. `snapshot` yields the records of the kind's part of an image, `snapshot_values` the same
+    faster if the part is very large, and `large` its collections that are freed in slices. `timed`
+    is its periodic task.
     """
 
     writes: tuple[Write, ...] = ()

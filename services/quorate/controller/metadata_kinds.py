@@ -1,6 +1,6 @@
 """All kinds of metadata, in Kafka's snapshot order.
 
-Periodic tasks are decided in this order, too.
+Periodic tasks are also decided in this order.
 """
 
 from __future__ import annotations

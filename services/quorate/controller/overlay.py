@@ -1,7 +1,8 @@
 """Mutable overlay over the newest image, used by the decisions of one batch.
 
-An image for each decision costs more than the decision itself, since every map is copied on the way
-to what changes. Here the maps are written in place until the batch ends; then they are an image.
+An image for each decision costs more than the decision itself, since every persistent map copies
+the path to each changed entry. An overlay changes the maps in place until the batch ends, and then
+makes one image.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.metadata import MetadataRecord
 
-# If a batch ends before the last decision, all that was written is rewritten without yielding.
+# If a batch ends before the last decision, all records are written again without yielding.
 WRITTEN_MAX: Final = 128
 
 
 class Overlay:
-    """An image, and what was decided since. It may be frozen while a decision pauses."""
+    """An image, and the decisions since. It may be frozen while a decision pauses."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._delta: MetadataDelta | None = None
@@ -32,16 +33,16 @@ class Overlay:
         self.show(image)
 
     def show(self, image: MetadataImage) -> None:
-        """Restart with this image; what was written to the last one is dropped."""
+        """Restart with this image; the records written since the previous image are dropped."""
         self.image = image
         self.end_offset = image.position.end_offset
-        # The metadata with everything that was written.
+        # The metadata with all records written so far.
         self.view: View = image
         self._delta = None
         self._written = []
 
     def has_room(self, count: int) -> bool:
-        """True if so many more records may be written before it is frozen."""
+        """True if `count` more records may be written before it is frozen."""
         return self.end_offset - self.image.position.end_offset + count <= WRITTEN_MAX
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
@@ -62,7 +63,7 @@ class Overlay:
         self.end_offset = Offset(self.end_offset + len(records))
 
     def freeze(self, end_offset: Offset, epoch: Epoch) -> MetadataImage:
-        """The image of all decisions below `end_offset`; those behind it stay written."""
+        """The image of all decisions below `end_offset`; later ones remain in the overlay."""
         later: list[Sequence[MetadataRecord]] = []
         if end_offset < self.end_offset:
             written, image = self._written, self.image

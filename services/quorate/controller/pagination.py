@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.slices import Slices
 
-# Items examined per event-loop iteration; fewer if each is authorized, which takes far longer.
+# Items examined per event-loop iteration; fewer if each is authorized, which takes much longer.
 SCANNED_MAX: Final = 1_000
 JUDGED_MAX: Final = 200
 
@@ -27,7 +27,7 @@ def page_limit(asked: int, limit: int, *, field: str) -> int:
 
 
 def refuse_more(asked: int, limit: int, *, field: str) -> None:
-    """Reject more than a page for a caller without pages. Raises RefusedError."""
+    """Reject a result of several pages for a caller without paging. Raises RefusedError."""
     if not asked:
         message = f"The answer has more than one page of {limit}; set {field} and ask for each."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
@@ -36,13 +36,13 @@ def refuse_more(asked: int, limit: int, *, field: str) -> None:
 def first_in_slices(
     items: Iterable[C], start: C, count: int, accepts: Callable[[C], bool] | None = None
 ) -> Slices[list[C]]:
-    """The first `count` from `start` on that are accepted, with pauses.
+    """The first `count` accepted items from `start` on, sorted, with pauses.
 
-    To sort all of them for each page would take far longer.
+    Sorting all items for each page would take much longer.
     """
     in_a_turn = SCANNED_MAX if accepts is None else JUDGED_MAX
     found: list[C] = []
-    # Once there are enough, items after the last of them are skipped.
+    # Once there are enough, items after the last one are skipped.
     last: C | None = None
     for number, item in enumerate(items, 1):
         is_among = start <= item and (last is None or item < last)  # type: ignore[operator]

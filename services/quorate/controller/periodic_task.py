@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 def _nothing(_soft: SoftState, _view: View, _now_ms: int) -> None:
-    """A pause makes no difference."""
+    """Do nothing after a pause."""
 
 
 @named_value
 class Timed:
     """A periodic task of an active controller; all times are of its monotonic clock.
 
-    `begin` makes the volatile state with which a controller becomes active. `wake_at_ms` returns
-    the time of the next decision by `expire`, 0 for immediately, None for never. `expire` decides,
-    or returns None; if the wake-up time does not change it is called again immediately. After a
-    pause of the process, in which it received nothing, `renew` restarts the timers. `counts` maps
-    the name of a metric to what is counted of its decisions.
+    `begin` makes the volatile state of a controller that becomes active. `wake_at_ms` returns the
+    time of the next decision by `expire`, 0 for immediately, None for never. `expire` decides, or
+    returns None; it is called again immediately if the wake-up time does not change. `renew`
+    restarts the timers after a pause of the process during which it received nothing. `counts` maps
+    the name of a metric to a function that counts in a decision.
     """
 
     begin: Callable[[MetadataImage, ControllerSettings, int], object]

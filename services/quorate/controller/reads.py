@@ -1,7 +1,7 @@
 """Answers read requests from a committed image.
 
-Any controller can answer, active or not, because it needs the committed image only (rule 19). An
-image never changes, so a long answer is made in time slices, between which other tasks run, and in
+Any controller can answer, active or not, because only the committed image is needed (rule 19).
+Images are immutable, so a long answer is made in time slices, with other tasks in between, and in
 pages.
 """
 
@@ -31,8 +31,8 @@ def answer_in_slices(
 ) -> Slices[ReadReply]:
     """The reply to a read request, with the offset that it reflects.
 
-    Raises RefusedError for an invalid cursor, for an answer of several pages to a caller that
-    requested none, and for a caller without authorization.
+    Raises RefusedError for an invalid cursor, for an answer of several pages to a caller without
+    paging, and for a caller without authorization.
     """
     judge_read(rights, request)
     return _ANSWERS[type(request)](image, request, rights)

@@ -1,8 +1,8 @@
 """Splits records into single records and runs of partition records that are replayed as columns.
 
-Nearly all records of a large log are about partitions, and come in runs: topics are created with
-theirs, or the partitions of a lost broker change. A run is applied to the delta as a whole, as
-columns. Records that cannot be applied so are applied one by one, with the same result.
+Nearly all records of a large log are partition records, and come in runs: when topics are created,
+or when the partitions of a failed broker change. A run is applied to the delta in one step, as
+columns. Records for which that is not possible are applied one by one, with the same result.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from quorate.records.columnar.pieces import Piece
     from quorate.records.ids import TopicId
 
-# Below this a run costs more than its records one by one.
+# Below this size a run costs more than its records one by one.
 RUN_MIN: Final = 48
-# So does a batch, even of partitions, whose records are looked for as columns.
+# Below this size, searching a batch for runs costs more than decoding its records one by one.
 COLUMNS_MIN: Final = 96
-# So many are decoded together, and then replayed: each of the two finds its code in the caches.
+# Number of records decoded together before they are replayed, which suits the CPU caches.
 _DECODED_AT_ONCE: Final = 64
-# Nor does it pay where fewer change in each part of the tree, whose rows are copied.
+# With fewer changes per part of the tree a run is not faster, since the part's rows are copied.
 SPREAD_MIN: Final = 4
 _OTHER, _CREATION, _CHANGE = range(3)
 
@@ -83,7 +83,7 @@ class RecordRun:
     def _create(
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
     ) -> None:
-        """Topics with their partitions, which follow them, and their settings."""
+        """Create topics with the partitions that follow them, and set their configs."""
         is_partition = self._piece.is_of(PartitionRecord)[self._start : self._stop]
         at = np.flatnonzero(is_partition)
         partitions = read_partitions(self._piece, at + self._start)
@@ -99,7 +99,7 @@ class RecordRun:
         for first, topic_id in runs:
             if topic_id not in topics.by_id and made.get(topic_id, len(self)) > at[first]:
                 raise DeclinedError
-        # The only possible error left is that two partitions are the same.
+        # The only remaining error is a duplicate partition.
         numbers = {topic_id: number for number, topic_id in enumerate(made, topics.made)}
         for _, topic_id in runs:
             if topic_id not in numbers:
@@ -134,7 +134,7 @@ Item: TypeAlias = MetadataRecord | RecordRun
 
 
 def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
-    """All records of the verified batch at `position`, in order, in the cheaper way.
+    """All records of the verified batch at `position`, in order, as runs if that is faster.
 
     Raises CorruptBatchError, and SchemaError for an invalid record.
     """
@@ -148,7 +148,7 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
 
 
 def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
-    """All records of these pieces in order, decoded, except for those that are in runs.
+    """All records of these pieces in order, decoded unless they are in runs.
 
     Raises SchemaError if one does not decode.
     """

@@ -1,7 +1,7 @@
 """Applies records to images, on leader and standby alike, honouring transactions (KIP-868).
 
-Replay is the only way in which state changes. Records between Begin and End become visible at the
-End, all together, or never if an Abort follows.
+State changes only by replay. Records between Begin and End become visible atomically at the End, or
+never if an Abort follows.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SLICE_RECORDS: Final = 32
 
 
 def _ignore(_delta: MetadataDelta, _record: NoOpRecord) -> None:
-    """A NoOpRecord only moves the end of the log."""
+    """Ignore a NoOpRecord."""
 
 
 def _refuse(_delta: MetadataDelta, _record: MetadataRecord) -> None:
-    """Transactions are the replayer's, and a snapshot is never taken within one."""
+    """Reject a transaction marker: `Replayer` handles them, and snapshots contain none."""
     raise ReplayError("a snapshot holds no part of a transaction")
 
 
@@ -55,17 +55,17 @@ _IN_SLICES: Final[Mapping[type, ReplayInSlices]] = {
 }
 
 
-# Record types that are not simply applied: one may pause, or concerns the records around it.
+# Record types that are replayed individually: they may pause, or are transaction markers.
 _BY_ITSELF: Final = frozenset(
     (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord, *_IN_SLICES)
 )
 
 
 def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
-    """Apply one record to a delta; transactions are the replayer's.
+    """Apply one record to a delta; `Replayer` handles transactions.
 
     Raises ReplayError, with offset and type, for a record that contradicts the state, and for a
-    mark of a transaction.
+    transaction marker.
     """
     kind = type(record)
     try:
@@ -84,7 +84,7 @@ def _named(error: ReplayError, record: MetadataRecord, offset: Offset) -> Replay
 def replay_record_in_slices(
     delta: MetadataDelta, record: MetadataRecord, offset: Offset
 ) -> Slices[None]:
-    """`replay_record`, with pauses if the record may affect very much."""
+    """`replay_record` with pauses for a record that may change very much."""
     in_slices = _IN_SLICES.get(type(record))
     if in_slices is None:
         replay_record(delta, record, offset)
@@ -96,7 +96,7 @@ def replay_record_in_slices(
 
 
 def replay_run(delta: MetadataDelta, run: RecordRun, base_offset: Offset) -> bool:
-    """Apply all records of a run, or none of them: then they are to be replayed one by one."""
+    """Apply all records of a run and return True, or none: replay them one by one then."""
 
     def replay_one(record: MetadataRecord, place: int) -> None:
         replay_record(delta, record, Offset(base_offset + place))
@@ -105,9 +105,9 @@ def replay_run(delta: MetadataDelta, run: RecordRun, base_offset: Offset) -> boo
 
 
 class Replayer:
-    """Follows a log from an image on, batch by batch.
+    """Replays a log from an image on, batch by batch.
 
-    `image` is what readers may see: everything replayed but for a transaction that is still open.
+    `image` is what readers may see: everything replayed, except for an open transaction.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -122,23 +122,23 @@ class Replayer:
 
     @property
     def end_offset(self) -> Offset:
-        """Everything below has been replayed."""
+        """Everything below this offset has been replayed."""
         return self._newest.position.end_offset
 
     def replay(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> None:
-        """Replay a batch; `position` is the log position behind it.
+        """Replay a batch; `position` is the log position after it.
 
-        A control batch has no records and moves the position only. Raises ReplayError if the batch
-        does not follow what was replayed, or contradicts it; nothing has changed then.
+        A control batch has no records and only advances the position. Raises ReplayError, and
+        changes nothing, if the batch is not the next one or contradicts the state.
         """
         finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> Slices[None]:
-        """The same with pauses. Nothing changes before the end: it may be dropped half-way."""
+        """The same with pauses; it takes effect at its end, and may be abandoned before that."""
         if base_offset != self.end_offset:
             raise ReplayError(f"a batch at offset {base_offset} cannot follow on {self.end_offset}")
         state = _Following(self.image, self._newest, is_open=self._is_in_transaction)
@@ -163,16 +163,16 @@ class Replayer:
 
 
 class _Following:
-    """The working state of a replayer within one batch; it keeps none of it before the end."""
+    """The working state of a replayer within one batch, which it adopts only at the end."""
 
     def __init__(self, image: MetadataImage, newest: MetadataImage, *, is_open: bool) -> None:
-        """`image` is what readers may see, `is_open` is set if a transaction is ahead of it."""
+        """`image` is what readers may see; `is_open` is set if `newest` has an open transaction."""
         self.image = image
         self.is_open = is_open
         self.delta = MetadataDelta(newest)
 
     def replay(self, record: MetadataRecord, offset: Offset, position: LogPosition) -> Slices[None]:
-        """One record of a batch that ends at `position`."""
+        """Replay one record of a batch that ends at `position`."""
         if isinstance(record, BeginTransactionRecord):
             if self.is_open:
                 raise ReplayError(f"a transaction begins at {offset} while one is open")

@@ -1,8 +1,8 @@
 """Base types of controller requests: frozen values, independent of any transport.
 
 The requests themselves belong to the metadata kinds (messages.py of each). Names follow Kafka's
-Admin and broker requests in snake_case. Lists carry many items because a reply reports errors per
-item (rule 20).
+Admin and broker requests in snake_case. One request may have many items, because a reply reports
+errors per item (rule 20).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The largest number of records of one decision, and so of one request.
 RECORDS_MAX: Final = 10_000
-# A broker that sends a sign of life: its id and its epoch.
+# The sender of a heartbeat: the broker's id and its epoch.
 Sender: TypeAlias = "tuple[int, int]"
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
@@ -45,8 +45,8 @@ class WriteRequest:
     __slots__ = ()
 
     permission: ClassVar[Permission]
-    # True if a client may rely on a reply without records: it waits until a majority has
-    # confirmed that this controller still leads, which may have been cut off.
+    # True if a client may rely on a reply without records: the reply then waits until a majority
+    # confirms that this controller still leads, since it may be partitioned from the others.
     has_to_be_true: ClassVar[bool] = True
 
 

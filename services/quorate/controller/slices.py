@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SORTED_TOGETHER_MAX: Final = 2_000
 
-# Ends with the result; the driving loop lets others run at each yield, or at some of them.
+# Returns the result; the loop that runs it lets other tasks run at some or all yields.
 Slices: TypeAlias = "Generator[None, None, T]"
 
 
@@ -29,9 +29,9 @@ def finish(slices: Slices[T]) -> T:
 
 
 def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
-    """All items in order, with a None for each part that was sorted.
+    """All items in sorted order, with a None as a pause after each part is sorted.
 
-    Sorting a hundred thousand together takes a tenth of a second, in which no other task runs.
+    Sorting 100,000 items in one step takes 0.1 s, during which no other task runs.
     """
     left = iter(items)
     parts = []
@@ -43,6 +43,6 @@ def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
 
 
 def _taken(part: list[C]) -> Iterator[C]:
-    """From the end, so that none is left to be freed with all the others in the end."""
+    """Remove and yield items from the end, so that they are not all freed in one step."""
     while part:
         yield part.pop()

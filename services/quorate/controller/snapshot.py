@@ -1,8 +1,8 @@
 """Converts an image to snapshot records and back (KIP-630).
 
-Records come in the order of the metadata kinds, which is Kafka's. If Kafka's order is that of a
-hash map, they are sorted: equal images give equal snapshots. They come in slices, so that other
-tasks can run while a large snapshot is written or loaded.
+Records are in the order of the metadata kinds, which is Kafka's. If Kafka's order is that of a hash
+map, they are sorted, so that equal images give equal snapshots. They are produced in slices, so
+that other tasks can run while a large snapshot is written or loaded.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SnapshotLoader:
 
     def add_in_slices(self, items: Iterable[Item]) -> Slices[None]:
         """The same with pauses."""
-        # A broker of a snapshot has caught up once it has replayed up to the end of the snapshot.
+        # A broker in the snapshot has caught up once it has replayed up to the snapshot's end.
         offset = Offset(self._position.end_offset - 1)
         delta = self._delta
         for item in items:
@@ -79,5 +79,5 @@ class SnapshotLoader:
                     yield
 
     def finish(self) -> MetadataImage:
-        """The image, once every record was added; the loader is used up."""
+        """The image, once all records are added; the loader is used up."""
         return self._delta.apply(self._position)

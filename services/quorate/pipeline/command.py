@@ -205,7 +205,7 @@ def _run_job(job: Job, arguments: argparse.Namespace) -> int:
         if library not in _LIBRARIES:
             raise
         if library == "py4j":
-            # It comes with Spark, and nobody knows it.
+            # It is a dependency of Spark, and few users know its name.
             library = "pyspark"
         _say(job, f"{library} is missing: install it with {INSTALL}")
         return 1

@@ -2,8 +2,8 @@
 
 Under spark-submit that command's settings apply, including the master, but times are UTC. Otherwise
 the session is local, for one small machine: one process with as many task threads as cores, memory
-for each of them but at most a quarter of the machine's, no web page, no port but on loopback, and
-the output of Spark and Java in a file that is shown when they fail.
+for each of them but at most a quarter of the machine's, no web UI, ports on loopback only, and the
+output of Spark and Java in a file that is shown if they fail.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 _MIB: Final = 1 << 20
 _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
-# For each core. With more Java collects later and Spark sorts more at once; neither makes a job
+# Heap per core. With more, Java collects later and Spark sorts more in memory; neither makes a job
 # over ten million records faster.
 _MEMORY_MIB_PER_CORE: Final = 512
 _LAST_WORDS: Final = 5
 _END_S_MAX: Final = 5
-# The exit status of a Java that ran out of memory in a task (Spark's SparkExitCode).
+# The exit status of a Java process that ran out of memory in a task (Spark's SparkExitCode).
 _OUT_OF_MEMORY: Final = 52
-# Settings of one process, which a master elsewhere does not take from here.
+# Settings of a single process, which do not apply to a remote master.
 _OF_ONE_PROCESS: Final = ("spark.driver", "spark.local", "spark.python.daemon")
 _CAUSES: Final = ("Exception in thread", "Caused by:")
-# Words of the shell, of Spark's script and of Java about a Java that is missing or too old.
+# Texts of the shell, of Spark's script and of Java about a missing or outdated Java.
 _ABOUT_JAVA: Final = ("JAVA_HOME", "java: not found", "/java: ", "UnsupportedClassVersionError")
 _JAVA: Final = "; it needs Java 17 or newer, found by JAVA_HOME or PATH"
-# What the script of Spark says behind the line that tells why Java does not start.
+# A message of Spark's script that follows the actual reason why Java does not start.
 _SHELL_NOISE: Final = "bad array subscript"
 _DAEMON: Final = "quorate.pipeline.worker_daemon"
-# A stop signal often goes to a whole process group or control group, and the command decides what
-# ends when: Java ends with its stdin, and the processes of Python end with Java. Java takes signals
-# that are blocked, but not those that are ignored. Python's processes, which Java starts, handle
-# what is ignored, and leave what is blocked; one of them ends others by SIGHUP.
+# A stop signal often goes to all processes of a group, but the command must decide the order: Java
+# ends with its stdin, and the Python processes end with Java. Java handles blocked signals, but
+# keeps ignored ones ignored. The Python processes that Java starts handle ignored signals and keep
+# blocked ones blocked; one of them ends others by SIGHUP.
 _DEAF: Final = ("/bin/sh", "-c", 'trap "" HUP INT TERM; exec "$0" "$@"')
 _BLOCKED: Final = (signal.SIGINT, signal.SIGTERM)
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -69,33 +69,33 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _UTC: Final = "UTC"
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-# Names that PySpark asks Java for anew with each column and each list of columns.
+# Names that PySpark looks up in Java again for each column and each list of columns.
 _ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
-# Java of a process that ends before the second compiler's work pays. Alone the first one gets so
-# little room for code that it throws all of it out after some hundred queries.
+# JVM options for a process that ends before the second compiler pays off. The first compiler alone
+# gets so small a code cache by default that it discards all code after some hundred queries.
 SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-# Spark's settings for small logs, over whose rows a plan runs sooner than it compiles or adapts.
+# Spark's settings for small logs, on which a plan runs faster than it is compiled or adapted.
 SMALL_LOG_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What it concludes about rows that are not there saves nothing where there are few.
+    # Constraints skip rows early, which saves nothing if rows are few.
     "spark.sql.constraintPropagation.enabled": "false",
 }
-# Spark starts a Java before its own, which does nothing but put the words of a command together.
-# The processes of Python that Spark starts by `python -m` would import modules from the working
-# directory before the standard library.
+# Spark first starts another Java, which only assembles a command line. The Python processes that
+# Spark starts by `python -m` would import modules from the working directory before those of the
+# standard library.
 _OF_JAVA: Final = {
     "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
     "PYTHONSAFEPATH": "1",
-    # Java knows no name of a file that the locale's bytes cannot write.
+    # Java cannot handle file names that the locale's charset cannot encode.
     "LC_ALL": "C.UTF-8",
 }
 
 
 class _Remembered(JavaClass):
-    """A class of Java whose methods are looked up once."""
+    """A Java class whose methods are looked up only once."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever Java has there
         found = super().__getattr__(name)
@@ -108,18 +108,18 @@ class _Remembered(JavaClass):
 def session(
     master: str | None = None, *, memory_mib: int | None = None, is_small: bool = False
 ) -> Iterator[SparkSession]:
-    """A session until the block ends; `master` is a Spark master's URL, None for local[*].
+    """Open a session for the block; `master` is a Spark master's URL, None for local[*].
 
-    One for a small log (`is_small`) starts sooner and compiles no plans.
+    A session for a small log (`is_small`) starts faster and compiles no plans.
 
-    Raises PipelineError where Spark or Java does not start.
+    Raises PipelineError if Spark or Java does not start.
     """
     if _SUBMITTED in os.environ:
         opened = _submitted()
         try:
             yield opened
         finally:
-            # Nothing is left to end where Java has gone.
+            # If Java has exited, nothing is left to stop.
             with suppress(Py4JError, ConnectionError):
                 opened.stop()
         return
@@ -131,7 +131,7 @@ def session(
         opened = _local(scratch, master or LOCAL, memory, java, is_small=is_small)
         yield opened
     except KeyboardInterrupt:
-        # An answer of Java may be under way, and its work would be done before the next call.
+        # A response of Java may be in flight, and its work would be finished before the next call.
         with deferred():
             _kill(java)
         raise
@@ -149,17 +149,17 @@ def settings() -> dict[str, str]:
     return {
         _TIME_ZONE: _UTC,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # The default, INT96, has no zone and no statistics, and other readers' nanoseconds of it
-        # wrap in the year 2262.
+        # The default, INT96, has no time zone and no statistics, and its nanoseconds overflow in
+        # other readers in the year 2262.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Rows on their way to Python go together in thousands. By default Java adds up after each
-        # of them how large they have become, which takes as long as all else about them.
+        # Rows are sent to Python in batches of thousands. By default Java sums up their size after
+        # each row, which takes as long as the rest of their processing.
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
-        # Where each column was spelled in Python is noted for messages that nobody sees here, at a
-        # fifth of the time in which the larger jobs are planned.
+        # PySpark records where each column is created in Python, for messages that are not shown
+        # here, at a fifth of the planning time of the larger jobs.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # Newest values by key that are lists or structs are kept in a map of objects, which Spark
-        # gives up for sorting everything at 128 keys.
+        # The newest list or struct per key is kept in a map of objects, from which Spark falls back
+        # to sorting everything at 128 keys by default.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     }
 
@@ -181,13 +181,13 @@ def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
 
 
 def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
-    """The heap of Java in MiB: a share for each core, within a quarter of the machine's memory.
+    """The heap of Java in MiB: an amount per core, at most a quarter of the machine's memory.
 
-    The source's processes need theirs. In a container it is a quarter of what that may have;
-    `limit` is the file that says so.
+    The source's processes need memory as well. In a container, its limit counts instead of the
+    machine's memory; `limit` is the file with it.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
-    # The file is absent outside a control group, and says "max" where there is no bound.
+    # The file is absent outside a control group, and contains "max" without a limit.
     with suppress(OSError, ValueError):
         total = min(total, int(limit.read_text()) // _MIB)
     share = min(_MEMORY_MIB_MAX, total // 4, _core_count() * _MEMORY_MIB_PER_CORE)
@@ -202,7 +202,7 @@ def _core_count() -> int:
 def _local(
     scratch: str, master: str, memory_mib: int, java: list[Popen[bytes]], *, is_small: bool
 ) -> SparkSession:
-    """Start Java, which is added to `java` at once, and open a session in it."""
+    """Start Java, which is added to `java` immediately, and open a session in it."""
     is_local = master.startswith("local")
     home = find_home()
     if is_local:
@@ -233,7 +233,7 @@ def _local(
 
 
 def _last_words(said: str) -> str:
-    """The last lines of Spark's start; of a stack trace the exceptions, without the calls."""
+    """The last lines of Spark's start; from a stack trace only the exceptions."""
     lines = [line.strip() for line in said.splitlines() if _SHELL_NOISE not in line]
     causes = [line for line in lines if line.startswith(_CAUSES)]
     return "; ".join((causes or lines)[-_LAST_WORDS:])
@@ -241,12 +241,12 @@ def _last_words(said: str) -> str:
 
 @contextmanager
 def _java_by_shell(java: list[Popen[bytes]], home: Path) -> Iterator[None]:
-    """Java of that home is started deaf to stop signals, without a fork that others take part in.
+    """Let PySpark start Java with stop signals ignored, and without fork handlers.
 
-    PySpark has code of Python's run between fork and exec for it, and with that come handlers of
-    libraries: where the process has a channel of gRPC open, they abort one start in twenty.
+    PySpark runs Python code between fork and exec, and with it the fork handlers of libraries: if
+    the process has an open gRPC channel, they abort one start in twenty. `home` is Spark's home.
 
-    A process that is started is added to `java`.
+    Started processes are added to `java`.
     """
 
     def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
@@ -272,7 +272,7 @@ def _java_by_shell(java: list[Popen[bytes]], home: Path) -> Iterator[None]:
 def _signals_left() -> Iterator[None]:
     """Keep PySpark from handling Ctrl-C.
 
-    Its handler calls Java while another call may be under way.
+    Its handler calls Java while another call may be in progress.
     """
     theirs = context.signal
     context.signal = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
@@ -295,16 +295,16 @@ def _submitted_session() -> SparkSession:
     conf = SparkConf()
     for key, value in settings().items():
         conf.setIfMissing(key, value)
-    # A site's defaults often name another zone.
+    # A site's defaults often set another time zone.
     conf.set(_TIME_ZONE, _UTC)
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def _quiet_python() -> None:
-    """Keep PySpark and Py4J from logging what they raise.
+    """Keep PySpark and Py4J from logging the errors that they raise.
 
-    That would be JSON with the whole plan of the query, and, by the logger of all, the traceback
-    of a call that Java did not answer.
+    That would be JSON with the complete query plan, and from the root logger the traceback of a
+    call that Java did not answer.
     """
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -316,10 +316,10 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 
 def _remember_names(opened: SparkSession) -> None:
-    """Have Java look only once for the names that are asked for often.
+    """Make Java look up frequently used names only once.
 
-    For a name without a package it tries each package that could have it, and for each that has
-    not it searches all of Spark's jars.
+    For a name without a package it tries each possible package, and searches all of Spark's jars
+    for each package without that name.
     """
     jvm = opened._jvm
     for name in _ASKED_OFTEN:
@@ -329,7 +329,7 @@ def _remember_names(opened: SparkSession) -> None:
 
 
 def java_fault(opened: SparkSession, error: Exception) -> str | None:
-    """The sentence for a call that Java did not answer; None for one that it did."""
+    """The message for a call that Java did not answer; None if it did."""
     if isinstance(error, Py4JJavaError | PySparkException):
         return None
     java = _java_of(opened)
@@ -337,7 +337,7 @@ def java_fault(opened: SparkSession, error: Exception) -> str | None:
         is_cut_off = isinstance(error, ConnectionError | Py4JNetworkError)
         return f"Spark's Java process does not answer: {error}" if is_cut_off else None
     with suppress(TimeoutExpired):
-        # A connection ends a moment before its process.
+        # A connection ends slightly before its process.
         java.wait(_END_S_MAX)
     match java.returncode:
         case None:
@@ -355,7 +355,7 @@ def java_fault(opened: SparkSession, error: Exception) -> str | None:
 
 
 def _java_of(opened: SparkSession) -> Popen[bytes] | None:
-    """The Java process, where this one started it."""
+    """The Java process, if this process started it."""
     java: Popen[bytes] | None = getattr(opened.sparkContext._gateway, "proc", None)
     return java
 
@@ -367,12 +367,12 @@ def _kill(java: Sequence[Popen[bytes]]) -> None:
 
 
 def _end(opened: SparkSession | None, java: Sequence[Popen[bytes]]) -> None:
-    """End the session and its Java, which would else say that Python went first."""
+    """End the session and then its Java, which would log an error if Python ended first."""
     gateway = SparkContext._gateway
     if opened is None or gateway is None:
         _kill(java)
     else:
-        # Nothing is left to end where Java has gone.
+        # If Java has exited, nothing is left to stop.
         with suppress(Py4JError, ConnectionError):
             opened.stop()
         with suppress(Py4JError, ConnectionError):
@@ -389,7 +389,7 @@ def _end(opened: SparkSession | None, java: Sequence[Popen[bytes]]) -> None:
 
 @contextmanager
 def _stderr_in(path: str) -> Iterator[None]:
-    """Processes that start in the block have their stderr in a file."""
+    """Redirect the stderr of processes that start in the block to a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,6 +1,6 @@
-"""Environment of a session inside the command, without the settings of other Sparks.
+"""Environment of a session inside the command, without settings for other Spark installations.
 
-A shell has variables for a cluster, a notebook or another release. Spark and PySpark read some
+A shell may have variables for a cluster, a notebook or another release. Spark and PySpark read some
 forty of them, and an unsuitable one prevents the session from starting, or changes its results.
 Under spark-submit all of them apply.
 """
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
 _PREFIXES: Final = ("SPARK_", "PYSPARK_")
-# SPARK_HOME is checked (pipeline/spark_home.py); options of Java are said for this command, too.
+# SPARK_HOME is checked (pipeline/spark_home.py); Java options apply to this command as well.
 _KEPT: Final = frozenset({"SPARK_HOME", "SPARK_SUBMIT_OPTS"})
 _LOOPBACK: Final = "127.0.0.1"
 
 
 def prepare_environment(environment: MutableMapping[str, str], master: str, conf_dir: str) -> None:
-    """Leave to Spark's processes what fits a session whose master is `master`.
+    """Keep only variables that suit a session whose master is `master`.
 
-    One that is local reads its settings from the folder `conf_dir`, which need not exist. With
-    another master the site's variables hold.
+    A local session reads its settings from the folder `conf_dir`, which need not exist. With
+    another master the site's variables apply.
     """
     if not master.startswith("local"):
         environment.setdefault("PYSPARK_PYTHON", sys.executable)

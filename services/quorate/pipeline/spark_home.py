@@ -1,7 +1,7 @@
 """The Spark of a session, whose Python processes import the installed PySpark.
 
-Spark puts PySpark as a zip first on the path of each Python process that it starts, and Python
-compiles imports from a zip each time, which takes half a second: a query starts four processes.
+Spark puts a zip with PySpark first on the path of each Python process that it starts. Python
+compiles imports from a zip each time, which takes half a second, and a query starts four processes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from quorate.pipeline.jobs.registry import PipelineError
 
 _START: Final = "bin/spark-submit"
 _LIB: Final = "python/lib"
-# Their zips are pyspark.zip and py4j-VERSION-src.zip.
+# Modules whose zips are pyspark.zip and py4j-VERSION-src.zip.
 _MODULES: Final = ("pyspark", "py4j")
 
 
 def find_home() -> Path:
     """SPARK_HOME, or the Spark that came with PySpark.
 
-    PySpark itself would look above the working directory first. Raises PipelineError for another
-    release, whose Java classes differ.
+    PySpark itself would search the parent of the working directory first. Raises PipelineError for
+    another release, whose Java classes differ.
     """
     said = os.environ.get("SPARK_HOME")
     if said:
@@ -37,7 +37,7 @@ def find_home() -> Path:
             )
         return home
     installed = _folder_of("pyspark")
-    # As pip installs it, as pip does with another Hadoop, and as Spark's archive has it.
+    # The layouts of pip, of pip with another Hadoop, and of Spark's archive.
     for home in (installed, installed / "spark-distribution", installed.parent.parent):
         if (home / _START).is_file():
             return home
@@ -48,9 +48,9 @@ def find_home() -> Path:
 
 
 def link_home(home: Path, place: Path) -> Path:
-    """Make `place` a home as `home` is, but for the zips of PySpark and Py4J.
+    """Make `place` a copy of `home` by links, without the zips of PySpark and Py4J.
 
-    In place of each is a folder with a link to that module as this process imports it. Raises
+    Each zip is replaced by a folder with a link to the module that this process imports. Raises
     PipelineError.
     """
     library = place / _LIB
@@ -69,7 +69,7 @@ def link_home(home: Path, place: Path) -> Path:
 
 
 def _link_all(folder: Path, place: Path) -> None:
-    """Link all entries of a folder but those that the place has."""
+    """Link all entries of a folder that `place` does not have."""
     for entry in folder.iterdir() if folder.is_dir() else ():
         if not (place / entry.name).exists():
             (place / entry.name).symlink_to(entry)

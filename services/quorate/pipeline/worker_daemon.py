@@ -1,6 +1,6 @@
 """The process from which Spark forks its Python workers: `spark.python.daemon.module`.
 
-The modules that workers need of the source are imported once, before the forks.
+The modules of the source that workers need are imported once, before the forks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import runpy
 
 
 def main() -> None:
-    """Import, and be the daemon from then on."""
+    """Import the modules, then run PySpark's daemon."""
     import pyspark.worker  # noqa: F401 - for the workers to come
 
     import quorate.pipeline.source.batch_reader
     import quorate.pipeline.source.frame_builder
     import quorate.pipeline.source.record_repair  # noqa: F401
 
-    # A worker collects garbage after each task: modules are none.
+    # A worker collects garbage after each task, and should not scan the modules.
     gc.freeze()
     runpy.run_module("pyspark.daemon", run_name="__main__", alter_sys=True)
 

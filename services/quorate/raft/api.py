@@ -1,7 +1,7 @@
 """Events, effects and configuration of the consensus core; no clock, disk, socket or await.
 
-The same events give the same effects. `RaftCore.step(event, now_ms)` returns the effects to perform
-strictly in order, the one deadline at which to wake the core, and notes that say why. Times are
+The core is deterministic. `RaftCore.step(event, now_ms)` returns the effects to perform strictly in
+order, the next deadline at which to wake the core, and notes that give the reasons. Times are
 monotonic milliseconds. See docs/decisions/0001-core-api.md.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
-    """1.5 fetch timeouts: a leader resigns that has had no majority for longer.
+    """1.5 fetch timeouts: a leader that has not heard from a majority for longer resigns.
 
     Kafka: LeaderState.checkQuorumTimeoutMs.
     """
@@ -75,7 +75,7 @@ class RaftConfig:
     fetch_snapshot_max_bytes: int = 256 * 1024
     batch_bytes_max: int = 8 * 1024 * 1024
     observer_session_timeout_ms: Millis = Millis(300_000)
-    # All that a leader knows of the replicas goes into one response, which has to be sendable.
+    # DescribeQuorum returns all replicas in one response, whose size has to be limited.
     observers_max: int = 1000
     observer_endpoints_max: int = 1024
     high_watermark_linger_ms: Millis = Millis(10)
@@ -97,8 +97,8 @@ class RecoveredState:
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
     are oldest first; the voter set of a snapshot has offset (snapshot end - 1), the bootstrap one
-    -1. `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8, `rival`
-    34.
+    -1. `remembered_end` is set while this replica heals (rule 16). `abstains` is for rule 8,
+    `rival` for rule 34.
     """
 
     log_start: Offset = Offset(0)
@@ -133,7 +133,7 @@ class RequestReceived:
 
 @value
 class CallerGone:
-    """The caller behind `token` disconnected: its parked Fetch or read needs no reply any more."""
+    """The caller of `token` disconnected: its parked Fetch or read no longer needs a reply."""
 
     token: ReplyToken
 
@@ -154,10 +154,10 @@ class ProbeAnswered:
 
 @value
 class RecordsProposed:
-    """One encoded batch; `epoch` fences a controller that has lost leadership unknowingly.
+    """One encoded batch; `epoch` fences a controller that does not know that it lost leadership.
 
-    Answered immediately by SendReply(token, ProposalResponse): refused, or the appended offsets. It
-    is committed when PublishProgress shows a high watermark above its last offset.
+    Answered immediately by SendReply(token, ProposalResponse): rejected, or the appended offsets.
+    It is committed when PublishProgress shows a high watermark above its last offset.
     """
 
     token: ReplyToken
@@ -182,7 +182,7 @@ class LogFlushed:
 
 @value
 class LogTruncated:
-    """The log ends at `to` now, durably. No event may come between this and its TruncateLog."""
+    """The log now ends at `to`, durably. No event may come between TruncateLog and this one."""
 
     to: OffsetAndEpoch
     generation: int
@@ -253,7 +253,7 @@ class BrokersSupport:
 
 @value
 class ResignRequested:
-    """The shell requests another leader: the disk fills up, or a read found damage."""
+    """The shell requests another leader: the disk is nearly full, or a read found damage."""
 
     reason: str
     cause: Cause = Cause.LOG_DAMAGED
@@ -349,7 +349,7 @@ class TruncateLog:
 
 @value
 class WriteSnapshotChunk:
-    """Bytes of a snapshot that is being fetched; position 0 restarts the file."""
+    """Write bytes of a snapshot that is being fetched; position 0 restarts the file."""
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -373,8 +373,8 @@ class InstallSnapshot:
 class CheckSnapshot:
     """Read a stored snapshot to its end, concurrently with all other work (rule 30).
 
-    Answered by SnapshotChecked. If it is damaged, the shell writes a successor as soon as it can,
-    which replaces it in SnapshotStored.
+    Answered by SnapshotChecked. If it is damaged, the shell writes a newer snapshot as soon as it
+    can, which replaces the damaged one at SnapshotStored.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -392,7 +392,7 @@ class VoteAgain:
 
 @value
 class SaveRival:
-    """A barrier: another quorum of this cluster was found (rule 34); durable from here on."""
+    """A barrier: make durable that another quorum of this cluster was found (rule 34)."""
 
     rival: Rival
 
@@ -408,7 +408,7 @@ class Peer:
 
 @value
 class SendRequest:
-    """Answered by ResponseReceived(call, ...) at most once; the core has its own timeout for it."""
+    """Answered by ResponseReceived(call, ...) at most once; the core has its own timeout."""
 
     call: CallId
     to: Peer
@@ -417,7 +417,7 @@ class SendRequest:
 
 @value
 class ProbeLeader:
-    """Try a plain TCP connect and report by ProbeAnswered if it was refused (rule 10)."""
+    """Try a plain TCP connect and report in ProbeAnswered if it was refused (rule 10)."""
 
     call: CallId
     to: Peer
@@ -425,7 +425,7 @@ class ProbeLeader:
 
 @value
 class SendReply:
-    """A Fetch response names a range of the log; the shell reads its bytes now, in order."""
+    """Send a response. A Fetch response has a range of the log, which the shell reads now."""
 
     token: ReplyToken
     response: Response
@@ -433,10 +433,10 @@ class SendReply:
 
 @named_value
 class PublishProgress:
-    """A change of what the state machine or the status must know.
+    """Report a change to the state machine and the status.
 
-    `is_leader` with `epoch_start` permits the controller to become active once it has replayed
-    everything below `epoch_start`; False with a newer epoch ends that.
+    With `is_leader` the controller may become active once it has replayed everything below
+    `epoch_start`; False with a newer epoch ends that.
     """
 
     role: str
@@ -449,7 +449,7 @@ class PublishProgress:
 
 @value
 class ShutdownComplete:
-    """The process may exit: leadership is transferred, or (not `in_time`) the time has run out."""
+    """The process may exit: leadership is transferred, or, if not `in_time`, time ran out."""
 
     in_time: bool = True
 

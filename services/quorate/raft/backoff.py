@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def backoff_ms(count: int, *, first_ms: int, longest_ms: int, random: Random) -> Millis:
-    """The wait after that many failures in a row; half of it is random."""
+    """The delay after `count` consecutive failures; half of it is random."""
     delay = min(longest_ms, first_ms << min(count - 1, longest_ms.bit_length()))
     return Millis(delay // 2 + int(random.random() * (delay - delay // 2)) + 1)

@@ -1,8 +1,9 @@
 """RaftCore: dispatches each event to the handlers and returns one Update per step.
 
 Every step first runs the timers that are due, so that a process that was suspended checks its
-quorum before it answers a request (rule 21). Then it handles the event. Then it sends what has
-become due. Events that report the state of the log are handled before the timers.
+quorum before it answers a request (rule 21). Then it handles the event, and then it sends the
+requests that have become due. Events that report the state of the log are handled before the
+timers.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch
 
-# These events report the log as it is on the disk, whatever was planned.
+# Events that report the actual state of the log on the disk.
 _FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
 
 
@@ -99,7 +100,7 @@ class RaftCore:
         random: Random,
         incarnation: int = 0,
     ) -> None:
-        """`incarnation` is a random number that each process draws when it starts (rule 33)."""
+        """`incarnation` is a random number that each process generates at start (rule 33)."""
         self.replica = r = Replica(config, recovered, random)
         self.hearing = Hearing(r)
         self.believing = Believing(r)
@@ -142,7 +143,7 @@ class RaftCore:
     def hears_leader(self) -> bool:
         """True if it leads, or follows a leader that responds and is not contradicting (rule 29).
 
-        False while there is another quorum of its cluster: neither is reliable then (rule 34).
+        False while there is another quorum of its cluster: neither is reliable (rule 34).
         """
         r = self.replica
         if r.second_quorum.is_met:
@@ -153,9 +154,9 @@ class RaftCore:
 
     @property
     def told_high_watermark(self) -> Offset | None:
-        """The high watermark reported by a leader, or known as leader, since the process started.
+        """The high watermark reported by a leader, or known as leader, since the process start.
 
-        None before that: the disk alone does not show what was committed in the meantime.
+        None before that: the disk does not show what was committed in the meantime.
         """
         ends, role = self.replica.ends, self.replica.role
         return ends.known(role) if isinstance(role, Leader) else ends.told_high_watermark
@@ -192,7 +193,7 @@ class RaftCore:
             case RecordsProposed():
                 self.leading.propose(event)
             case TimerFired():
-                # A shell proposes what it has decided before this: see `may_append_voters`.
+                # The shell has proposed all earlier decisions before this: see `may_append_voters`.
                 self.membership.advance()
             case _:
                 self._handle_rare(event)
@@ -276,7 +277,7 @@ class RaftCore:
     def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
         """Handle a response, as far as the epoch guard accepts it (rules 27 and 28)."""
         if self.replica.rival is not None:
-            # Requests sent before it found another quorum do not matter any more (rule 34).
+            # Requests sent before it found another quorum are obsolete (rule 34).
             return
         believing = self.believing
         answer = believing.screened(call, response)

@@ -76,7 +76,7 @@ def describe(
         if key not in r.voters
     ]
     if not r.is_voter:
-        # Its own removal is in the log: until that is committed it leads, and is an observer.
+        # Its own removal is in the log: until that is committed it leads, as an observer.
         own = ReplicaState(
             key=r.key,
             log_end_offset=r.log.end.offset,
@@ -158,13 +158,13 @@ def _abstention(replica: Replica) -> str:
 
 
 def second_quorum_remarks(replica: Replica) -> list[str]:
-    """The line about another quorum, which the log holds as an error of its own."""
+    """The warning about another quorum, which is logged separately as an error."""
     line = replica.second_quorum.remark()
     return [] if line is None else [line]
 
 
 def remarks(replica: Replica, refusals: Refusals) -> list[str]:
-    """Status warnings of this replica: healing, rejected votes, a removal, and the like."""
+    """Status warnings of this replica, such as healing, rejected votes or a removal."""
     lines = []
     readiness = replica.readiness
     if replica.log.remembered_end is not None:

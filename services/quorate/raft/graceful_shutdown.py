@@ -1,7 +1,7 @@
 """Graceful shutdown: drain appends, transfer leadership, then stop (rule 25).
 
-A stopping replica neither campaigns nor joins. A leader accepts no more records, waits until those
-that it has are committed, transfers leadership by EndQuorumEpoch, and stops when another replica
+A stopping replica neither campaigns nor joins. A leader accepts no more records, waits until the
+appended ones are committed, transfers leadership by EndQuorumEpoch, and stops when another replica
 leads. Any other replica stops immediately. A replica that runs out of time reports it.
 """
 
@@ -33,7 +33,7 @@ class Stopping:
         self.hearing = hearing
         self.deadline: Millis | None = None
         self.commit_deadline: Millis | None = None
-        # It led when it was asked, so that another replica has to lead first.
+        # It led when shutdown was requested, so that another replica has to lead first.
         self.owes_successor = False
 
     def begin(self, timeout_ms: Millis) -> None:

@@ -1,7 +1,7 @@
 """Chooses the initial role from the recovered election state.
 
-Kafka: QuorumState.initialize. A vote or leadership of an epoch before the restart still counts
-after it.
+Kafka: QuorumState.initialize. A vote or leadership of the epoch from before the restart remains
+valid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def start(replica: Replica, becoming: Becoming) -> None:
     becoming.hearing.needs_leader()
     stored = r.election
     if stored.epoch < r.log.end.epoch:
-        # A stale file: the log holds a later epoch, in which this replica never voted.
+        # A stale file: the log has a later epoch, in which this replica never voted.
         r.save_election(ElectionState(r.log.end.epoch))
         stored = r.election
     unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))
@@ -43,6 +43,6 @@ def start(replica: Replica, becoming: Becoming) -> None:
 
 
 def _voted_for_itself(replica: Replica) -> bool:
-    """At kraft.version 0 the file names no directory, and a vote for the node id is its own."""
+    """True for a vote for itself; at kraft.version 0 the file has only the node id."""
     voted = replica.election.voted
     return voted in (replica.key, ReplicaKey(replica.node_id))

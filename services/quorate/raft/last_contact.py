@@ -1,6 +1,6 @@
 """Last contact with each peer, and the voters that are currently unreachable.
 
-Without a leader this is all that a replica can report, and act on.
+Without a leader a replica has no other information about the voters.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from quorate.raft.request_manager import Call
     from quorate.records.ids import Epoch, NodeId
 
-# Fraction of the election timeout: the time for a voter that states another address to answer at
-# the one where it was asked.
+# Fraction of the election timeout: the time for a voter that announces another address to answer at
+# its previous one.
 MOVED_SHARE: Final = 8
 
 
@@ -45,18 +45,18 @@ class Hearing:
         self._unreachable: set[NodeId] = set()
         # The newest epoch whose leader answered as leader, and the time of its last answer.
         self._leader_heard: tuple[Epoch, Millis] | None = None
-        # The time at which this replica started, or last stopped leading.
+        # The time of this replica's start, or of the end of its last leadership.
         self._needs_leader_since = Millis(0)
 
     def hear(self, request: Request) -> None:
-        """Handle a request: note the voter that sent it, and its stated address."""
+        """Handle a request: record the voter that sent it, and its announced address."""
         r = self.r
         # Rule 27: another cluster's controller of the same id is not a peer here.
         if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
             return
         there = r.addresses.hear(request, r.ends.possible_voter_sets)
         if there is not None and not isinstance(r.role, Leader):
-            # A peer that answers at the address where it was asked does so long before that.
+            # A peer that is at the previous address answers long before that.
             asked_by = r.timers.after(-(r.config.election_timeout_ms // MOVED_SHARE))
             if r.calls.give_up(there, TAKES_TURNS, asked_by):
                 r.addresses.prefer(there)
@@ -88,22 +88,22 @@ class Hearing:
                 r.addresses.is_another(call.at)
 
     def could_not_reach(self, node_id: NodeId) -> None:
-        """Note that no process accepted a connection."""
+        """Record that no process accepted a connection."""
         self._unreachable.add(node_id)
 
     def heard_leader(self) -> None:
-        """The leader of this epoch has answered as leader."""
+        """Record that the leader of this epoch has answered as leader."""
         self._leader_heard = (self.r.epoch, self.r.timers.now)
 
     def needs_leader(self) -> None:
-        """Another replica has to lead from now on: this one starts, or has led."""
+        """Record that another replica has to lead from now on: this one starts, or has led."""
         self._needs_leader_since = self.r.timers.now
 
     def silence_ms(self, now_ms: Millis) -> Millis:
-        """Time without an answer of a leader; 0 up to the fetch timeout, and while it leads itself.
+        """Time without an answer of a leader; 0 up to the fetch timeout, and at a leader.
 
-        It counts from the last such answer, from the end of its own leadership, or from its start.
-        A scrape reads it from another thread.
+        It is measured from the last such answer, from the end of its own leadership, or from its
+        start. A metrics scrape reads it from another thread.
         """
         if isinstance(self.r.role, Starting | Leader):
             return Millis(0)
@@ -116,15 +116,15 @@ class Hearing:
         self._unreachable.discard(node_id)
 
     def is_alone(self) -> bool:
-        """True if the last attempts to reach any process of another voter failed."""
+        """True if the last attempt to reach each other voter failed."""
         others = {voter.key.node_id for voter in self.r.voters} - {self.r.node_id}
         return self._unreachable.issuperset(others)
 
     def heard(self) -> Iterator[Heard]:
         """Last contact of each peer; of a leader only its answers as leader.
 
-        Other answers of it do not count: recovery from loss of quorum decides by this if the quorum
-        lives.
+        Its other answers do not count: recovery from loss of quorum uses this to decide if the
+        quorum is alive.
         """
         leader_id, leader_heard = self.r.election.leader_id, self._leader_heard
         for node_id, at in self._heard_ms.items():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @value
 class Heard:
-    """A peer that was heard from, and the time in ms of the replica that heard from it."""
+    """A peer, and the time in ms of its last message, on the clock of the receiving replica."""
 
     node_id: NodeId
     at_ms: Millis

@@ -1,4 +1,4 @@
-"""Eligibility of this replica to lead: state machine caught up (rule 11), disk alive (24).
+"""Eligibility of this replica to lead: state machine caught up (11), disk responsive (24).
 
 A replica is also not eligible if a leader has seen another process as this voter (33), or if there
 is another quorum of its cluster (34).
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Readiness:
-    """Conditions besides votes that keep one replica from leading."""
+    """Conditions, apart from votes, that keep a replica from leading."""
 
     def __init__(
         self,
@@ -39,20 +39,20 @@ class Readiness:
         self.is_loaded = True
         self.rival = rival
         self.second_quorum = SecondQuorum(config, timers, out)
-        # The end of the time for which a leader's report holds that another process is this voter.
+        # The time until which a leader's report is valid that another process is this voter.
         self.refused_until: Millis | None = None
-        # The time since when a flush has been outstanding without progress; None without one.
+        # The start of an outstanding flush, or its last progress; None without one.
         self.unflushed_since: Millis | None = None
         self._waited_in_epoch: Epoch | None = None
 
     @property
     def is_refused(self) -> bool:
-        """True while a leader takes another process for this voter (rule 33)."""
+        """True while a leader considers another process to be this voter (rule 33)."""
         return self.refused_until is not None and self._timers.now < self.refused_until
 
     @property
     def flush_deadline(self) -> Millis | None:
-        """The time from which a flush in progress is too slow (rule 24); None without one."""
+        """The time at which a flush in progress becomes too slow (rule 24); None without one."""
         since = self.unflushed_since
         return None if since is None else Millis(since + self._flush_ms)
 
@@ -70,11 +70,11 @@ class Readiness:
             self.unflushed_since = self._timers.now
 
     def note_progress(self) -> None:
-        """The disk has confirmed a flush: if more is outstanding, that counts from here."""
+        """Restart the measurement at a confirmed flush, if more is outstanding."""
         self.unflushed_since = None
 
     def waits(self, epoch: Epoch) -> bool:
-        """Rule 11: a state machine that could not lead yet defers once per epoch."""
+        """True if a campaign must be deferred: the disk hangs, or once per epoch (rule 11)."""
         if self.is_disk_hanging:
             return True
         if self.is_loaded or self._waited_in_epoch == epoch:

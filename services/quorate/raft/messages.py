@@ -1,7 +1,7 @@
 """Raft RPC requests and responses as frozen dataclasses, with Kafka's field names.
 
-The names are in snake_case. The topic and partition arrays of Kafka's messages are left out,
-because there is one partition. Sources: KIP-595, 630, 853, 996 as shipped in Kafka 4.x.
+The names are in snake_case. The topic and partition arrays of Kafka's messages are omitted, because
+there is one partition. Sources: KIP-595, 630, 853, 996 as shipped in Kafka 4.x.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LeaderInfo:
     endpoints: tuple[Endpoint, ...] = ()
 
 
-# The leader info of an answer that is refused before the request is examined.
+# The leader info of an error response to a request that was not examined.
 NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
@@ -54,7 +54,7 @@ class BatchInfo:
 
 @value
 class FetchedBatches:
-    """Record batches that were received: verified by the shell, opaque to the core."""
+    """Received record batches: verified by the shell, opaque to the core."""
 
     data: bytes
     batches: tuple[BatchInfo, ...]
@@ -80,7 +80,7 @@ class SnapshotRange:
 
 @named_value
 class VoteRequest:
-    """A nominee requests a vote, or with `pre_vote` asks if it would get one (KIP-996)."""
+    """A nominee requests a vote, or with `pre_vote` a pre-vote (KIP-996)."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -138,7 +138,7 @@ class BeginQuorumEpochResponse:
 
 @value
 class EndQuorumEpochRequest:
-    """A leader resigns and names who should campaign first."""
+    """A leader resigns and names its preferred successors, in order."""
 
     cluster_id: ClusterId
     leader_id: NodeId
@@ -155,11 +155,11 @@ class EndQuorumEpochResponse:
 
 @named_value
 class FetchRequest:
-    """A replica asks for what follows its log, and so acknowledges what it has flushed.
+    """A replica fetches from its log end on, and so acknowledges what it has flushed.
 
-    `read_round` echoes the newest round that a Fetch response of this leader carried; it proves to
-    the leader that the request was sent after that response (reads, rule 19). `incarnation` is the
-    process (rule 33), 0 if it is unknown; `voters_at` identifies the quorum of the log (rule 34).
+    `read_round` echoes the newest round of this leader's Fetch responses; it proves to the leader
+    that the request was sent after that response (reads, rule 19). `incarnation` identifies the
+    process (rule 33), 0 if unknown; `voters_at` identifies the quorum of the log (rule 34).
     """
 
     cluster_id: ClusterId
@@ -180,8 +180,8 @@ class FetchRequest:
 class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
-    `records` is a LogRange in a response to be sent and FetchedBatches in one that was received.
-    `voters_known` identifies the quorum of the log, before a replica truncates for it (rule 34).
+    `records` is a LogRange in a response to be sent, and FetchedBatches in a received one.
+    `voters_known` identifies the quorum of the log before a replica truncates its own (rule 34).
     """
 
     error: ErrorCode
@@ -195,7 +195,7 @@ class FetchResponse:
     voters_known: tuple[VotersMark, ...] = ()
 
     def with_records(self, data: bytes) -> FetchResponse:
-        """The same with the bytes of its range; every commit needs some, so this does not walk."""
+        """The same with the bytes of its range; faster than `replace`, for the hot path."""
         return FetchResponse(
             error=self.error,
             leader=self.leader,
@@ -221,7 +221,7 @@ class FetchSnapshotRequest:
 
 @named_value
 class FetchSnapshotResponse:
-    """A chunk of the snapshot file: a SnapshotRange to be sent, bytes when received."""
+    """A chunk of the snapshot file: a SnapshotRange to be sent, or received bytes."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -233,7 +233,7 @@ class FetchSnapshotResponse:
 
 @value
 class ApiVersionsRequest:
-    """A leader asks a replica that is to become a voter for its identity and versions."""
+    """A leader asks a future voter for its identity and versions."""
 
 
 @named_value
@@ -286,7 +286,7 @@ class ChangeKind(Enum):
 
 @value
 class VoterChange:
-    """A voter change that is in the log and not known committed yet."""
+    """A voter change that is in the log and not yet known to be committed."""
 
     kind: ChangeKind
     voter: Voter
@@ -294,7 +294,7 @@ class VoterChange:
 
 @value
 class DescribeQuorumRequest:
-    """Answered by the leader with every replica, by others with the leader that they know."""
+    """The leader answers with every replica, others with the leader that they know."""
 
 
 @named_value
@@ -360,7 +360,7 @@ class RemoveRaftVoterRequest:
 
     @property
     def decommissions(self) -> bool:
-        """True if it must not auto-join; a disk that was replaced must not."""
+        """True if the removed voter must not auto-join, which includes a replaced disk."""
         return self.auto_join or not self.scaled_away
 
 
@@ -376,7 +376,7 @@ class UpdateRaftVoterRequest:
 
 @value
 class UpdateFeaturesRequest:
-    """Only kraft.version reaches the core; every other feature is the controller's."""
+    """Upgrades kraft.version; the controller handles every other feature."""
 
     kraft_version: int
     validate_only: bool
@@ -390,7 +390,7 @@ class TransferLeadershipRequest:
 
 @value
 class TakeLeaveRequest:
-    """A voter that is to stop, and stays a voter, asks if it can stop without loss of majority."""
+    """A voter that remains one requests a permit to stop without loss of majority."""
 
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -400,7 +400,7 @@ class TakeLeaveRequest:
 class MembershipResponse:
     """The answer to the six requests above.
 
-    `metadata` holds what a program needs of the message: names in snake_case, values as text.
+    `metadata` has the values of the message for programs: names in snake_case, values as text.
     """
 
     error: ErrorCode
@@ -412,7 +412,7 @@ class MembershipResponse:
 
 @named_value
 class ProposalResponse:
-    """Result of RecordsProposed: appended as base_offset..last_offset, or refused."""
+    """Result of RecordsProposed: appended as base_offset..last_offset, or rejected."""
 
     error: ErrorCode
     leader: LeaderInfo
@@ -422,7 +422,7 @@ class ProposalResponse:
 
 @value
 class ReadResponse:
-    """A linearizable read may be served once everything below `offset` has been replayed."""
+    """A linearizable read may be answered once everything below `offset` has been replayed."""
 
     error: ErrorCode
     leader: LeaderInfo

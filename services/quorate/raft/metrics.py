@@ -1,7 +1,7 @@
 """Kafka's raft-metrics for one replica; safe to read from another thread.
 
-Each value is read in one piece. None takes longer in a large quorum than one look at each voter.
-Metrics that only a leader knows are absent on other replicas.
+Each value is read atomically, and takes at most one iteration over the voters. Metrics that only a
+leader knows are absent on other replicas.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[
         progress = role.progress.get(voter.key)
         fetching += progress is not None
         last_ms = None if progress is None else progress.last_fetch_ms
-        # No replica can have fetched before it was elected.
+        # No replica has fetched from this leader before its election.
         heard_ms = role.elected_ms if last_ms is None else last_ms
         offline += voter.key.node_id != replica.node_id and heard_ms < since_ms
     return {
@@ -95,7 +95,7 @@ def _of_a_leader(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[
 
 
 def _pending_changes(replica: Replica, role: Leader) -> dict[str, float]:
-    """Counts a change from its request on, and one of an earlier leader from the log."""
+    """Count the pending change, and an uncommitted one of an earlier leader in the log."""
     pending, uncommitted = role.pending, uncommitted_change(replica)
     kind = None if uncommitted is None else uncommitted.kind.value
     if pending is not None:

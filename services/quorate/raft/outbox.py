@@ -1,4 +1,4 @@
-"""Collects the effects and trace events of one step, in the order they must be performed."""
+"""Collects the effects and trace events of one step, in the required order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Outbox:
-    """The effects and the notes of the current step, and what was published before it."""
+    """The effects and notes of the current step, and the state published last."""
 
     def __init__(self) -> None:
         self._effects: list[Effect] = []
@@ -36,15 +36,15 @@ class Outbox:
     def save(self, effect: SaveElection) -> None:
         """Make it durable before any effect that follows.
 
-        If nothing depends on the save just before, one write is enough: each takes two flushes.
+        If no effect depends on the previous save, one write is enough: each takes two flushes.
         """
         if self._effects and isinstance(self._effects[-1], SaveElection):
             self._effects.pop()
         self._effects.append(effect)
 
     def publish(self, role: Role, election: ElectionState, high_watermark: Offset) -> None:
-        """Report to the shell what changed for the state machine and the status."""
-        # Hardly any step has news. A leader's epoch start does not change within its epoch.
+        """Report changes to the state machine and the status."""
+        # Few steps change anything. A leader's epoch start is constant within its epoch.
         published = (type(role), election.epoch, election.leader_id, high_watermark)
         if published == self._published:
             return

@@ -1,6 +1,6 @@
 """Completes a committed voter change, and fails every pending request when leadership ends.
 
-No parked Fetch, read, voter change or held proposal outlives the leadership that it was sent to
+No parked Fetch, read, voter change or held proposal outlives the leadership in which it arrived
 (docs/protocol.md).
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def settle(replica: Replica, role: Leader) -> None:
-    """Complete a change that lies below the high watermark, which has risen."""
+    """Complete the pending change if the high watermark has passed it."""
     pending = role.pending
     if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
         return
@@ -37,7 +37,7 @@ def settle(replica: Replica, role: Leader) -> None:
 
 
 def end_waiting(replica: Replica, leader: Leader) -> None:
-    """Answer all requests that wait for this leader, which leads no more."""
+    """Answer all requests that are pending at this leader, which no longer leads."""
     info = replica.leader_info
     if replica.election.leader_id == replica.node_id:
         info = LeaderInfo(None, replica.epoch)
@@ -61,7 +61,7 @@ def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> N
 
 
 def _end_hand_over(replica: Replica, hand_over: PendingHandOver, info: LeaderInfo) -> None:
-    """A transfer ends with leadership; the proposals that it held were never appended."""
+    """End a transfer with leadership; its held proposals were never appended."""
     replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
     for event in hand_over.held:
         refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)

@@ -83,12 +83,12 @@ class Replica:
 
     @property
     def abstains(self) -> bool:
-        """Rule 8: whether it takes no part in elections, since it may have lost a vote."""
+        """Rule 8: True if it takes no part in elections, since it may have lost a vote."""
         return self.abstention.is_on
 
     @property
     def second_quorum(self) -> SecondQuorum:
-        """Rule 34: another quorum of this cluster, met by one voter of several."""
+        """Rule 34: evidence of another quorum of this cluster, if there are several voters."""
         return self.readiness.second_quorum
 
     @property
@@ -98,7 +98,7 @@ class Replica:
 
     @property
     def is_refused(self) -> bool:
-        """Rule 33: a leader takes another process for this voter."""
+        """Rule 33: a leader considers another process to be this voter."""
         return self.readiness.is_refused
 
     @property
@@ -107,13 +107,13 @@ class Replica:
 
     @property
     def vote_bar(self) -> OffsetAndEpoch:
-        """The log end that a nominee's must reach to get a vote (rule 16)."""
+        """The log end that a nominee's log must reach to get a vote (rule 16)."""
         remembered = self.log.remembered_end
         return self.log.end if remembered is None else max(self.log.end, remembered)
 
     @property
     def is_bound(self) -> bool:
-        """True if something other than its voter sets keeps this replica from campaigning."""
+        """True if this replica may not campaign, for reasons other than its voter sets."""
         is_away = self.is_stopping or self.is_refused or self.rival is not None
         return is_away or self.abstains or self.log.is_healing
 
@@ -121,8 +121,9 @@ class Replica:
     def may_campaign(self) -> bool:
         """True if this replica may request votes.
 
-        Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
-        whose leader died right after appending the removal could stay without a leader for ever.
+        Rule 1: a voter whose removal is in its log, but not known to be committed, still campaigns.
+        Otherwise a quorum whose leader died right after it appended the removal could stay without
+        a leader forever.
         """
         if self.is_bound:
             return False
@@ -136,21 +137,21 @@ class Replica:
             return NOTHING_KNOWN
         if leader_id is None:
             return LeaderInfo(None, epoch)
-        # Not by the role: at a step-down the next leader is known before the role has changed.
+        # The role is not used: at a step-down the next leader is known before the role changes.
         if leader_id == self.key.node_id:
             if self._own_info.epoch != epoch:
                 self._own_info = LeaderInfo(leader_id, epoch, self.config.endpoints)
             return self._own_info
         endpoints = self.leader_endpoints
         if not endpoints:
-            # A leader known from the disk has not announced itself yet; the voter set may have its
-            # address.
+            # A leader known only from the disk has not announced its endpoints yet; the voter set
+            # may have them.
             voter = self.voters.by_id(leader_id)
             endpoints = voter.endpoints if voter is not None else ()
         return LeaderInfo(leader_id, epoch, endpoints)
 
     def peer(self, voter: Voter) -> Peer | None:
-        """A voter's address: the listener that all voters share, or its own stated address."""
+        """A voter's address: in the voter set, or as announced by the voter itself."""
         return self.addresses.peer(voter)
 
     def leader_peer(self) -> Peer | None:
@@ -165,7 +166,7 @@ class Replica:
         return self.peer(voter) if voter else None
 
     def bootstrap_peers(self) -> list[Peer]:
-        """The bootstrap servers except itself, with ids that no node has."""
+        """The bootstrap servers except itself, with negative ids."""
         own = {(e.host, e.port) for e in self.config.endpoints}
         return [
             Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
@@ -180,7 +181,7 @@ class Replica:
     # --- actions shared by all modules ------------------------------------------------------------
 
     def take_role(self, role: Role) -> Role:
-        """Change the role as the table of transitions allows. Returns the previous role."""
+        """Change the role, if the table of transitions permits. Returns the previous role."""
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         self.role = role
@@ -207,7 +208,7 @@ class Replica:
         return end
 
     def send(self, kind: CallKind, to: Peer, request: PeerRequest) -> Call:
-        """Send a request that the core waits for; it times out after the request timeout."""
+        """Send a request and track it until its response or the request timeout."""
         timers = self.timers
         deadline = timers.after(self.config.request_timeout_ms)
         call = self.calls.open(kind, to.node_id, self.epoch, deadline, to, timers.now)
@@ -217,7 +218,7 @@ class Replica:
         return call
 
     def back_off(self, kind: CallKind, to: NodeId) -> None:
-        """Back off from a peer after a failure, longer with each failure in a row (rule 32)."""
+        """Back off from a peer after a failure, exponentially (rule 32)."""
         delay = backoff_ms(
             self.calls.failed(kind, to),
             first_ms=self.config.retry_backoff_ms,

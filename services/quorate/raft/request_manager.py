@@ -1,7 +1,7 @@
 """In-flight requests to peers with timeouts and backoff (Kafka's RequestManager).
 
-The driver only carries messages. This module decides which request is still wanted, and when to
-retry.
+The driver only delivers messages. This module decides which responses are still accepted, and when
+to retry.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TAKES_TURNS: Final = (CallKind.VOTE, CallKind.BEGIN_QUORUM_EPOCH, CallKind.END_Q
 
 @value
 class Call:
-    """A request in flight; `epoch` is the one that this replica was in when it was sent."""
+    """A request in flight; `epoch` is that of this replica when it was sent."""
 
     call: CallId
     kind: CallKind
@@ -78,7 +78,7 @@ class Calls:
         return call
 
     def close(self, call: CallId) -> Call | None:
-        """The request that a response belongs to; None if it is no longer wanted."""
+        """Remove and return the request of a response; None if it was abandoned."""
         return self._by_id.pop(call, None)
 
     def abandon(self, *kinds: CallKind) -> None:
@@ -87,7 +87,7 @@ class Calls:
             del self._by_id[call.call]
 
     def give_up(self, there: Peer, kinds: tuple[CallKind, ...], asked_by: Millis) -> bool:
-        """Allow a new request to that peer if it was asked elsewhere by then and did not answer."""
+        """Permit a new request to a peer that has not answered one to another address by then."""
         late = [
             call
             for call in self._by_id.values()
@@ -99,16 +99,16 @@ class Calls:
         return bool(late)
 
     def clear_backoff(self) -> None:
-        """A new role or epoch: earlier failures do not matter now."""
+        """Drop earlier failures, at a change of role or epoch."""
         self._not_before.clear()
         self._failures.clear()
 
     def back_off(self, kind: CallKind, to: NodeId, until: Millis) -> None:
-        """Send nothing to this peer until then."""
+        """Do not send requests of this kind to the peer until then."""
         self._not_before[to, kind] = until
 
     def failed(self, kind: CallKind, to: NodeId) -> int:
-        """Count a failure; returns the number of failures in a row."""
+        """Count a failure; returns the number of consecutive failures."""
         count = self._failures[to, kind] = self._failures.get((to, kind), 0) + 1
         return count
 
@@ -118,7 +118,7 @@ class Calls:
             self._failures.pop((to, kind), None)
 
     def end_backoff(self, kind: CallKind, to: NodeId) -> None:
-        """End the backoff: this peer may be asked immediately."""
+        """End the backoff: the peer may be asked immediately."""
         self._not_before.pop((to, kind), None)
 
     def in_flight(self, kind: CallKind, to: NodeId | None = None) -> bool:

@@ -1,9 +1,9 @@
 """The roles of a replica, the state each role carries, and the table of legal transitions.
 
 Unattached (with or without a vote), Prospective, Candidate, Follower, Leader, Resigned; observers
-are Unattached or Follower. `TRANSITIONS` is the whole table, from the start of a process on: a
-change of role that it does not hold is a bug and fails an assertion (`Replica.take_role`). The
-diagram in docs/protocol.md is drawn from it.
+are Unattached or Follower. `TRANSITIONS` is the complete table, from the start of a process on: any
+other change of role is a bug and fails an assertion (`Replica.take_role`). The diagram in
+docs/protocol.md is drawn from it.
 Sources: Kafka's QuorumState, KIP-595, KIP-996.
 """
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Starting:
-    """The process has just started, and has yet to assume the role of its recovered state."""
+    """The process has just started, and has not assumed the role of its recovered state yet."""
 
 
 @dataclass(slots=True)
 class Unattached:
-    """Has no leader: looks for one, may have voted, campaigns when its timer ends."""
+    """Has no leader: searches for one, may have voted, campaigns when its timer expires."""
 
     election_deadline: Millis
 
 
 @dataclass(slots=True)
 class Tally:
-    """Voters that were asked for a vote, and the answer of each; None without an answer yet."""
+    """The voters of a round and their answers; None without an answer yet."""
 
     votes: dict[NodeId, bool | None]
     majority: int
@@ -71,10 +71,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks if an election would succeed, without raising the epoch (KIP-996).
+    """Requests pre-votes, without raising the epoch (KIP-996).
 
-    `resume_deadline` is the fetch deadline to restore when the round fails, `promised_until` the
-    end of each pre-vote received, `rival_ms` the time of the last request of another nominee.
+    `resume_deadline` is the fetch deadline to restore if the round fails, `promised_until` the
+    expiry of each pre-vote received, `rival_ms` the time of the last request of another nominee.
     """
 
     tally: Tally
@@ -95,10 +95,10 @@ class Candidate:
 
 @dataclass(slots=True)
 class SnapshotDownload:
-    """A snapshot that is being fetched: the next byte wanted, and whether it is being installed.
+    """A snapshot that is being fetched: the next position, and if it is being installed.
 
-    `first` is its first chunk, which identifies the file; `before` is what an earlier leader sent
-    of a snapshot with the same id.
+    `first` is its first chunk, which identifies the file; `before` is an unfinished download of a
+    snapshot with the same id from an earlier leader.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -113,7 +113,7 @@ class SnapshotDownload:
 class Follower:
     """Fetches from the leader of its epoch.
 
-    `has_ended` is set by the leader's EndQuorumEpoch: no leader is live any more. `refusals` are
+    `has_ended` is set by the leader's EndQuorumEpoch: the leader is no longer live. `refusals` are
     the errors since its last successful response, `refused` is the latest. `is_failing` is set
     while no Fetch gets a response.
     """
@@ -130,12 +130,12 @@ class Follower:
 
 @dataclass(slots=True)
 class Progress:
-    """A leader's view of one replica; `fetch_offset` is what that replica has flushed.
+    """A leader's view of one replica; `fetch_offset` is that replica's flushed end.
 
-    `last_fetch_ms` is the time of its last Fetch that continues this leader's log, `asked_ms` that
-    of a voter's last Fetch of any log. `mark` is the offset available to it at the Fetch before,
-    and `mark_ms` the time of that Fetch. `told_high_watermark` is for replicas that send none.
-    `told_round` is the read round that was sent to a voter immediately.
+    `last_fetch_ms` is the time of its last Fetch with a log that matches this leader's, `asked_ms`
+    that of a voter's last Fetch with any log. `mark` is the offset available to it at the previous
+    Fetch, and `mark_ms` the time of that Fetch. `told_high_watermark` is for replicas that send
+    none. `told_round` is the read round that was sent to a voter immediately.
     """
 
     fetch_offset: Offset | None = None
@@ -155,9 +155,9 @@ class PendingChange:
     """A voter change that a caller waits for; a leader has one at a time.
 
     `what` is its description, `about` its fields. `offset` is the log offset of the new voter set;
-    None before it is appended. Until then `request` waits for a majority of the new set to echo
-    `read_round`, or a later one, by `live_by`; with round 0 it does not. An addition also waits for
-    the answer to `call`, which identifies `voter`.
+    None before it is appended. Until then `request` waits until a majority of the new set echoes
+    `read_round` or a later one, at most until `live_by`; with round 0 it does not wait. An addition
+    also waits for the answer to `call`, which identifies `voter`.
     """
 
     token: ReplyToken
@@ -174,9 +174,9 @@ class PendingChange:
 
 @dataclass(slots=True)
 class PendingHandOver:
-    """Leadership goes to `to` once it has the whole log and has answered this leader.
+    """A transfer of leadership to `to`, once that has the complete log and has answered.
 
-    Proposals are held until then. `is_answered` is set if it has answered since the transfer began.
+    Proposals are held until then. `is_answered` is set once it has answered this leader.
     """
 
     token: ReplyToken
@@ -188,9 +188,10 @@ class PendingHandOver:
 
 @dataclass(slots=True)
 class Leave:
-    """Permit of a voter to stop: until it returns it counts as unavailable, even if it fetches.
+    """A voter's permit to stop: until it returns it counts as unavailable, even if it fetches.
 
-    `is_back` is set by the first Fetch after a silence; that Fetch may have been in flight as long.
+    `is_back` is set by the first Fetch after a silence, which may have been in flight for that
+    time.
     """
 
     given_ms: Millis
@@ -200,10 +201,10 @@ class Leave:
 
 @dataclass(slots=True)
 class Process:
-    """One process that fetches as a voter, by the number that it drew (rule 33).
+    """One process that fetches as a voter, identified by its random number (rule 33).
 
     `first_round` is the read round that began with its first Fetch, `echoed` the newest round that
-    it has echoed. `has_ended` is set when the connection on which it waited ended.
+    it has echoed. `has_ended` is set when the connection of its parked Fetch ends.
     """
 
     number: int
@@ -218,7 +219,7 @@ class Process:
 class Doubles:
     """The processes that fetched as one voter, the one that takes precedence first.
 
-    `is_clone` is set while two of them are known to run: then the current one is the voter.
+    `is_clone` is set while two of them are known to run; then the current one is the voter.
     """
 
     current: int
@@ -265,26 +266,27 @@ class Leader:
     doubles: dict[ReplicaKey, Doubles] = field(default_factory=dict)
 
     def begin_round(self) -> int:
-        """Return a read round that no response has carried yet."""
+        """Return a read round that no response has contained yet."""
         if self.read_round_is_sent or self.read_round == 0:
             self.read_round += 1
             self.read_round_is_sent = False
         return self.read_round
 
     def known(self, high_watermark: Offset) -> Offset | None:
-        """The high watermark that may be reported: None until it has committed in its own epoch.
+        """The high watermark to report: None until it has committed in its own epoch.
 
-        Until then more may be committed than this leader knows of.
+        Until then more records may be committed than this leader knows.
         """
         return high_watermark if high_watermark > self.epoch_start else None
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Led this epoch, will neither lead nor vote in it again, and notifies the voters.
+    """Led this epoch, will neither lead nor vote in it again, and notifies the other voters.
 
-    `preferred` is the order in which they should campaign, `heard` are those that acknowledged it.
-    `turn_until` is the time limit of the first one to acknowledge it; None before it was notified.
+    `preferred` is the order in which they should campaign, `heard` are the voters that acknowledged
+    it. `turn_until` is the time by which the first one has to acknowledge it; None before it was
+    notified.
     """
 
     election_deadline: Millis
@@ -331,9 +333,9 @@ def role_name(role: Role) -> str:
 
 @dataclass(slots=True)
 class Suspicion:
-    """Suspicion of a dead leader: its stream broke, and maybe a connect was refused (rule 10).
+    """Suspicion of a dead leader: its stream broke, possibly a connect was refused (rule 10).
 
-    `act_ms` is the time to request pre-votes, `probe_ms` the time to probe again if it is back.
+    `act_ms` is the time to request pre-votes, `probe_ms` the time of the next probe.
     """
 
     leader_id: NodeId

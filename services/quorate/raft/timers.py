@@ -20,15 +20,15 @@ class Timers:
         self._check_quorum_timeout_ms = config.check_quorum_timeout_ms
 
     def after(self, delay_ms: int) -> Millis:
-        """The time after that delay in ms; earlier than now if the delay is negative."""
+        """The time `delay_ms` from now; in the past if it is negative."""
         return Millis(self.now + delay_ms)
 
     def draw(self, below_ms: int) -> Millis:
-        """A random delay from 0 up to, not including, `below_ms`."""
+        """A random delay from 0 (inclusive) to `below_ms` (exclusive)."""
         return Millis(int(self.random.random() * below_ms))
 
     def draw_election_timeout(self) -> Millis:
-        """Election timeout plus a random delay below it, so that contenders rarely collide."""
+        """One to two election timeouts, at random, so that nominees rarely collide."""
         timeout = self._election_timeout_ms
         return Millis(timeout + int(self.random.random() * timeout))
 

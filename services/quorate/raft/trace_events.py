@@ -1,7 +1,7 @@
 """Structured trace events of the core: a kind, fields for programs and a text for people.
 
-The text is the log line and the transcript line. Spans and metrics use the kind and the fields:
-both have stable names, so that programs need not parse the text.
+The text is used for the log and the transcript. Spans and metrics use the kind and the fields,
+which have stable names, so that programs need not parse the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Value: TypeAlias = "str | int | bool | tuple[int, ...]"
 
 
 class NoteKind(Enum):
-    """Kinds of notes. `role_taken` has its values from `raft/trace_fields.py`."""
+    """Kinds of notes. `raft/trace_fields.py` has the values of `role_taken`."""
 
     STARTED = "started"
     ROLE_TAKEN = "role_taken"
@@ -83,13 +83,13 @@ class Cause(Enum):
     LOG_DAMAGED = "log_damaged"
     STATE_MACHINE = "state_machine"
     RIVAL = "rival"
-    # A resigned leader has waited for a successor for long enough.
+    # A resigned leader has not seen a successor in time.
     NO_SUCCESSOR = "no_successor"
 
 
 @value
 class Note:
-    """One thing that a step reports."""
+    """One event that a step reports."""
 
     kind: NoteKind
     text: str
@@ -114,13 +114,13 @@ class Notebook:
     def tell(
         self, kind: NoteKind, topic: str, text: str, state: str = "", /, **values: Value
     ) -> None:
-        """Report a repeated finding once, until it (its `state`) changes (rule 32)."""
+        """Report a repeated finding once, until its text or `state` changes (rule 32)."""
         if self.told.get(topic) != (state or text):
             self.told[topic] = state or text
             self.note(kind, text, **values)
 
     def forget(self, *topics: str) -> None:
-        """The next finding of these topics is reported again."""
+        """Clear these topics, so that the next finding is reported again."""
         for topic in topics:
             self.told.pop(topic, None)
 

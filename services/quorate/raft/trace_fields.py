@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
     """Fields of the note for a role that was just assumed.
 
-    `granted` and `rejected` are the votes of the round that ends, `needed` those of the one that
-    begins; `sought` is the epoch that a nominee wants to lead.
+    `granted` and `rejected` are the votes of the round that ends, `needed` is the number of votes
+    for the one that begins; `sought` is the epoch for which a nominee campaigns.
     """
     new, end = replica.role, replica.log.end
     values: dict[str, Value] = {

@@ -1,11 +1,11 @@
 """Known addresses of each voter: from the voter set and from the voter's own requests (rule 26).
 
-A voter that moved while the log grew cannot be elected. The voters that could be elected need its
-vote, while their voter set still names its old address. But the moved voter calls them, with its
-endpoints in the request; from then on both addresses are tried in turns until one answers.
+A voter that moved while the log grew cannot be elected. The voters that could be elected may need
+its vote, while their voter set still has its old address. But the moved voter contacts them, with
+its endpoints in the request; from then on both addresses are tried alternately until one answers.
 
-Only a voter's own request teaches its address, and the address in the voter set is always kept: a
-wrong stated address costs one attempt each time that it is tried.
+An address is learned only from the voter's own request, and the address in the voter set is always
+kept: a wrong announced address only costs one attempt each time that it is tried.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 ADDRESSES_MAX: Final = 2
-# Errors returned if another voter, or another cluster, has taken the address over.
+# Errors returned if another voter, or another cluster, now has the address.
 NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
 NEVER: Final = Millis(-1 << 62)
 
 
 @dataclass(slots=True)
 class _Stated:
-    """Statements of one voter about itself: endpoints now and before; and the peer to try next.
+    """Endpoints that one voter announced, now and before, and the peer to try next.
 
     `answered_ms` is the time of its last answer at `answered`.
     """
@@ -47,7 +47,7 @@ class _Stated:
 
 
 class Addresses:
-    """Routes to each voter, for one replica."""
+    """The known addresses of each voter, for one replica."""
 
     def __init__(self, cluster_id: ClusterId, listener_name: str) -> None:
         self._cluster_id = cluster_id
@@ -57,9 +57,9 @@ class Addresses:
     # --- learning ---------------------------------------------------------------------------------
 
     def hear(self, request: Request, sets: Callable[[], list[VoterSet]]) -> Peer | None:
-        """Learn what a voter of one of these sets states about itself, if this request does.
+        """Learn the endpoints that a voter of one of these sets announces, if the request has any.
 
-        Returns the address that it names.
+        Returns the announced address.
         """
         match request:
             case FetchRequest(replica=key, replica_endpoints=endpoints) if key is not None:
@@ -95,7 +95,7 @@ class Addresses:
         if before is None or before.key != key:
             self._stated[key.node_id] = _Stated(key, endpoints, ways)
         else:
-            # Earlier answers are not evidence of its present address.
+            # Earlier answers do not confirm its present address.
             turn = ways[0] if ways != before.peers else before.turn
             self._stated[key.node_id] = replace(
                 before, endpoints=endpoints, peers=ways, turn=turn, answered=None
@@ -111,7 +111,7 @@ class Addresses:
     # --- addresses to try -------------------------------------------------------------------------
 
     def known(self, voter: Voter) -> list[Peer]:
-        """Every address of a voter: first the voter set's, then those it stated, latest first."""
+        """Every address of a voter: first the voter set's, then announced ones, latest first."""
         endpoint = voter.endpoint(self._listener_name)
         node_id = voter.key.node_id
         peers = [] if endpoint is None else [Peer(node_id, endpoint.host, endpoint.port)]
@@ -121,7 +121,7 @@ class Addresses:
         return peers
 
     def peer(self, voter: Voter) -> Peer | None:
-        """The address to be tried now; None without one."""
+        """The next address to try; None without one."""
         peers = self.known(voter)
         stated = self._stated.get(voter.key.node_id)
         if stated is not None and stated.turn in peers:
@@ -129,10 +129,10 @@ class Addresses:
         return peers[0] if peers else None
 
     def sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
-        """The next request uses another address, unless this one answers.
+        """Make the next request use another address, unless this one answers.
 
-        An address that answered since then stays the address: the response to this request may be
-        in flight when the next one leaves.
+        An address that answered since `answered_since` is kept: the response to this request may
+        still be in flight at the next one.
         """
         stated = self._stated.get(to.node_id)
         voter = None if stated is None else voters.by_id(to.node_id)
@@ -145,14 +145,14 @@ class Addresses:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
     def answered(self, by: Peer, now: Millis) -> None:
-        """The addressed voter has answered: this is its address."""
+        """Record that the addressed voter has answered at this address."""
         stated = self._stated.get(by.node_id)
         if stated is not None:
             stated.turn = stated.answered = by
             stated.answered_ms = now
 
     def is_another(self, by: Peer) -> None:
-        """Another replica has this address now."""
+        """Record that another replica has this address now."""
         stated = self._stated.get(by.node_id)
         if stated is not None and stated.answered == by:
             stated.answered = None

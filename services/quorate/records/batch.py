@@ -1,10 +1,10 @@
 """Record batches, magic 2: encode, decode, verify and restamp.
 
 A batch is the unit in which a metadata log is appended, fetched and verified: a header of 61 bytes,
-then the records. The CRC-32C covers everything from the attributes on: base offset and leader epoch
-lie before it, so that a leader can stamp a batch that another process built. KRaft writes one
-layout only (see `encode_batch`); other layouts that the format allows are read, except compression,
-which Kafka never uses in this log.
+then the records. The CRC-32C covers everything from the attributes on. Base offset and leader epoch
+come before it, so that a leader can stamp a batch that another process built. KRaft writes one
+layout only (see `encode_batch`). Other layouts that the format allows can be read, except
+compressed ones, which Kafka never uses in this log.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ KNOWN_BITS: Final = CONTROL_BIT
 _PLAIN_RECORD: Final = b"\0\0"
 _NO_KEY: Final = encode_varint(-1)
 _NO_HEADERS: Final = b"\0"
-# Of what a varint can hold in one byte, and of what is read or written in one go.
+# The number of deltas whose varint has one byte, and of records read or written in one go.
 _ONE_BYTE_DELTAS: Final = 64
 _RUN: Final = 1024
 _NOWHERE: Final = b"\xff" * 16
 
 
 class CorruptBatchError(ValueError):
-    """The bytes at `position` are not a whole, intact batch; `reason` says why in words."""
+    """The bytes at `position` are not a complete, valid batch; `reason` is the text of why."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"batch at byte {position}: {reason}")
@@ -58,7 +58,7 @@ class CorruptBatchError(ValueError):
 class BatchHeader(NamedTuple):
     """The fields of a batch's header in their order on the wire. A tuple, as records are.
 
-    `batch_length` counts the bytes behind itself; `epoch` is Kafka's partitionLeaderEpoch.
+    `batch_length` counts the bytes after itself; `epoch` is Kafka's partitionLeaderEpoch.
     """
 
     base_offset: int
@@ -77,7 +77,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, header included."""
+        """The size of the batch, including the header."""
         return LENGTH_END + self.batch_length
 
     @property
@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record of a batch. A tuple because millions are made when a log is read."""
+    """One record of a batch. A tuple, because reading a log creates millions of them."""
 
     offset: int
     timestamp_ms: int
@@ -100,9 +100,9 @@ class Record(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, its lengths and magic checked, nothing else.
+    """The header at `position`, of which only the lengths and the magic are checked.
 
-    Raises CorruptBatchError when the header is cut off or says what no batch can.
+    Raises CorruptBatchError if the header is truncated or has impossible values.
     """
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptBatchError(
@@ -126,10 +126,10 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position` after the whole batch has been checked.
+    """Verify the batch at `position` and return its header.
 
-    Raises CorruptBatchError when the batch is cut off, its CRC does not match, or it has a shape
-    that a metadata log cannot hold (compressed, transactional, offsets missing).
+    Raises CorruptBatchError if the batch is truncated, its CRC does not match, or its layout is
+    not allowed in a metadata log (compressed, transactional, offsets missing).
     """
     header = read_header(buffer, position)
     end = position + header.size_bytes
@@ -156,9 +156,9 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
 def iter_batches(
     buffer: Buffer, position: int = 0, end: int | None = None
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Positions and headers of the batches that fill `position`..`end`, each one checked.
+    """Yield position and header of the batches that fill `position`..`end`, each one verified.
 
-    Raises CorruptBatchError at the first that is not whole; those before it have been yielded.
+    Raises CorruptBatchError at the first invalid batch, after the batches before it.
     """
     limit = len(buffer) if end is None else end
     view = memoryview(buffer)[:limit]
@@ -169,15 +169,15 @@ def iter_batches(
 
 
 def read_records(buffer: Buffer, position: int, header: BatchHeader) -> list[Record]:
-    """All records of the checked batch at `position`, whose header is `header`.
+    """All records of the verified batch at `position`, whose header is `header`.
 
-    Raises CorruptBatchError where the records do not fill the batch exactly.
+    Raises CorruptBatchError if the records do not fill the batch exactly.
     """
     return [record for run in read_runs(buffer, position, header) for record in run]
 
 
 def read_runs(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[list[Record]]:
-    """The same a part at a time, for those who cannot spend the time on a large batch at once."""
+    """Yield the same records in parts, for callers that must not block on a large batch."""
     data = bytes(memoryview(buffer)[position : position + header.size_bytes])
     at, count = HEADER_BYTES, 0
     for deltas in _delta_runs(header.record_count):
@@ -202,10 +202,10 @@ def encode_batch(
     keys: Sequence[bytes] | None = None,
     is_control: bool = False,
 ) -> bytes:
-    """One batch of these values, byte for byte as KRaft writes it.
+    """Encode one batch of these values, byte for byte as KRaft writes it.
 
-    No producer, no compression, no headers; every record has the batch's timestamp. `keys` are as
-    many as the values or None. Raises ValueError for no values, or for more than BATCH_BYTES_MAX.
+    No producer, no compression, no headers; every record has the batch's timestamp. `keys` has one
+    key per value, or is None. Raises ValueError without values, or above BATCH_BYTES_MAX.
     """
     if not values:
         raise ValueError("a batch holds one record at least")
@@ -234,7 +234,7 @@ def encode_batch(
 
 
 def stamp(batch: Buffer, base_offset: int, epoch: int) -> bytes:
-    """The same batch at another place in the log: neither field lies under the CRC."""
+    """The same batch with another offset and epoch, which the CRC does not cover."""
     (length,) = _LENGTH.unpack_from(batch, 8)
     return _PLACE.pack(base_offset, length, epoch) + memoryview(batch)[_PLACE.size :]
 
@@ -245,7 +245,7 @@ def _deltas(first: int, stop: int) -> tuple[bytes, ...]:
 
 
 def _delta_runs(count: int) -> Iterator[tuple[bytes, ...]]:
-    """The offset deltas 0..count-1 as varints, cut into runs that take equally many bytes each."""
+    """Yield the offset deltas 0..count-1 as varints, in runs of the same number of bytes."""
     first, stop = 0, _ONE_BYTE_DELTAS
     while first < count:
         run = _deltas(first, stop)
@@ -265,7 +265,7 @@ def _encode_values(values: Sequence[bytes]) -> bytes:
             size = encode_varint(length)
             middles[length] = _NO_KEY + size
             head = encode_varint(length + len(deltas[0]) + len(size) + 4) + _PLAIN_RECORD
-            # The last byte of the record before is the first one here.
+            # The last byte of the previous record is the first one here.
             heads[length] = _NO_HEADERS + head
         for value, delta in zip(run, deltas, strict=True):
             length = len(value)
@@ -302,11 +302,11 @@ def _read_run(
     first: int,
     records: list[Record],
 ) -> int:
-    """Appends the records with these offset deltas and answers with the position behind them.
+    """Append the records with these offset deltas to `records`; returns the position after them.
 
-    The `first` of them is the batch's so many-th record.
-    A record of the shape that KRaft writes is recognised by its bytes: its length tells how long
-    its value is, hence what must stand before the value. Any other shape is read field by field.
+    `first` is the index of the first of them in the batch. A record with KRaft's layout is
+    recognised by its bytes: its length determines the length of its value, and so the bytes before
+    the value. Records of other layouts are read field by field.
     """
     new, append, timestamp_ms = tuple.__new__, records.append, header.base_timestamp_ms
     offset = header.base_offset + first
@@ -340,7 +340,7 @@ def _read_run(
 def _before_value(length: int, width: int) -> tuple[bytes, int]:
     """The bytes between offset delta and value in a record of `length` bytes, and their end.
 
-    A length that no such record can have gets bytes that no record contains.
+    For a length that no such record can have, they are bytes that no record contains.
     """
     rest = length - width - 4
     for size_bytes in range(1, 6):
@@ -351,9 +351,9 @@ def _before_value(length: int, width: int) -> tuple[bytes, int]:
 
 
 def read_record(data: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
-    """The record at `at`, of whatever shape, and the position behind it.
+    """The record at `at`, of any layout, and the position after it.
 
-    Raises ValueError or IndexError where its fields do not fill it.
+    Raises ValueError or IndexError if its fields do not fill it.
     """
     length, at = read_varint(data, at)
     end = at + length

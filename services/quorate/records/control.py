@@ -1,7 +1,7 @@
-"""Control records: what the quorum writes into its own log beside the metadata (KIP-595, 630, 853).
+"""Control records: records of the quorum itself in the metadata log (KIP-595, 630, 853).
 
 A control record has a key of four bytes, version and type, and a value that starts with the version
-of its own message. Control records stand in batches of their own, marked by an attribute.
+of its own message. Control records are in separate batches, marked by an attribute.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class ControlType(IntEnum):
 
 @value
 class LeaderChange:
-    """The first record of an epoch: who leads it, and which voters granted it (KIP-595).
+    """The first record of an epoch: its leader, and the voters that voted for it (KIP-595).
 
-    `verbatim` is the value as it was read where it holds more than these fields: directory ids of
-    version 1, unknown tagged fields. It keeps decode and encode equal byte for byte.
+    `verbatim` is the encoded value if it has more than these fields: directory ids of version 1,
+    unknown tagged fields. It makes decoding and encoding byte-exact.
     """
 
     leader_id: NodeId
@@ -79,7 +79,7 @@ class SnapshotHeader:
 
 @value
 class SnapshotFooter:
-    """The last record of a snapshot (KIP-630): without it the file is not whole."""
+    """The last record of a snapshot (KIP-630): a file without it is incomplete."""
 
     verbatim: bytes | None = None
 
@@ -96,7 +96,7 @@ _MESSAGE_VERSION: Final = struct.Struct(">h")
 def encode_control_batch(
     records: Sequence[ControlRecord], *, timestamp_ms: int, base_offset: int = 0, epoch: int = 0
 ) -> bytes:
-    """One control batch of these records, as KRaft writes it."""
+    """Encode one control batch of these records, as KRaft writes it."""
     encoded = [encode_control(record) for record in records]
     return encode_batch(
         [value for _, value in encoded],
@@ -111,7 +111,7 @@ def encode_control_batch(
 def control_records(
     buffer: Buffer, position: int, header: BatchHeader
 ) -> tuple[ControlRecord, ...]:
-    """The control records of the checked batch at `position`; none when it is a data batch."""
+    """The control records of the verified batch at `position`; empty for a data batch."""
     if not header.is_control:
         return ()
     return tuple(
@@ -129,12 +129,12 @@ def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
     return key, value
 
 
-# The same few are read again and again: from each snapshot, segment and fetched range.
+# The same few records are read repeatedly: from each snapshot, segment and fetched range.
 @lru_cache(maxsize=128)
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     """The control record with this key and value.
 
-    Raises SchemaError when either is malformed, or the type or version is not known.
+    Raises SchemaError if either is malformed, or the type or version is unknown.
     """
     if key is None or value is None or len(key) < _KEY.size or len(value) < _MESSAGE_VERSION.size:
         raise SchemaError(f"a control record needs a key and a value, not {key!r} and {value!r}")
@@ -150,12 +150,12 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     return record
 
 
-# The messages as they travel. Each starts with its own version once more.
+# The messages on the wire. Each starts with its own version again.
 
 
 @structure
 class LeaderChangeVoter:
-    """A voter as a LeaderChange names it; the directory came with version 1."""
+    """A voter in a LeaderChange; version 1 added the directory id."""
 
     voter_id: Annotated[NodeId, Wire("int32")]
     voter_directory_id: Annotated[DirectoryId, Wire("uuid", "1+")] = DirectoryId(ZERO_UUID)
@@ -220,7 +220,7 @@ class KRaftVersionFeature:
 
 @structure
 class VoterRow:
-    """A voter as a KRAFT_VOTERS record has it."""
+    """A voter in a KRAFT_VOTERS record."""
 
     voter_id: Annotated[NodeId, Wire("int32")]
     voter_directory_id: Annotated[DirectoryId, Wire("uuid")]
@@ -231,7 +231,7 @@ class VoterRow:
 
 @structure
 class DecommissionedRow:
-    """A voter that was removed and must not come back by itself; not in Kafka."""
+    """A voter that was removed and must not auto-join again; not in Kafka."""
 
     voter_id: Annotated[NodeId, Wire("int32")]
     voter_directory_id: Annotated[DirectoryId, Wire("uuid")]
@@ -240,7 +240,7 @@ class DecommissionedRow:
 
 @message(api_key=None)
 class VotersRecord:
-    """The value of a KRAFT_VOTERS record; stock readers skip the tagged field that is ours."""
+    """The value of a KRAFT_VOTERS record; Kafka's readers skip Quorate's own tagged field."""
 
     version: Annotated[int, Wire("int16")]
     voters: Annotated[tuple[VoterRow, ...], Wire("[]VoterRow")]

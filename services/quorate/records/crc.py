@@ -1,7 +1,7 @@
-"""CRC-32C (Castagnoli), which guards every record batch.
+"""CRC-32C (Castagnoli), the checksum of every record batch.
 
-`crc32c` is used where it happens to be installed because it takes any buffer without a copy;
-`google-crc32c` is the dependency.
+The dependency is `google-crc32c`. `crc32c` is preferred if it is installed, because it takes any
+buffer without a copy.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ _implementation = _fastest()
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """The checksum of `data`, going on from `value`, as an unsigned 32-bit integer."""
+    """The checksum of `data`, continued from `value`, as an unsigned 32-bit integer."""
     return _implementation(data, value)

@@ -1,4 +1,4 @@
-"""Kafka's error codes, by the names and numbers that its protocol gives them."""
+"""Kafka's error codes, by the names and numbers of its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of others made legible: a name or a value may hold what moves a terminal, or hides."""
+"""Escapes foreign text: names and values may contain terminal controls or invisible characters."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Final
 
 _CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 CONTROL: Final = re.compile(f"[{_CONTROLS}]")
-# With those that have no width, or turn the direction of what follows.
+# Also characters without width, and those that change the text direction.
 UNSEEN: Final = re.compile(rf"[{_CONTROLS}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
-# Of a text that a peer chose, so much is shown in a line of the log.
+# The number of characters of a peer's text that are shown in a log line.
 SHOWN_MAX: Final = 100
 
 
 def shown(text: str, chars_max: int = SHOWN_MAX) -> str:
-    """A peer's text for the log: its beginning, with an escape for each unseen character."""
+    """A peer's text for the log: its beginning, with invisible characters escaped."""
     written = written_out(text[: chars_max + 1])
     return written if len(written) <= chars_max else f"{written[:chars_max]}..."
 
 
 def written_out(text: str) -> str:
-    """The text with each character that nobody sees as an escape: it is one line then."""
+    """Escape each invisible character, so that the text is a single line."""
     return UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

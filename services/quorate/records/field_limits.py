@@ -1,7 +1,7 @@
 """Size limits of Kafka's record fields, checked before a record is written.
 
-A reader here accepts longer strings than Kafka's own, which refuses them: what was once written
-must stay readable. So the servers have to check these limits.
+Quorate's decoders accept longer strings than Kafka's, because what was once written must stay
+readable. So the servers must check these limits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 STRING_BYTES_MAX: Final = 32_767
 INT16_MAX: Final = 32_767
 INT32_MAX: Final = 2**31 - 1
-# The longest form of a character in UTF-8, in bytes.
+# The maximum length of a character in UTF-8, in bytes.
 _CHARACTER_BYTES_MAX: Final = 4
-# A string of so many characters, as nearly all are, need not be encoded to be measured.
+# A string of at most this many characters fits, and need not be encoded to be measured.
 SHORT_STRING: Final = STRING_BYTES_MAX // _CHARACTER_BYTES_MAX
 
 

@@ -31,7 +31,7 @@ UNKNOWN_OFFSET: Final = Offset(-1)
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class OffsetAndEpoch:
-    """An end of a log: `offset` is the next offset, `epoch` that of the last record below it.
+    """A log end: `offset` is the next offset, `epoch` the epoch of the last record below it.
 
     Ordered as Raft compares logs: by epoch first, then by offset.
     """
@@ -57,7 +57,7 @@ class ReplicaKey:
 
 
 def check_cluster_id(text: str) -> None:
-    """Raises ValueError for what is no short word that every tool and log takes."""
+    """Raise ValueError unless the text is a short word that is safe in all tools and logs."""
     if _CLUSTER_ID.fullmatch(text) is None:
         raise ValueError(
             f"{text!r} is no id: take what `quorate storage random-uuid` prints, or up to 64"
@@ -66,14 +66,14 @@ def check_cluster_id(text: str) -> None:
 
 
 def format_uuid(value: bytes) -> str:
-    """Sixteen bytes as Kafka writes them: 22 characters of URL-safe base64, no padding."""
+    """Format sixteen bytes as Kafka does: 22 characters of URL-safe base64, no padding."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def parse_uuid(text: str) -> bytes:
-    """The sixteen bytes behind Kafka's 22 characters.
+    """Parse Kafka's 22 characters to sixteen bytes.
 
-    Raises ValueError when the text is anything else.
+    Raises ValueError for any other text.
     """
     try:
         value = base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_", validate=True)
@@ -85,7 +85,7 @@ def parse_uuid(text: str) -> bytes:
 
 
 def parse_directory_id(text: str) -> DirectoryId:
-    """The id of a directory. Raises ValueError, also for the one that names nobody."""
+    """Parse a directory id. Raises ValueError, also for the reserved zero id."""
     value = parse_uuid(text)
     if value == ZERO_UUID:
         raise ValueError(f"{text} is no directory id: it stands for one that is unknown")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.records.codec.schema import Field, Struct
     from quorate.records.metadata import MetadataRecord
 
-# What dump-log calls a control record, and the message behind it, by the type in its key.
+# The label of a control record in dump-log, and its message, by the type in its key.
 CONTROLS: Final[dict[int, tuple[str, type]]] = {
     2: ("LeaderChange: ", LeaderChangeMessage),
     3: ("SnapshotHeader ", SnapshotHeaderRecord),
@@ -36,7 +36,7 @@ CONTROLS: Final[dict[int, tuple[str, type]]] = {
 
 
 def record_to_json(record: MetadataRecord, version: int) -> dict[str, object]:
-    """A metadata record as {"type", "version", "data"}; an unknown one has its bytes as data."""
+    """A metadata record as {"type", "version", "data"}; unknown records have bytes as data."""
     if isinstance(record, UnknownRecord):
         name = f"UNKNOWN_RECORD_{record.api_key}"
         return {"type": name, "version": version, "data": base64.b64encode(record.body).decode()}
@@ -45,7 +45,7 @@ def record_to_json(record: MetadataRecord, version: int) -> dict[str, object]:
 
 
 def control_to_json(key: bytes, value: bytes) -> tuple[str, dict[str, object]]:
-    """The label of a control record and its fields. Raises ValueError for one that is not known."""
+    """The label of a control record and its fields. Raises ValueError for an unknown type."""
     control_type = int.from_bytes(key[2:4], "big")
     if control_type not in CONTROLS:
         raise ValueError(f"control record of unknown type {control_type}")
@@ -77,7 +77,7 @@ def value_to_json(item: object, field: Field, version: int) -> object:
 
 
 def single_to_json(item: object, field: Field, version: int) -> object:
-    """One value: the field's, or an element of a field that is an array."""
+    """A single value as JSON: the field's value, or an element of an array."""
     if field.struct is not None:
         return _struct(item, field.struct, version)
     if isinstance(item, bytes):
@@ -86,12 +86,12 @@ def single_to_json(item: object, field: Field, version: int) -> object:
 
 
 def field_name(name: str) -> str:
-    """A field as Kafka spells it: topic_id becomes topicId."""
+    """The name of a field in Kafka: topicId for topic_id."""
     first, *rest = name.replace("kraft_", "k_raft_").split("_")
     return first + "".join(part.capitalize() for part in rest)
 
 
 def _type_name(name: str) -> str:
-    """TopicRecord becomes TOPIC_RECORD."""
+    """The name of a type in Kafka's tools: TOPIC_RECORD for TopicRecord."""
     letters = [f"_{c}" if c.isupper() and at else c.upper() for at, c in enumerate(name)]
     return "".join(letters).upper()

@@ -1,8 +1,8 @@
-"""All metadata record types of Kafka 4.3.1 as one type, and the frame in which they travel.
+"""All metadata record types of Kafka 4.3.1 as one type, and their frame.
 
 A record's value is: frame version 1, api key, version (each an unsigned varint), then the message.
-Types or versions that are not known here stay opaque, so that a log of a newer release is kept
-whole. `record_version` tells which version a metadata.version level asks for.
+Unknown types or versions stay opaque, so that the log of a newer release is preserved.
+`record_version` maps a metadata.version level to the version of a type.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ METADATA_VERSION_MIN: Final = 7
 METADATA_VERSION_LATEST: Final = 30
 
 _FRAME_VERSION: Final = 1
-# Each of the three numbers takes one byte in all records that are known.
+# Each of the three numbers takes one byte in all known records.
 _FRAME_BYTES: Final = 3
 _CODECS: Final[dict[bytes, Codec[KnownRecord]]] = {}
 
@@ -160,9 +160,9 @@ _API_KEYS: Final[Mapping[type[KnownRecord], int]] = {
     record_type: api_key for api_key, record_type in RECORD_TYPES.items()
 }
 
-# From which metadata.version level on a type is written in which version; all others are written
-# in version 0 at every level. Source: MetadataVersion of Kafka 4.3.1; a change of registration
-# gained its fields at the levels where registrations gained theirs.
+# Per type: (metadata.version level, version written from that level on). All other types have
+# version 0 at every level. Source: MetadataVersion of Kafka 4.3.1; a registration change gained its
+# fields at the same levels as registrations.
 _VERSIONS_BY_LEVEL: Final[Mapping[type[KnownRecord], tuple[tuple[int, int], ...]]] = {
     RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
     BrokerRegistrationChangeRecord: ((30, 3), (17, 2), (7, 1)),
@@ -185,7 +185,7 @@ _ANY_LEVEL: Final = ((METADATA_VERSION_MIN, 0),)
 def record_version(record_type: type[KnownRecord], level: int) -> int:
     """The highest version of a type that every node at this metadata.version level can read.
 
-    Raises ValueError when nodes at that level do not know the type.
+    Raises ValueError if nodes at that level do not know the type.
     """
     for first_level, version in _VERSIONS_BY_LEVEL.get(record_type, _ANY_LEVEL):
         if level >= first_level:
@@ -194,9 +194,9 @@ def record_version(record_type: type[KnownRecord], level: int) -> int:
 
 
 def encode_record(record: MetadataRecord, version: int) -> bytes:
-    """A record's value, frame included.
+    """Encode a record's value, including the frame.
 
-    Raises SchemaError when the version cannot carry what the record says.
+    Raises SchemaError if the version cannot encode the record.
     """
     if isinstance(record, UnknownRecord):
         if version != record.version:
@@ -214,11 +214,11 @@ def encode_record(record: MetadataRecord, version: int) -> bytes:
 
 
 def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
-    """The record inside a value, and its version.
+    """Decode the record in a value; returns it and its version.
 
-    Raises SchemaError when the frame is not Kafka's or the value does not hold the message exactly.
+    Raises SchemaError if the frame is not Kafka's or the message does not fill the value exactly.
     """
-    # As all of ours have it; any other way to write the same numbers is read number by number.
+    # The frame as Quorate writes it; other encodings of the same numbers are read one by one.
     position = _FRAME_BYTES
     codec = _CODECS.get(bytes(value[:position]))
     if codec is None:
@@ -235,16 +235,16 @@ def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
 
 
 def record_frame(value: Buffer) -> tuple[int, int]:
-    """Api key and version of the record inside a value, which is not read further.
+    """Api key and version of the record in a value, which is not decoded further.
 
-    Raises SchemaError when the frame is not Kafka's.
+    Raises SchemaError if the frame is not Kafka's.
     """
     api_key, version, _ = _read_frame(value)
     return api_key, version
 
 
 def frame_of(record_type: type[KnownRecord], version: int) -> bytes:
-    """The bytes in front of every record of that type and version."""
+    """The bytes before every record of that type and version."""
     return _frame(_API_KEYS[record_type], version)
 
 
@@ -266,7 +266,7 @@ def _frame(api_key: int, version: int) -> bytes:
 
 @cache
 def _codec(api_key: int, version: int) -> tuple[bytes, Codec[KnownRecord]] | None:
-    """Frame and codec, or None where this release does not know the type or the version."""
+    """Frame and codec, or None if this release does not know the type or the version."""
     record_type = RECORD_TYPES.get(api_key)
     if record_type is None or version not in schema_of(record_type).versions:
         return None

@@ -1,12 +1,12 @@
-"""Values that are frozen for the type checker and plain for the interpreter.
+"""Value types that are frozen for the type checker and plain for the interpreter.
 
-A frozen dataclass sets each of its fields by a call of `object.__setattr__`: a decision on one
-setting, which makes some twenty values, spent an eighth of its time there. What changes a
-value is found before anything runs.
+A frozen dataclass sets each field by a call of `object.__setattr__`: a decision on one config,
+which creates some twenty values, spent an eighth of its time there. The type checker finds code
+that changes a value.
 
-A dataclass also compiles each method from a text that it writes, and a controller has three hundred
-of them: a quarter of its start. Only the constructor is made that way here; values are compared,
-hashed and shown by what reads their fields.
+A dataclass also compiles each method from generated text, and a controller has three hundred value
+types: that took a quarter of its start. Here only the constructor is made that way; the methods for
+comparison, hash and text read the fields.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def value(cls: type[T]) -> type[T]:
-    """Makes a slotted dataclass that is compared and hashed by what is in it."""
+    """Make a slotted dataclass that is compared and hashed by its fields."""
     return _complete(dataclass(slots=True, eq=False, repr=False)(cls))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def named_value(cls: type[T]) -> type[T]:
-    """The same, whose fields are given by name."""
+    """The same with keyword-only fields."""
     return _complete(dataclass(slots=True, eq=False, repr=False, kw_only=True)(cls))
 
 
 def _complete(made: type[T]) -> type[T]:
-    """Add the methods that compare, hash and show a value, unless its body has its own."""
+    """Add the methods for comparison, hash and text, unless the class defines them."""
     every: tuple[Any, ...] = fields(made)  # type: ignore[arg-type]
     content = _reader(tuple(one.name for one in every if one.compare))
     shown = tuple(one.name for one in every if one.repr)
@@ -58,5 +58,5 @@ def _complete(made: type[T]) -> type[T]:
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[object], object]:
-    """A function that reads these fields of a value, to compare and to hash it."""
+    """A function that reads these fields of a value, for comparison and hash."""
     return attrgetter(*names) if names else lambda _: ()

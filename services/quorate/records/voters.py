@@ -1,7 +1,7 @@
-"""The voter set as a value: who votes, under which directory id, reachable where.
+"""The voter set as a value: the voters, their directory ids and endpoints.
 
-KRaftVotersRecord carries it (KIP-853); endpoints are a list of (listener name, host, port) so that
-a voter can be reached by gRPC under one name and by Kafka's own protocol under another.
+It is in the KRaftVotersRecord (KIP-853). Endpoints are a list of (listener name, host, port), so
+that a voter can have one listener for gRPC and another for Kafka's own protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 KRAFT_VERSION: Final = "kraft.version"
-# What this release supports: static voters (0), and voters in the log (1, KIP-853).
+# The kraft.versions that this release supports: static voters (0), voters in the log (1, KIP-853).
 KRAFT_VERSION_MIN: Final = 0
 KRAFT_VERSION_MAX: Final = 1
 DECOMMISSIONED_MAX: Final = 64
@@ -45,7 +45,7 @@ class Voter:
     kraft_version_max: int = KRAFT_VERSION_MAX
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
-        """The listener of that name, or None when this voter does not have it."""
+        """The listener of that name, or None if this voter does not have it."""
         for endpoint in self.endpoints:
             if endpoint.name == listener_name:
                 return endpoint
@@ -56,8 +56,8 @@ class Voter:
 class VoterSet:
     """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped).
 
-    `decommissioned` are the latest that were removed, oldest first: they must not come back by
-    themselves (rule 7). The list travels with the set, through the log and through snapshots.
+    `decommissioned` has the latest removed voters, oldest first: they must not auto-join again
+    (rule 7). The list is stored with the voter set in the log and in snapshots.
     """
 
     voters: tuple[Voter, ...] = ()
@@ -70,7 +70,7 @@ class VoterSet:
 
     @classmethod
     def of(cls, voters: Iterable[Voter], decommissioned: tuple[ReplicaKey, ...] = ()) -> VoterSet:
-        """The set of these voters, brought into order."""
+        """The voter set of these voters, which are sorted."""
         return cls(tuple(sorted(voters, key=lambda voter: voter.key.node_id)), decommissioned)
 
     def __len__(self) -> int:
@@ -84,26 +84,26 @@ class VoterSet:
 
     @property
     def ids(self) -> list[int]:
-        """The node ids of these voters, for people."""
+        """The node ids of these voters, for messages."""
         return [int(voter.key.node_id) for voter in self.voters]
 
     @property
     def majority(self) -> int:
-        """Number of voters in a majority of this set."""
+        """The number of voters in a majority of this voter set."""
         return len(self.voters) // 2 + 1
 
     def by_id(self, node_id: NodeId) -> Voter | None:
-        """The voter of that node id, whatever its directory."""
+        """The voter of that node id, with any directory id."""
         for voter in self.voters:
             if voter.key.node_id == node_id:
                 return voter
         return None
 
     def voter(self, key: ReplicaKey) -> Voter | None:
-        """The voter that this key names.
+        """The voter with this key.
 
-        A directory id missing in the set matches any (kraft.version 0 has none); one that is known
-        matches only itself, so that a re-formatted disk is somebody else.
+        A voter without a directory id matches any (kraft.version 0 has none). A known directory id
+        matches only itself, so that a reformatted disk is a different replica.
         """
         voter = self.by_id(key.node_id)
         if voter is None:
@@ -113,18 +113,18 @@ class VoterSet:
         return None
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """This set with `voter` added, or replaced where its node id is already here.
+        """This voter set with `voter` added, or replaced if its node id is already in it.
 
-        A voter that is added is decommissioned no longer.
+        The added voter is removed from the decommissioned ones.
         """
         others = (v for v in self.voters if v.key.node_id != voter.key.node_id)
         gone = tuple(key for key in self.decommissioned if key != voter.key)
         return VoterSet.of((*others, voter), gone)
 
     def without(self, key: ReplicaKey, *, decommission: bool = True) -> VoterSet:
-        """This set without the voter that `key` names, which is decommissioned from here on.
+        """This voter set without the voter of this key.
 
-        Unless it may come back by itself.
+        It is listed as decommissioned, unless `decommission` is False: then it may auto-join again.
         """
         if all(voter.key != key for voter in self.voters):
             return self

@@ -52,7 +52,7 @@ class Stage:
         self.pods = Pods(world, self.ask_to_stop)
         self.done: list[DoneDeed] = []
         self.is_over = False
-        # The crash of each process for which it was decided before.
+        # Per node: the crash that its scheduled `Die` will cause.
         self.deaths: dict[NodeId, Callable[[], None]] = {}
         self._stopping: dict[NodeId, int] = {}
 
@@ -68,14 +68,17 @@ class Stage:
         self.done.append(DoneDeed(self.world.now_us, deed))
 
     def remember_death(self, deed: Deed) -> None:
-        """Record a crash that happens now. Its steps count from the beginning of this instant."""
+        """Record a crash that happens now, before the other actions of the same microsecond.
+
+        A replayed crash counts its steps from there.
+        """
         now_us, place = self.world.now_us, len(self.done)
         while place and self.done[place - 1].at_us == now_us:
             place -= 1
         self.done.insert(place, DoneDeed(now_us, deed))
 
     def end(self) -> None:
-        """Faults stop: the network heals, disks are repaired, everything runs again."""
+        """Stop all faults: reconnect the network, repair the disks and run every process."""
         self.is_over = True
         world = self.world
         world.remark("faults stop")
@@ -91,7 +94,7 @@ class Stage:
             is_stopping = self._stopping.get(node.node_id) == node.incarnation
             is_spoiled = node.is_rotten or bool(node.spoiling.paths)
             if is_spoiled or is_stopping or is_lost(world, node):
-                # A stop in progress would end the process later, with the service checked then.
+                # A stop in progress would otherwise end it later, during the liveness check.
                 node.kill()
             node.start()
             if node.status is Status.RUNNING:
@@ -104,7 +107,7 @@ class Stage:
         return self.world.leader() if who == LEADER else self.world.nodes.get(NodeId(who))
 
     def find_running(self, who: int) -> SimulatedNode | None:
-        """The same of those whose process runs."""
+        """The same, or None if its process does not run."""
         node = self.find(who)
         return node if node is not None and node.status is Status.RUNNING else None
 
@@ -113,7 +116,7 @@ class Stage:
         self.world.schedule(0 if self.is_over else delay_us, node.start)
 
     def ask_to_stop(self, node: SimulatedNode) -> None:
-        """Stop the node in time to transfer leadership, and restart it when it has ended."""
+        """Stop the process gracefully, so that it can transfer leadership, and restart the node."""
         incarnation = self._stopping[node.node_id] = node.incarnation
         if node.status is Status.RUNNING:
             node.process.shut_down(SHUTDOWN_MS)

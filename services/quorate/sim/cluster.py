@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode
 
 CONNECT_TIMEOUT_US: Final = 1_000_000
-# Runs of the invariants' checks per shorter timeout, and the bounds of their interval.
+# Periodic checks per election or fetch timeout, the shorter one, and the bounds of their interval.
 LOOKS: Final = 4
 LOOK_MIN_MS: Final = 25
 LOOK_MAX_MS: Final = 500
@@ -67,7 +67,7 @@ class World:
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.endings = Endings(self.actions, self.nodes)
         self.is_calm = False
-        # The end of the time in which the node's address answers as a foreign cluster.
+        # Per node: the time in us until which a foreign cluster answers at its address.
         self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
         self._tokens = 0
@@ -78,7 +78,7 @@ class World:
             node.process.end()
 
     def __del__(self) -> None:
-        # Their coroutines are discarded next, and must not act any more.
+        # The coroutines of these processes are discarded next and must not act any more.
         if not sys.is_finalizing():
             self.end()
 
@@ -93,7 +93,7 @@ class World:
         return self.actions.now_us // 1000
 
     def schedule(self, delay_us: int, action: Action) -> None:
-        """Schedule `action` after that many microseconds."""
+        """Schedule `action` after `delay_us` microseconds."""
         self.actions.schedule(delay_us, action)
 
     def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
@@ -101,7 +101,7 @@ class World:
         return self.actions.run(until_ms, stop=stop)
 
     def remark(self, text: str) -> None:
-        """Add a line of the cluster's own to the transcript."""
+        """Add a line about the cluster to the transcript."""
         self.transcript.add(self.now_us, None, text)
 
     # --- nodes ------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class World:
         return ReplyToken(self._tokens)
 
     def send_request(self, source: SeenNode, effect: SendRequest) -> None:
-        """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
+        """Carry a request; a lost one gets no response, as with a firewall that drops packets."""
         if isinstance(effect.request, AddRaftVoterRequest):
             self.watch.joining(source, effect.request)
         target = self._target(effect.to)
@@ -225,7 +225,7 @@ class World:
     def send_response(
         self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
-        """Carry a response, or the news of a broken connection, back to the caller."""
+        """Carry a response, or the report of a broken connection, back to the caller."""
         self._carry(
             source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
         )
@@ -236,7 +236,10 @@ class World:
             node.deliver(ResponseReceived(caller.call, response))
 
     def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None:
-        """Connect: a machine without the process refuses immediately, else accepted or lost.
+        """Connect to a peer, for the failure detector.
+
+        A machine whose process does not run refuses the connection immediately. A running process
+        accepts it. Otherwise the attempt times out.
 
         A partition is checked when the connect begins.
         """
@@ -261,7 +264,7 @@ class World:
             node.deliver(ProbeAnswered(caller.call, refused))
 
     def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
-        """A process has exited, its machine lives: connections break, on both ends."""
+        """A process has exited and its machine runs: break its connections on both ends."""
         for caller in callers.values():
             self.send_response(node, caller, CallFailure.DISCONNECTED)
         for other in self.nodes.values():

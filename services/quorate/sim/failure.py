@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _INVARIANTS: Final = frozenset(invariant.__name__ for invariant in ALL)
 _PLACES: Final = 3
-# Where words go on with how each node is, or where an error was raised.
+# The start of details in a message: the state of each node, or the place of an error.
 _DETAILS: Final = re.compile(r";|: node| \(")
 _NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
 
 
 @value
 class Failure:
-    """`name` is that of an invariant, of another judge, or of an exception."""
+    """`name` is the name of an invariant, of another checker, or of an exception."""
 
     name: str
     words: str
@@ -32,7 +32,7 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """The part that equal failures share, whatever nodes and offsets they name.
+        """The part that equal failures share, without nodes and offsets.
 
         An invariant is one property; other checkers have several, each with its own message.
         """
@@ -42,7 +42,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """The violation in its own words; anything else with the place where it was raised."""
+        """The message of a violation; of any other error, message and innermost stack frames."""
         if isinstance(error, Violation):
             judges = list(_classes(error))
             invariants = [name for name in judges if name in _INVARIANTS]
@@ -57,7 +57,7 @@ class Failure:
 
 
 def _classes(error: Exception) -> Iterator[str]:
-    """The classes whose methods an error came through, the one that raised it last."""
+    """The classes of the methods in the traceback; the class that raised the error is last."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner, dot, _ = frame.f_code.co_qualname.partition(".")
         if dot and owner.isidentifier():

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class EndingsAround(Protocol):
-    """Decides about injected process deaths, and gets notified of process exits."""
+    """Decides when processes crash, and is notified of process exits."""
 
     def is_time_to_die(self, node: SeenNode) -> bool: ...
     def died(self, node: SeenNode) -> None:
@@ -53,7 +53,7 @@ class EndingsAround(Protocol):
         ...
 
     def stopped(self, node: SeenNode) -> None:
-        """The process exited by itself."""
+        """The process exited on its own."""
         ...
 
 
@@ -162,7 +162,7 @@ class MachineBelow(SeenNode, Timeline, Protocol):
         ...
 
     def fail(self, message: str) -> None:
-        """The disk failed."""
+        """Report that the disk has failed."""
         ...
 
     # --- events of its log ------------------------------------------------------------------------
@@ -174,5 +174,5 @@ class MachineBelow(SeenNode, Timeline, Protocol):
         ...
 
     def healed(self) -> None:
-        """The log has reached the end before the damage, or one that its voter may have known."""
+        """The log has reached the healing target: at least the end it had before the damage."""
         ...

@@ -1,7 +1,7 @@
 """Runs many seeds in worker processes and yields results in seed order.
 
-There are as many processes as cores, and only a few seeds are ahead of the reader of the results. A
-process that is killed ends the run with BrokenProcessPool; no result of it is waited for.
+There are `jobs` processes, and they run only a few seeds ahead of the reader of the results. If a
+process is killed, the run ends immediately with BrokenProcessPool.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from quorate.sim.runner import SeedResult
 
-# Objects made, over those gone, before the collector looks for cycles among them.
+# Allocations minus deallocations before the garbage collector looks for cycles.
 COLLECTED_AFTER: Final = 100_000
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
-# So many seeds of each process may be ahead of the first one that is not done.
+# The number of seeds per process that may be submitted and not yet yielded.
 AHEAD: Final = 4
 
 
@@ -41,10 +41,9 @@ def run_seeds(
     digest: bool = False,
     lines: int = LINES,
 ) -> Generator[SeedResult]:
-    """The results of these seeds, in their order, on that many processes.
+    """Run seeds in `jobs` processes and yield their results in the order of `seeds`.
 
-    A seed is taken from `seeds` when there is somebody to run it. Once the iterator is closed
-    nothing runs any more.
+    Seeds are taken from `seeds` lazily. Closing the iterator ends all processes.
     """
     run = partial(run_seed, bug=bug, digest=digest, lines=lines)
     if jobs <= 1:
@@ -52,13 +51,13 @@ def run_seeds(
             yield from map(run, seeds)
         return
     with _safe_path():
-        # It begins a process that keeps its semaphores.
+        # This starts the process that tracks its semaphores.
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     others = set(multiprocessing.active_children())
     try:
         yield from _in_order(pool, run, iter(seeds), jobs * AHEAD)
     except BaseException:
-        # Nobody waits for the seeds that run now.
+        # The results of the seeds in progress are not needed.
         for process in set(multiprocessing.active_children()) - others:
             process.kill()
         raise
@@ -85,8 +84,8 @@ def _in_order(
 def _unheard(number: signal.Signals) -> Iterator[None]:
     """Block the signal in threads and processes that start in this block, which inherit the mask.
 
-    Ctrl-C reaches all processes of a terminal. The first one prints the results and ends the
-    others; if these ended by themselves, it might notice that before its own signal.
+    Ctrl-C reaches all processes of a terminal. The first process prints the results and ends the
+    others. If these ended on their own, it might notice that before its own signal.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
     try:
@@ -97,9 +96,10 @@ def _unheard(number: signal.Signals) -> Iterator[None]:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Keep processes that begin meanwhile from importing modules of the working directory.
+    """Keep processes that start in this block from importing modules of the working directory.
 
-    One that is spawned has that in front of Python's own until it has the path of this one.
+    A spawned process has that directory first on `sys.path` until it has received the path of
+    this process.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
@@ -113,14 +113,14 @@ def _safe_path() -> Iterator[None]:
 
 
 def _collect_rarely() -> None:
-    """A world lives as long as its seed: hardly any of what the collector looks at could go."""
+    """Run the garbage collector seldom: a cluster's objects live until its seed has ended."""
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
 
 
 @contextmanager
 def _collected_rarely() -> Iterator[None]:
-    """The same for a process that does something else afterwards."""
+    """Do the same within the block, for a process that does other work afterwards."""
     thresholds = gc.get_threshold()
     _collect_rarely()
     try:
@@ -131,9 +131,9 @@ def _collected_rarely() -> Iterator[None]:
 
 
 def begin_worker() -> None:
-    """For processes that only run seeds.
+    """Initialize a process that only runs seeds.
 
-    They end with the first process, however that ended: it may have had no time to end them.
+    It exits when the first process has ended: a process that is killed cannot end the others.
     """
     _collect_rarely()
     threading.Thread(target=_end_with_the_first, name="first process", daemon=True).start()

@@ -24,14 +24,14 @@ DIRECTORY_ID_BYTES: Final = 16
 
 
 class Fates:
-    """The streams of one world, each begun when it is first asked for."""
+    """The random streams of one cluster, each created at its first use."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._streams: dict[Purpose, Random] = {}
 
     def of(self, *purpose: str | int) -> Random:
-        """The stream of one purpose: a word and whose it is, `("way", 1, 2)`."""
+        """The stream of one purpose: a word and the nodes it belongs to, as in `("way", 1, 2)`."""
         stream = self._streams.get(purpose)
         if stream is None:
             words = " ".join(map(str, (self._seed, *purpose)))
@@ -39,30 +39,29 @@ class Fates:
         return stream
 
     def happens(self, rate: float, *purpose: str | int) -> bool:
-        """True if something that happens so often happens now."""
+        """True with probability `rate`."""
         return rate > 0 and self.of(*purpose).random() < rate
 
     def directory_id(self, node_id: int) -> bytes:
-        """The id of the next disk that a node is given."""
+        """Generate the directory id of the next disk of a node."""
         return self.of("directory", node_id).randbytes(DIRECTORY_ID_BYTES)
 
 
 class Draws:
-    """Numbers and ids of one purpose.
+    """A source of random numbers and ids for one purpose.
 
-    Each purpose has a stream of its own, so that more of one kind of event leaves the others where
-    they were.
+    Each purpose has its own stream, so that more events of one kind leave the others unchanged.
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
         self.random = Random(f"{seed} {purpose}")
 
     def between(self, low: int, high: int) -> int:
-        """A whole number within both bounds."""
+        """A random integer from `low` to `high`, both included."""
         return low + int(self.random.random() * (high - low + 1))
 
     def wide(self, low: int, high: int) -> int:
-        """A whole number within both bounds, of any order of magnitude as likely as of another."""
+        """A random integer from `low` to `high`, uniform on a logarithmic scale."""
         return low if high <= low else int(low * (high / low) ** self.random.random())
 
     def chance(self, share: float) -> bool:
@@ -72,7 +71,7 @@ class Draws:
         return choices[self.between(0, len(choices) - 1)]
 
     def uuid(self) -> bytes:
-        """Sixteen bytes that no command line takes for an option."""
+        """Sixteen random bytes; their text does not start with "-", as an option would."""
         while True:
             value = self.random.randbytes(UUID_BYTES)
             if not format_uuid(value).startswith("-"):
@@ -85,7 +84,7 @@ class Draws:
         return ClusterId(format_uuid(self.uuid()))
 
     def weighted(self, weights: Sequence[tuple[str, float]]) -> str:
-        """One of the names, each as often as its weight says; the weights add up to one."""
+        """One of the names, with its weight as the probability; the weights add up to one."""
         at = self.random.random()
         for name, weight in weights:
             at -= weight

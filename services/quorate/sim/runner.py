@@ -38,7 +38,7 @@ ALL_LINES: Final = 1 << 30
 class SeedResult:
     """The result of one seed or case; `failure` is None if it passed.
 
-    `told` is the complete transcript on request, or the relevant steps of a failure.
+    `told` is the complete transcript if requested, or the relevant steps of a failure.
     """
 
     seed: int
@@ -62,7 +62,7 @@ class SeedResult:
         return f"quorate simulate --seeds {self.seed} --bug {self.bug}"
 
     def report(self) -> str:
-        """Everything that a reader of a failure needs: options, steps, reason, command."""
+        """Everything needed to analyse a failure: options, steps, reason, command."""
         name = f"seed {self.seed}" if self.file is None else f"case {self.file}"
         if self.failure is None:
             return (
@@ -76,7 +76,7 @@ class SeedResult:
 
 
 class Ran(NamedTuple):
-    """A run to its end: the failure, its time, and the actions executed."""
+    """The outcome of a run: the failure, the end time, and the actions executed."""
 
     failure: Failure | None
     at_us: int
@@ -92,18 +92,18 @@ def run_seed(
     in_its_world: bool = True,
     lines: int = LINES,
 ) -> SeedResult:
-    """Run a seed from its fault mix to recovery; a failure again, to find the relevant steps.
+    """Run a seed from its fault mix to recovery; run a failure twice, to find the relevant steps.
 
-    `bug` names a mutant to run with, in its cluster unless that is drawn as for other seeds;
-    `world_of` one whose cluster to run without the mutant. At most `lines` steps of a failure are
-    kept; with 0 there is no second run.
+    `bug` names a mutant to apply. Its cluster options are used as well, unless `in_its_world` is
+    False. `world_of` names a mutant whose cluster options are used without the mutant. At most
+    `lines` steps of a failure are kept; with 0 a failure is not run again.
     """
     world_of = (bug or world_of) if in_its_world else None
     return run_case(drawn_case(seed, bug=bug, world_of=world_of), digest=digest, lines=lines)
 
 
 def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None) -> Case:
-    """The case that a seed draws, in the cluster of a mutant or in a random one."""
+    """The case of a seed, with random options or with those that a mutant sets."""
     options = draw_mix(seed)
     if world_of is not None:
         options = with_fields(options, **BUGS[world_of].world)
@@ -113,7 +113,7 @@ def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None
 def run_case(
     case: Case, *, digest: bool = False, lines: int = LINES, file: str | None = None
 ) -> SeedResult:
-    """The same for a case, which may have come from a file."""
+    """Do the same for a case, which may have been read from `file`."""
     keep = lines if lines == ALL_LINES else 0
     world = World(case.seed, case.options, keep=keep, digest=digest)
     failure = play(case, world).failure
@@ -141,7 +141,7 @@ def play(case: Case, world: World) -> Ran:
     world.remark(str(world.options))
     stage = Stage(world, grows=case.grows)
     try:
-        # Log lines of production's code are in the transcript, as trace events or as faults.
+        # What production code logs is in the transcript already, as trace events or faults.
         with planted, silenced("quorate"):
             _play(case, stage)
     except Exception as error:  # whatever is raised is the seed's result
@@ -151,7 +151,7 @@ def play(case: Case, world: World) -> Ran:
 
 
 def _tell(case: Case, failure: Failure, lines: int) -> str:
-    """Run the same case again, now that the relevant steps are known."""
+    """Run the same case again, now that the failure tells which steps are relevant."""
     world = World(case.seed, case.options, keep=0)
     world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
     again = play(case, world).failure

@@ -20,7 +20,7 @@ from quorate.sim.engine.network import NetworkOptions, PartitionShape
 class ReachOptions:
     """Discovery and reachability: partitions, address changes, foreign clusters, late messages.
 
-    `moves_together` is the rate at which several nodes move at the same time. They may only if
+    `moves_together` is the rate at which several nodes move at the same time. They do so only if
     bootstrap servers are names that stay valid when a node moves (`has_bootstrap_names`).
     """
 
@@ -37,9 +37,9 @@ class ReachOptions:
 
 @named_value
 class PeerOptions:
-    """Peers and clients that are broken, of another cluster, or up to something.
+    """Peers and clients that are faulty, malicious, or of another cluster.
 
-    `spoilt_answer_rate` is how often a peer's answer is none that may be taken for what it says.
+    `spoilt_answer_rate` is the fraction of peer responses that are corrupt.
     """
 
     in_vain_every_ms: int = 0
@@ -48,7 +48,7 @@ class PeerOptions:
 
 @named_value
 class TimeoutOptions:
-    """The timeouts of all controllers; 0 for the default, which goes with the others."""
+    """The timeouts of all controllers; 0 for the default, which derives from the others."""
 
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
@@ -59,7 +59,7 @@ class TimeoutOptions:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """1.5 fetch timeouts, computed apart from the core: invariants hold the core to it."""
+        """1.5 fetch timeouts, computed independently of the core: invariants check the core."""
         return self.fetch_timeout_ms * 3 // 2
 
 
@@ -67,7 +67,7 @@ class TimeoutOptions:
 class DiskOptions:
     """Disk latency, disk faults, and the data that survives a power loss.
 
-    `between_rate` is how often a thread runs between two disk steps of another, when it can.
+    `between_rate` is the probability that a runnable thread runs between two disk steps of another.
     """
 
     fsync_us: int = 500
@@ -90,10 +90,10 @@ class DiskOptions:
 class ProcessOptions:
     """Process and machine exits, pauses and slowness.
 
-    `drift_ppm` is the greatest error of a node's clock rate. `crash_every_effects` is the mean
-    number of effects and of file-system calls after which a process dies on the spot;
-    `crash_at_vote_rate` is how often one dies within a few of them when it votes, is elected or
-    changes the voters.
+    `drift_ppm` is the maximum error of a node's clock rate. `crash_every_effects` is the mean
+    number of effects and file-system calls after which a process crashes. `crash_at_vote_rate` is
+    the probability that a process that votes, is elected or changes the voters crashes within the
+    next few of them.
     """
 
     drift_ppm: int = 0
@@ -114,7 +114,7 @@ class ProcessOptions:
 class MembershipOptions:
     """The rates at which operators change the quorum.
 
-    `bold_voters_every_ms` is for changes without force that were not checked before.
+    `bold_voters_every_ms` is for changes requested without force and without a check beforehand.
     """
 
     voters_every_ms: int = 0
@@ -126,7 +126,7 @@ class MembershipOptions:
 
 @named_value
 class FleetOptions:
-    """The brokers, what lies on them, and what they do."""
+    """The brokers, their topics and partitions, and the rates of their requests and faults."""
 
     brokers: int = 0
     topics: int = 0
@@ -149,11 +149,11 @@ class ClientOptions:
 
 @named_value
 class QueueOptions:
-    """The load that lets requests wait for their decisions.
+    """The load that makes requests wait for their decisions.
 
-    A decision takes `decision_us` of the CPU; no other begins while `ahead_max` records are decided
-    and not committed, 0 for production's bound. Clients and brokers have `client_addresses`, at one
-    of which are most; 0 for that one alone.
+    A decision takes `decision_us` of CPU time. The next one waits while `ahead_max` records are
+    decided but not committed; 0 for production's bound. Clients and brokers have `client_addresses`
+    addresses, and most of them share one; 0 if all share it.
     """
 
     decision_us: int = 0
@@ -163,11 +163,11 @@ class QueueOptions:
 
 @named_value
 class LogOptions:
-    """In what pieces the log is written, fetched and kept, and what befalls its snapshots.
+    """The sizes in which the log is written, fetched and retained, and faults of its snapshots.
 
-    `linger_ms` is for how long a batch waits for more. `spoiled_snapshot_rate` is how often a
-    fetched snapshot does not check, `aimed_snapshot_rate` how often one is taken where an epoch
-    begins or the voters change.
+    `linger_ms` is how long a batch waits for more records. `spoiled_snapshot_rate` is the fraction
+    of fetched snapshots that are corrupted, `aimed_snapshot_rate` the fraction of epoch starts and
+    voter changes at which a snapshot is taken.
     """
 
     linger_ms: int = 0
@@ -184,7 +184,7 @@ class LogOptions:
 
 @named_value
 class WorldOptions:
-    """The shape of the quorum, how long faults last, and all the parts."""
+    """The members of the quorum, the length of the fault phase, and all groups of options."""
 
     voters: int = 3
     observers: int = 0

@@ -1,7 +1,7 @@
 """Upper bounds on how long an operation may take, from timeouts, network and disks.
 
-A bound holds with faults or without. It grows with the loss and delay in that cluster: so many
-rounds that one of them succeeds with practical certainty.
+A bound holds with faults and without. It grows with the loss and delay in the cluster: it allows as
+many rounds as are needed for one to succeed with practical certainty.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ if TYPE_CHECKING:
     from quorate.sim.sim_options import WorldOptions
 
 MILLION: Final = 1_000_000
-# A bound is broken by chance in one of so many elections.
+# An election exceeds its bound by chance once in this many.
 ONE_IN: Final = 1e9
-# Rounds that rivals may cost each other where nothing is lost or late, in election timeouts.
+# Time that contenders may cost each other without loss or delay, in election timeouts.
 UNDISTURBED_TIMEOUTS: Final = 4
-# Up to how many times its length an election timeout is drawn.
+# The upper limit of a randomized election timeout, in election timeouts.
 ELECTION_DRAWS: Final = 2
-# Messages and calls to the disk that all have to be in time for a round to be won.
+# Messages and disk calls that must all be in time for a round to be won.
 MESSAGES: Final = 6
 CALLS: Final = 4
-# Of a round that disturbs nothing, how many fail all the same.
+# The fraction of rounds without loss or delay that fail nevertheless.
 FAILING: Final = 0.2
-# What a round that is lost takes, in election timeouts: one for the votes, as long a rest.
+# The duration of a failed round in election timeouts: one for the votes, one for the backoff.
 ROUND_TIMEOUTS: Final = 2
 
 
 def clock_factor(options: WorldOptions) -> float:
-    """By how much the slowest clock may be behind."""
+    """The factor by which the slowest clock may stretch a timeout."""
     return 1 + 1.2 * options.processes.drift_ppm / MILLION
 
 
 def election_patience_us(options: WorldOptions) -> int:
-    """From the moment at which a majority is well and connected until one of it must lead.
+    """The time from a healthy and connected majority until one of its voters must lead.
 
-    The old leader is missed first, or has to notice that its disk or its majority is gone; a voter
-    whose state machine is behind waits once; then come as many rounds as it takes.
+    First the voters time out on the old leader, or it notices that its disk has failed or that it
+    has lost its majority. A voter whose state machine lags waits once. Then come the election
+    rounds.
     """
     timeouts = options.timeouts
     election_us, fetch_us = timeouts.election_timeout_ms * 1000, timeouts.fetch_timeout_ms * 1000
@@ -49,10 +50,10 @@ def election_patience_us(options: WorldOptions) -> int:
 
 
 def succession_patience_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
-    """From the moment at which a leader vanishes until it has a successor, all else being well.
+    """The time from the loss of a leader until it has a successor, without other faults.
 
-    All miss it when a fetch timeout is over, and one election follows. Where all state machines are
-    behind, each voter waits for a drawn election timeout before.
+    All voters detect the loss after a fetch timeout, and one election follows. If all state
+    machines lag, each voter first waits for a random election timeout.
     """
     election_ms = options.timeouts.election_timeout_ms
     wait_ms = ELECTION_DRAWS * election_ms if are_all_behind else 0
@@ -63,14 +64,14 @@ def succession_patience_us(options: WorldOptions, *, are_all_behind: bool = Fals
 
 
 def slowest_trip_us(options: WorldOptions) -> int:
-    """There and back, both messages late."""
+    """The maximum round-trip time, with both messages late."""
     network = options.network
     late_us = network.slow_us if network.slow_rate else 0
     return 2 * (network.delay_us + network.jitter_us + late_us)
 
 
 def slowest_call_us(options: WorldOptions) -> int:
-    """A call to a disk that does not hang."""
+    """The maximum duration of a disk call, unless the disk stalls."""
     disks = options.disks
     return disks.fsync_us + (disks.slow_fsync_us if disks.slow_fsync_rate else 0)
 

@@ -46,7 +46,7 @@ _HIDDEN: Final = frozenset(
 
 
 class Line(NamedTuple):
-    """One event of one node, or a remark of the world."""
+    """One event of one node, or a line about the cluster."""
 
     time_us: int
     node: NodeId | None
@@ -64,16 +64,16 @@ class Line(NamedTuple):
 
 
 class Reader(Protocol):
-    """A reader that takes in a transcript while it comes about."""
+    """A consumer of a transcript's lines while the run produces them."""
 
     def add(self, line: Line) -> None: ...
 
 
 @dataclass(slots=True)
 class Transcript:
-    """The last `keep` lines; with `digest` every line is formatted and hashed as it comes.
+    """The last `keep` lines; with `digest` every line is formatted and hashed when it is added.
 
-    A `reader` is handed all lines.
+    A `reader` receives all lines.
     """
 
     keep: int = 40

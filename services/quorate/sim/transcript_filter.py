@@ -1,8 +1,8 @@
 """Selects the steps of a transcript that explain a failure.
 
-A violation names nodes, offsets and epochs. Selected are the steps in which a log got or lost such
-an offset or a replica reported it as committed, those in which such an epoch began, and faults of
-such a node. Routine and repeated steps are left out, and counted.
+A violation names nodes, offsets and epochs. The filter selects the steps in which a log got or lost
+such an offset or a replica reported it as committed, the steps in which such an epoch began, and
+faults of such a node. It leaves out and counts routine and repeated steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.sim.transcript import Line
 
-# The steps right before the end, whatever they are about.
+# The number of last steps that are always selected.
 LAST: Final = 2
 _LISTS: Final = re.compile(r"\[[^\]]*\]|\{[^}]*\}")
 _KEYS: Final = re.compile(r"\b(\d+):[\w-]{22}\b")
@@ -38,7 +38,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @value
 class Named:
-    """The nodes, offsets and epochs in a violation; without nodes it is about all of them."""
+    """The nodes, offsets and epochs that a violation names; without nodes it concerns all."""
 
     nodes: frozenset[int]
     epochs: frozenset[int]
@@ -46,7 +46,7 @@ class Named:
 
     @classmethod
     def of(cls, violation: str) -> Named:
-        """Read it out of the words."""
+        """Parse the message of a violation."""
         text = _LISTS.sub("", violation)
         nodes, text = _take(_KEYS, text)
         more, text = _take(_NODES, text)
@@ -77,7 +77,7 @@ class _Known:
 
 
 class Telling:
-    """Reads a transcript line by line, and keeps `lines` of them at the most."""
+    """Reads a transcript line by line and keeps at most about `lines` of them."""
 
     def __init__(self, named: Named, lines: int) -> None:
         self._named = named
@@ -85,7 +85,7 @@ class Telling:
         self._said: set[tuple[NodeId, str]] = set()
         self._taken: set[tuple[NodeId, str, int]] = set()
         self._count = 0
-        # Of each reason the latest: what became of the offsets, of roles and epochs, and the rest.
+        # The latest lines of each reason: offsets, roles and epochs, nodes, and the end.
         self._about_offsets: deque[tuple[int, Line]] = deque(maxlen=max(1, lines // 2))
         self._about_epochs: deque[tuple[int, Line]] = deque(maxlen=max(1, lines // 3))
         self._about_nodes: deque[tuple[int, Line]] = deque(maxlen=max(1, lines // 6))
@@ -103,7 +103,7 @@ class Telling:
         update = line.update
         assert update is not None, "a node's lines are steps of its core"
         known = self._known.setdefault(line.node, _Known())
-        # All of them: each remembers what the next step is compared with.
+        # Evaluate all of them: each updates the state that the next step is compared with.
         about_offsets = [self._moves(known, effect) for effect in update.effects]
         about_offsets.append(self._confirms(known, line.event))
         about_epochs = [self._decides(line.node, known, effect) for effect in update.effects]
@@ -115,7 +115,7 @@ class Telling:
             self._about_nodes.append(numbered)
 
     def lines(self) -> Iterator[Line | int]:
-        """The lines in their order, and between them how many are left out."""
+        """Yield the selected lines in order, and between them the number of lines left out."""
         reasons = (self._about_offsets, self._about_epochs, self._about_nodes, self._last)
         kept = {number: line for reason in reasons for number, line in reason}
         before = 0
@@ -128,7 +128,7 @@ class Telling:
     # --- what matters -----------------------------------------------------------------------------
 
     def _befalls(self, remark: str) -> bool:
-        """True if a remark of the world is about a named node, or about no single one."""
+        """True if a line about the cluster names a named node, or no node."""
         nodes = Named.of(remark).nodes
         return not nodes or self._is_named(*nodes)
 
@@ -136,7 +136,7 @@ class Telling:
         return not self._named.nodes or not self._named.nodes.isdisjoint(nodes)
 
     def _moves(self, known: _Known, effect: Effect) -> bool:
-        """True if a log gets or loses a named offset, or it becomes known to be committed."""
+        """True if a log gets or loses a named offset, or learns that it is committed."""
         offsets = self._named.offsets
         match effect:
             case api.AppendToLog(base_offset=base, end=end):
@@ -152,7 +152,7 @@ class Telling:
         return False
 
     def _confirms(self, known: _Known, event: Event | str) -> bool:
-        """True if a disk has a named offset now."""
+        """True if a flush has just reached a named offset."""
         match event:
             case api.LogFlushed(end=end):
                 before, known.flushed = known.flushed, end.offset
@@ -160,12 +160,15 @@ class Telling:
         return False
 
     def _decides(self, node: NodeId, known: _Known, effect: Effect) -> bool:
-        """True if a named node, or anybody in a named epoch, takes up a role or saves a vote."""
+        """True if a vote is saved in a named epoch, or a role worth showing is assumed.
+
+        Such a role is new, and it is of a named node or epoch, or it begins or ends leadership.
+        """
         match effect:
             case api.SaveElection(state=state):
                 return state.epoch in self._named.epochs
             case api.PublishProgress(role=role, epoch=epoch, is_leader=is_leader):
-                # Nominees without a majority take up the same roles again and again.
+                # Candidates without a majority assume the same roles repeatedly.
                 is_new = (node, role, epoch) not in self._taken
                 was_leader, known.is_leader = known.is_leader, is_leader
                 if is_new:
@@ -182,7 +185,7 @@ class Telling:
         return False
 
     def _says_something_new(self, node: NodeId, update: api.Update) -> bool:
-        """True if a named node says what it has not said in this role, but for the numbers."""
+        """True if a named node logs a trace event that is new in this role, apart from numbers."""
         if not update.notes or not self._is_named(node):
             return False
         said = {(node, _NUMBERS.sub("", note.text)) for note in update.notes}

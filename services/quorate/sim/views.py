@@ -43,7 +43,7 @@ class SeenNode(Protocol):
     def endpoints(self) -> tuple[Endpoint, ...]: ...
     @property
     def incarnation(self) -> int:
-        """The number of the node's current process: a count of starts."""
+        """The number of the node's current process, counted from its first start."""
         ...
 
     @property
@@ -84,9 +84,9 @@ class SeenNode(Protocol):
 
     @property
     def faults_met(self) -> Collection[str]:
-        """The errors that its disk or machine has returned to this process, and bit rot.
+        """The errors that its disk or machine has returned to this process, and its bit rot.
 
-        Bits may have rotted before, if the recovery of this process encountered them.
+        The bits may have flipped before this process started, if its recovery encountered them.
         """
         ...
 
@@ -165,7 +165,7 @@ class SeenNode(Protocol):
         ...
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        """True if this voter holds the log with that chain durably, or has lost it since."""
+        """True if this voter holds the log with that chain value durably, or once did."""
         ...
 
     def had(self, voter: Voter, offset: Offset) -> bool:

@@ -1,8 +1,8 @@
 """Principals, operations, resources and the Authorizer interface, as in Kafka's ACLs.
 
-Words and rules are Kafka's. An authorizer is a function over the image: what it grants depends only
-on the metadata that it is given and on the caller. It grants an operation on one kind of resource
-at a time, so that a thousand items of one request are a thousand look-ups of a name.
+Terms and rules are Kafka's. An authorizer is a function of the image: a grant depends only on the
+metadata and on the caller. A grant covers one operation on one kind of resource, so that
+authorizing a thousand items of one request takes a thousand look-ups of a name.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def topic_resource(name: str) -> Resource:
 class Permission:
     """The permission that a kind of request requires: an operation on one of some resources.
 
-    A caller that has it on none of `on` is refused as a whole. A request whose items are authorized
-    one by one has them in the field `items`, and its reply their results, in the same order, in the
-    field `results`; `of_item` returns the resource of an item. Having the operation on `for_all` is
-    enough for every item.
+    The whole request is rejected if the caller has it on none of `on`. A request whose items are
+    authorized individually has them in the field `items`, and its reply has their results, in the
+    same order, in the field `results`; `of_item` returns the resource of an item. The operation on
+    `for_all` authorizes every item.
     """
 
     operation: Operation
@@ -99,7 +99,7 @@ class Permission:
 
     @property
     def is_whole(self) -> bool:
-        """True if the request is authorized as a whole or not at all."""
+        """True if the request is authorized once, not item by item."""
         return EVERY_NAME not in [resource.name for resource in self.on]
 
 
@@ -112,7 +112,7 @@ class Names:
 
     are_all: bool = False
     literal: frozenset[str] = frozenset()
-    # By their lengths: names have few lengths of prefixes, however many prefixes there are.
+    # By length: there are few different lengths, however many prefixes there are.
     prefixes: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @classmethod
@@ -161,7 +161,7 @@ class Allowance:
 
 
 class Grant:
-    """The resources of one kind on which a caller may do one operation: those of any allowance."""
+    """The resources of one kind on which a caller may do one operation: the union of allowances."""
 
     __slots__ = ("_allowances", "is_all", "is_none")
 
@@ -196,7 +196,7 @@ class Rights:
         return granted
 
     def may(self, operation: Operation, resource: Resource) -> bool:
-        """True if that is granted; on any resource of the kind, if the resource names them all."""
+        """True if the operation is granted; for the name `*`, on any resource of the kind."""
         grant = self.grant(operation, resource.kind)
         if resource.name == EVERY_NAME:
             return not grant.is_none
@@ -210,5 +210,5 @@ class Authorizer(Protocol):
     """Decides without side effects, so that it may be called at any time."""
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
-        """The rights of the caller by this metadata, or without any."""
+        """The rights of the caller under this metadata; None if there is no metadata yet."""
         ...

@@ -1,7 +1,7 @@
 """Authorizer configured by settings: super users, per-operation lists, per-resource rules.
 
-Settings only allow. They depend on no metadata, so that controllers let each other in before they
-have any.
+Settings only allow, they never deny. They do not depend on metadata, so that controllers can
+authorize each other before they have any.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CALLERS_KEPT_MAX: Final = 1_000
 
 @value
 class Rule:
-    """Identities that may do operations on a resource, or on all with its name as a prefix."""
+    """Identities that may do operations on a resource, or on all resources with a name prefix."""
 
     principals: frozenset[str]
     operations: frozenset[Operation]
@@ -63,7 +63,7 @@ class ListedIdentities:
         self._rights: dict[str, Rights] = {}
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
-        """The rights of a principal, such as `User:CN=alice`, whatever the metadata."""
+        """The rights of a principal, such as `User:CN=alice`; the metadata does not matter."""
         principal = caller.principal
         rights = self._rights.get(principal)
         if rights is None:

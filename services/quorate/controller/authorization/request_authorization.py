@@ -1,7 +1,7 @@
 """Authorizes whole requests and their items before a request is decided or answered.
 
-An unauthorized item gets Kafka's error in its position in the reply, and the rest is done. The
-error is the same whether the resource exists or not.
+An unauthorized item gets Kafka's error at its position in the reply, and the other items are
+processed. The error is the same whether the resource exists or not.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOT_JUDGED: Final = Judged(None)
 
 
 def judge_write_in_slices(context: Context, write: Write, request: WriteRequest) -> Slices[Judged]:
-    """Split off unauthorized items. Raises RefusedError if nothing of it is authorized."""
+    """Separate unauthorized items. Raises RefusedError if no item is authorized."""
     permission, rights = request.permission, context.rights
     if permission.of_item is None:
         require_whole(rights, permission)
@@ -80,7 +80,7 @@ def judge_write_in_slices(context: Context, write: Write, request: WriteRequest)
 
 
 def judge_read(rights: Rights, request: ReadRequest) -> None:
-    """Raises RefusedError for an unauthorized read that is answered as a whole or not at all."""
+    """Raise RefusedError for an unauthorized read that has no items to authorize."""
     if request.permission.is_whole:
         require_whole(rights, request.permission)
 
@@ -91,7 +91,7 @@ def may_whole(rights: Rights, permission: Permission) -> bool:
 
 
 def require_whole(rights: Rights, permission: Permission) -> None:
-    """Raises RefusedError if the caller has the permission on none of its resources."""
+    """Raise RefusedError if the caller has the permission on none of its resources."""
     if not may_whole(rights, permission):
         raise refusal_of(rights, permission.operation, permission.on[0])
 

@@ -1,6 +1,6 @@
 """Broker sessions: last heartbeat and replayed offset (Kafka's BrokerHeartbeatTracker).
 
-Sessions are not in the log. Only the active controller has them. They begin when it becomes active,
+Sessions are not in the log: only the active controller has them. They begin when it becomes active,
 and change when a heartbeat arrives and when it is decided.
 """
 
@@ -29,8 +29,8 @@ _NO_OFFSET: Final = Offset(-1)
 class Session:
     """One broker's session: its last contact, and how far it has replayed the metadata log.
 
-    `shutdown_offset` is known for a broker that asked to shut down once all its leaderships are
-    moved: the last offset that the other brokers have to replay before it may go.
+    `shutdown_offset` is set for a broker in controlled shutdown once all its leaderships are moved:
+    the other brokers have to replay up to this offset before it may stop.
     """
 
     broker_epoch: int
@@ -81,18 +81,18 @@ class BrokersExcused:
 
 
 class Sessions:
-    """The sessions of all brokers with a contact since this controller became active.
+    """The sessions of all brokers that have been in contact since this controller became active.
 
-    A session counts from the broker's contact, or from the decision on its heartbeat: a broker
-    waits for the answer. An excused one counts from when it would have ended, and so ends two
+    A session starts at the broker's contact, or at the decision on its heartbeat, since a broker
+    waits for the answer. An excused session restarts when it would have ended, and so ends two
     timeouts after the broker's contact.
     """
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, Session] = {}
-        # The start of each session, in that order, so that the first to expire is the first; some
-        # are of brokers that are fenced.
+        # The start of each session, in ascending order, so that the first entry expires first;
+        # some are of brokers that are fenced.
         self._begun: OrderedDict[int, int] = OrderedDict()
         # A heap of the replayed offsets at contacts, the current ones and some earlier ones.
         self._replayed: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ class Sessions:
         return self._sessions.get(broker_id)
 
     def set(self, broker_id: int, session: Session, *, from_ms: int | None = None) -> None:
-        """Set the session of a broker, which counts from its contact or from `from_ms`."""
+        """Set the session of a broker, which starts at its contact or at `from_ms`."""
         self._sessions[broker_id] = session
         self._begin(broker_id, session.contact_ms if from_ms is None else from_ms)
         self._note_replayed(broker_id, session.metadata_offset)
@@ -116,7 +116,7 @@ class Sessions:
         self._begin(broker_id, now_ms)
 
     def _begin(self, broker_id: int, from_ms: int) -> None:
-        """Count from that time, unless the session counts from later."""
+        """Start the session at that time, unless it already starts later."""
         if from_ms > self._begun.get(broker_id, -1):
             self._begun[broker_id] = from_ms
             self._begun.move_to_end(broker_id)
@@ -157,12 +157,12 @@ class Sessions:
             broker_id, from_ms = next(iter(self._begun.items()))
             if _is_unfenced(brokers, broker_id):
                 return from_ms + self.timeout_ms
-            # The contact was before it is unfenced.
+            # The broker is fenced: its contact preceded its unfencing.
             del self._begun[broker_id]
         return None
 
     def expired(self, brokers: Brokers, now_ms: int, at_most: int) -> list[int]:
-        """The unfenced brokers whose sessions are over, the first to end first."""
+        """The unfenced brokers whose sessions have expired, in order of expiry."""
         found: list[int] = []
         for broker_id, from_ms in self._begun.items():
             if from_ms + self.timeout_ms > now_ms or len(found) == at_most:
@@ -174,7 +174,7 @@ class Sessions:
     def excusable(
         self, broker_ids: Iterable[int], waiting: Container[Sender], now_ms: int
     ) -> tuple[int, ...]:
-        """Those of them whose heartbeats wait, and came less than two timeouts ago."""
+        """The brokers whose heartbeats are waiting and arrived less than two timeouts ago."""
         sessions = self._sessions
         return tuple(
             broker_id
@@ -186,19 +186,19 @@ class Sessions:
     def is_fresh(self, contact_ms: int, now_ms: int) -> bool:
         """True while a broker with a contact at `contact_ms` may still wait for an answer.
 
-        After two timeouts a live broker without an answer has asked again; Kafka's does after half
-        of one.
+        After two timeouts a live broker without an answer has sent another heartbeat; Kafka's
+        brokers do so after half a timeout.
         """
         return now_ms < contact_ms + 2 * self.timeout_ms
 
     def excuse(self, broker_ids: Iterable[int]) -> None:
-        """Give these brokers, whose sessions are over, one more timeout since their contact."""
+        """Extend the expired sessions of these brokers to two timeouts after their contact."""
         begun = self._begun
         last: list[tuple[int, int]] = []
         for broker_id in broker_ids:
             del begun[broker_id]
             last.append((broker_id, self._sessions[broker_id].contact_ms + self.timeout_ms))
-        # They may have been examined late: others had a contact since they would have ended.
+        # They may have been examined late: other brokers had a contact after these expired.
         first_ms = min((from_ms for _, from_ms in last), default=0)
         while last and begun and begun[next(reversed(begun))] > first_ms:
             last.append(begun.popitem())

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FENCE: Final = 1
 UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
-# A record each, and a set of brokers for each that shares nothing with the last one.
+# Each takes a record and a new set of brokers, which shares nothing with the previous one.
 FENCED_TOGETHER_MAX: Final = 100
 # Number of brokers whose waiting heartbeats are examined in a millisecond.
 LOOKED_AT_TOGETHER_MAX: Final = 1000
@@ -41,7 +41,7 @@ LOOKED_AT_TOGETHER_MAX: Final = 1000
 def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> Sender:
     """Record a heartbeat on arrival: its broker is alive, however long the decision waits.
 
-    Kafka notes that outside of its queue, too (trackBrokerHeartbeat).
+    Kafka also records it outside of its event queue (trackBrokerHeartbeat).
     """
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
     if sender_problem(view.brokers, broker_id, broker_epoch) is None:
@@ -50,7 +50,7 @@ def hear(soft: SoftState, view: View, request: BrokerHeartbeat, now_ms: int) -> 
 
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
-    """Record that a broker is alive and advance it: fenced, unfenced, shutting down, gone."""
+    """Record that a broker is alive and advance its state (Kafka's BrokerControlState)."""
     brokers = context.view.brokers
     problem = sender_problem(brokers, request.broker_id, request.broker_epoch)
     if problem is not None:
@@ -71,7 +71,7 @@ class _Heartbeat:
         self._request = request
         self._broker = broker
         self._is_caught_up = request.current_metadata_offset >= broker.offset
-        # A broker whose session began with this heartbeat counts from its decision.
+        # A session that began with this heartbeat starts at its decision.
         sessions, now_ms = context.soft.of(Sessions), context.now_ms
         known = sessions.get(request.broker_id)
         is_known = known is not None and known.broker_epoch == request.broker_epoch
@@ -83,7 +83,7 @@ class _Heartbeat:
         if registration.fenced:
             if request.want_shut_down:
                 return self._shut_down()
-            # Others lead what its last incarnation led before this one may lead anything.
+            # The partitions of its previous incarnation get other leaders before it may lead.
             is_settled = not self._context.soft.of(Settling).concerns(request.broker_id)
             may_be_unfenced = self._is_caught_up and self._is_fresh and not request.want_fence
             if may_be_unfenced and is_settled:
@@ -123,7 +123,7 @@ class _Heartbeat:
         )
 
     def _unfence(self) -> Outcome:
-        """Unfence it. It may lead, unless another controller's log has it in shutdown."""
+        """Unfence it. It may lead, unless the log, written by Kafka, has it in shutdown."""
         broker_id = self._request.broker_id
         brokers = self._context.view.brokers
         active = brokers.active
@@ -138,13 +138,13 @@ class _Heartbeat:
         return Outcome(proposal, self._reply(is_fenced=True), (settling, self._heard()))
 
     def _without(self, **change: int) -> tuple[Proposal, Settling]:
-        """Propose that it may not lead any more."""
+        """Propose the change after which it may no longer lead."""
         brokers, broker_id = self._context.view.brokers, self._request.broker_id
         record = _change(brokers, broker_id, **change)
         return settle(self._context, (record,), (broker_id,), brokers.active - {broker_id})
 
     def _shut_down(self) -> Outcome:
-        """Let it go; its session ends too, so that it can register immediately on its return."""
+        """Permit it to stop, and end its session, so that it can register immediately on return."""
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
@@ -153,7 +153,7 @@ class _Heartbeat:
         return Outcome(proposal, reply, (settling, BrokerLeft(broker_id)))
 
     def _begin_shutting_down(self) -> Outcome:
-        """Begin controlled shutdown; it may go immediately if it is known to lead nothing."""
+        """Begin controlled shutdown; it may stop immediately if it is known to lead nothing."""
         broker_id = self._request.broker_id
         proposal, settling = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
         shutdown_offset = None
@@ -166,7 +166,7 @@ class _Heartbeat:
         return Outcome(proposal, reply, (settling, self._heard(shutdown_offset)))
 
     def _go_on_shutting_down(self) -> Outcome:
-        """Let it go once the others know their new leaders (Kafka: lowest active offset)."""
+        """Permit it to stop once the others know the new leaders (Kafka: lowest active offset)."""
         broker_id = self._request.broker_id
         sessions = self._context.soft.of(Sessions)
         known = sessions.get(broker_id)
@@ -182,10 +182,10 @@ class _Heartbeat:
 
 
 def decide_expiry(context: Context) -> Outcome | None:
-    """Fence the brokers whose sessions are over, those silent for longest first.
+    """Fence the brokers whose sessions have expired, those silent for longest first.
 
-    All in one decision, so that none of them is given what another one led. A broker whose
-    heartbeat waits for its decision is excused once.
+    All are fenced in one decision, so that none of them is elected for a partition of another. A
+    broker whose heartbeat waits for its decision is excused once.
     """
     brokers, sessions = context.view.brokers, context.soft.of(Sessions)
     ended = sessions.expired(brokers, context.now_ms, LOOKED_AT_TOGETHER_MAX)
@@ -227,7 +227,7 @@ SILENCE: Final = Timed(
     renew=_renew,
     counts={"timed_out_broker_heartbeats_total": _fenced},
 )
-"""Brokers that were silent for their whole session are fenced."""
+"""Fences brokers whose session has expired."""
 
 
 def _change(

@@ -40,9 +40,9 @@ class Broker:
         return self.registration.in_controlled_shutdown and not self.registration.fenced
 
     def has_online(self, directory: DirectoryId) -> bool:
-        """True for a log directory in which a replica is online.
+        """True if a replica in this log directory is online.
 
-        Any but a lost one if the broker registered none, as below metadata.version 3.7-IV2.
+        If the broker registered none, as before metadata.version 3.7-IV2, all but a lost one are.
         """
         if directory == LOST_DIR:
             return False
@@ -100,8 +100,8 @@ def _counted(counts: Map[int, int], key: int | None, by: int) -> Map[int, int]:
 class Brokers:
     """The registered brokers, and values derived from them.
 
-    Derived values are carried over from one value to the next, which is made for each change: so
-    the cost of a change does not grow with the brokers. Unknown ones are computed on first access.
+    Derived values are carried over to the next value, which every change creates, so that the cost
+    of a change does not grow with the number of brokers. Others are computed on first access.
     """
 
     by_id: Map[int, Broker] = field(default_factory=Map)
@@ -160,7 +160,7 @@ class Brokers:
 
     @cached_property
     def holders(self) -> Map[DirectoryId, tuple[int, ...]]:
-        """The brokers that have each log directory: one, but in a log of another controller."""
+        """The brokers that have each log directory: exactly one, except in a log of Kafka."""
         holders: Map[DirectoryId, tuple[int, ...]] = Map()
         for broker_id, broker in self.by_id.items():
             holders = _held_by(holders, broker_id, (), broker.registration.log_dirs)

@@ -47,7 +47,7 @@ class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
     current_metadata_offset: Offset
     want_fence: bool = False
     want_shut_down: bool = False
-    # No client relies on it.
+    # No client relies on the reply.
     has_to_be_true: ClassVar[bool] = False
     permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 

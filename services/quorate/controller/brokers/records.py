@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:
-    """The record that holds all of a broker, as far as that metadata.version can."""
+    """The record with the whole state of a broker that this metadata.version can represent."""
     registration = broker.registration
     return replace(
         registration,
@@ -50,8 +50,8 @@ def broker_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: Offset) -> None:
     """Add a broker, or replace it by its new registration.
 
-    Listeners and features are kept by name: they have no order of their own, and Kafka writes them
-    into snapshots in that of a hash map.
+    Listeners and features are sorted by name: their order has no meaning, and Kafka writes them
+    into snapshots in the order of a hash map.
     """
     registration = replace(
         record,
@@ -90,12 +90,12 @@ def replay_registration_change(
 
 
 def replay_fence(delta: MetadataDelta, record: FenceBrokerRecord) -> None:
-    """Fence a broker, as old logs say it. Raises ReplayError for another broker or epoch."""
+    """Fence a broker (record of old logs). Raises ReplayError for another broker or epoch."""
     _set_fenced(delta, record.id, record.epoch, is_fenced=True)
 
 
 def replay_unfence(delta: MetadataDelta, record: UnfenceBrokerRecord) -> None:
-    """Unfence a broker, as old logs say it. Raises ReplayError for another broker or epoch."""
+    """Unfence a broker (record of old logs). Raises ReplayError for another broker or epoch."""
     _set_fenced(delta, record.id, record.epoch, is_fenced=False)
 
 

@@ -45,10 +45,10 @@ REGISTRATION_BYTES_MAX: Final = 16 * 1024
 
 
 def decide_register(context: Context, request: RegisterBroker) -> Outcome:
-    """Register a broker, fenced; a repeat by the same incarnation amends its registration.
+    """Register a broker, fenced; the same incarnation may register again to change it.
 
-    The broker epoch is the end of the log when the registration began. A new incarnation ends the
-    leaderships of the old one in the same batch.
+    The broker epoch is the log end offset at the first registration of an incarnation. A new
+    incarnation ends the leaderships of the old one in the same batch.
     """
     view = context.view
     level = metadata_version(view.features)
@@ -72,13 +72,13 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
         proposal.require(record, f"The registration of broker {broker_id}")
         _check_size(proposal)
     except RefusedError as refused:
-        # A registration that is too large is in the proposal by now.
+        # The proposal already contains the registration that is too large.
         return Outcome(Proposal(level), RegisterBrokerReply(refused.error, refused.message))
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
     heard = BrokerHeard(broker_id, session, context.now_ms)
     if outdated is None and existing is not None and _moves_disks(existing, record):
-        # Replicas may lead from disks that it names now, and not from those that it left out.
+        # Replicas on newly listed disks may lead, and those on disks left out may not any more.
         return Outcome(proposal, reply, (context.soft.of(Settling).with_later((broker_id,)), heard))
     if outdated is None:
         return Outcome(proposal, reply, (heard,))
@@ -88,7 +88,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
 
 
 def _moves_disks(existing: Broker, record: RegisterBrokerRecord) -> bool:
-    """True when a broker that stays active names other log directories than before."""
+    """True if a broker that stays active lists other log directories than before."""
     return existing.is_active and set(existing.registration.log_dirs) != set(record.log_dirs)
 
 
@@ -128,7 +128,7 @@ def _check_request(context: Context, request: RegisterBroker) -> None:
 
 
 def _check_room(context: Context, request: RegisterBroker) -> None:
-    """Refuse a broker above the limit. A registered broker may always register again."""
+    """Reject a broker above the limit. A registered broker may always register again."""
     brokers = context.view.brokers
     if len(brokers.by_id) < BROKERS_MAX or request.broker_id in brokers.by_id:
         return
@@ -140,7 +140,7 @@ def _check_room(context: Context, request: RegisterBroker) -> None:
 
 
 def _check_size(proposal: Proposal) -> None:
-    """Refuse a registration that takes too much of every controller's memory, permanently."""
+    """Reject a registration that would permanently take too much memory of every controller."""
     size = len(proposal.values[-1])
     if size > REGISTRATION_BYTES_MAX:
         message = (
@@ -179,7 +179,7 @@ def _listeners_problem(request: RegisterBroker) -> str | None:
         problem = _text_problem(f"The host of listener {listener.name}", listener.host)
         if problem is not None:
             return problem
-        # Zero asks a system for any free port, and no client learns which one that was.
+        # Port 0 requests any free port, and no client would know which one was chosen.
         if not 1 <= listener.port <= _PORT_MAX:
             return (
                 f"Listener {listener.name} has port {listener.port}; give one from 1 to"
@@ -213,7 +213,7 @@ def _name_problem(field: str, name: str) -> str | None:
 
 
 def _text_problem(field: str, text: str) -> str | None:
-    """The problem with a text that is too long for a record, or would garble lines, or None."""
+    """The problem with a text that is too long for a record or has control characters, or None."""
     problem = string_problem(text)
     if problem is not None:
         return f"{field} {problem}."
@@ -260,7 +260,7 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
 
 
 def _check_incarnation(context: Context, request: RegisterBroker, existing: Broker | None) -> None:
-    """Refuse a second process while the first is alive, unless that one is shutting down."""
+    """Reject a second process while the first is alive, unless that one is shutting down."""
     if existing is None or existing.registration.incarnation_id == request.incarnation_id:
         return
     sessions = context.soft.of(Sessions)
@@ -307,7 +307,7 @@ def _registration(request: RegisterBroker, level: int, *, epoch: int) -> Registe
 
 
 def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
-    """Remove a broker; others lead what it led, if they are in sync."""
+    """Remove a broker; in-sync replicas take over its leaderships."""
     view = context.view
     existing = view.brokers.by_id.get(request.broker_id)
     if existing is None:

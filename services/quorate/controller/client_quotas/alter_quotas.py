@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def alter_quotas_in_slices(context: Context, request: AlterClientQuotas) -> Slices[Outcome]:
-    """Change entities one by one; of each all quotas change, or none."""
+    """Change entities one by one, each atomically."""
     level = metadata_version(context.view.features)
     proposal = Proposal(level)
     asked = Counter(key_of(alteration.entity) for alteration in request.entries)
@@ -60,7 +60,7 @@ def _propose(
         problem = None if op.remove else value_problem(limits, op.key, op.value)
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, problem)
-        # A quota that a log once had may be removed, whatever its key.
+        # Any quota may be removed, whatever its key: an earlier release may have set it.
         after[op.key] = None if op.remove else op.value
     changes = [(name, value) for name, value in after.items() if value != before.get(name)]
     if not proposal.add(quota_records(key, changes)):

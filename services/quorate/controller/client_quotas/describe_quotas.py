@@ -68,7 +68,7 @@ def _filter(request: DescribeClientQuotas) -> Callable[[EntityKey], bool]:
     is_strict, count = request.strict, len(wanted)
 
     def accepts(key: EntityKey) -> bool:
-        # Once for each existing entity, for each page.
+        # Called for each existing entity, for each page.
         if is_strict and len(key) != count:
             return False
         missing = count
@@ -86,7 +86,7 @@ def _filter(request: DescribeClientQuotas) -> Callable[[EntityKey], bool]:
 def _name_in(component: QuotaComponent) -> tuple[bool, str] | None:
     if component.entity_type not in TYPES:
         message = f"The entity type {component.entity_type!r} is none of {', '.join(TYPES)}."
-        # A type that has a name may be one of another release.
+        # An unknown type may be one of another release.
         is_named = component.entity_type != ""
         error = ErrorCode.UNSUPPORTED_VERSION if is_named else ErrorCode.INVALID_REQUEST
         raise RefusedError(error, message)

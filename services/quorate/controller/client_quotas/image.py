@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from quorate.controller.keyed_values import NamedValues, NamedValuesDelta
 
-# For each of its types, in their order: the type, if it has a name, and the name. An entity without
-# a name stands for all that have no quota of their own, and comes first in sorted order.
+# For each of its types, sorted: the type, if it has a name, and the name. An entity without a name
+# is the default for all that have no quota of their own, and comes first in sorted order.
 EntityKey: TypeAlias = tuple[tuple[str, bool, str], ...]
 ClientQuotas: TypeAlias = NamedValues[EntityKey, float]
 ClientQuotasDelta: TypeAlias = NamedValuesDelta[EntityKey, float]

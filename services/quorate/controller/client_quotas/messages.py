@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @value
 class EntityPart:
-    """One of the types of an entity, `user`, `client-id` or `ip`; without a name their default."""
+    """A component of an entity: `user`, `client-id` or `ip`; without a name, the default."""
 
     entity_type: str
     entity_name: str | None = None
@@ -24,7 +24,7 @@ class EntityPart:
 
 @value
 class QuotaOp:
-    """A quota to set, or one to `remove`, whatever its value."""
+    """A quota to set, or to `remove`; the value is then ignored."""
 
     key: str
     value: float = 0.0
@@ -47,7 +47,7 @@ class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
 
 
 class MatchType(IntEnum):
-    """Names that a component matches: one, only the default, or any of the two."""
+    """Names that a component matches: one, only the default, or both."""
 
     EXACT = 0
     DEFAULT = 1
@@ -74,8 +74,8 @@ class QuotaCursor:
 class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
     """The quotas of all entities that match every component, in order, in pages of that limit.
 
-    With `strict` they have no other types. 0 is a client without pages, which is refused an answer
-    of several: it must not take a part for all of it.
+    With `strict` they have no other types. A limit of 0 means a client without paging: it gets an
+    error for a reply of several pages, so that it does not mistake the first page for all.
     """
 
     components: tuple[QuotaComponent, ...] = ()
@@ -119,7 +119,7 @@ class DescribeClientQuotasReply:
     next_cursor: QuotaCursor | None = None
 
 
-# An entity has three types at most, of which each may be wrong, and five keys.
+# An entity has at most three types, each of which may be wrong, and five keys.
 ITEMS_MAX: Final = {
     ("QuotaAlteration", "entity"): 10,
     ("QuotaAlteration", "ops"): 100,

@@ -1,8 +1,8 @@
 """Quota entities and the quotas that each type of entity may have.
 
 The rules are Kafka's. An entity is a user, a client id, both, or an address; each of them by name,
-or as the default of its type. An address is a literal one. Kafka also resolves host names, on each
-broker separately; a decision makes no network calls.
+or as the default of its type. Addresses are literal. Kafka also resolves host names, on each broker
+separately; a decision here makes no network calls.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 TYPES: Final = (USER, CLIENT_ID, IP)
-# A value of each kind is at most the largest of Kafka's type, as a double; of fractions only a
-# percentage and a rate may have one.
+# The largest value of each kind is that of Kafka's type, as a double. Only percentages and rates
+# may be fractional.
 _LONG_MAX: Final = float(2**63 - 1)
 _INT_MAX: Final = float(2**31 - 1)
 _WHOLE: Final = 1e-6
-# By key, the largest value of a whole number; None is any number.
+# By key, the largest value of an integer quota; None for any number.
 _Limits = dict[str, float | None]
 _OF_CLIENTS: Final[_Limits] = {
     "producer_byte_rate": _LONG_MAX,
@@ -51,12 +51,12 @@ def key_of(entity: Iterable[EntityPart]) -> EntityKey:
 
 
 def entity_of(key: EntityKey) -> tuple[EntityPart, ...]:
-    """The entity behind a key."""
+    """The entity of a key."""
     return tuple(EntityPart(type_, name if has_name else None) for type_, has_name, name in key)
 
 
 def limits_of(entity: tuple[EntityPart, ...]) -> Mapping[str, float | None]:
-    """The quotas that an entity may have, with the largest value of those that are whole numbers.
+    """The quotas that an entity may have, with the largest value of integer ones.
 
     Raises RefusedError for an invalid entity.
     """
@@ -92,7 +92,7 @@ def _address_problem(name: str | None) -> str | None:
 
 
 def value_problem(limits: Mapping[str, float | None], key: str, value: float) -> str | None:
-    """The problem with a quota of an entity that may have those, or None."""
+    """The problem with a quota of an entity with these limits, or None."""
     if key not in limits:
         return f"There is no quota {key!r} for this entity; it may have {', '.join(limits)}."
     if not isfinite(value):

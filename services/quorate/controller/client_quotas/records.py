@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def quota_records(
     key: EntityKey, quotas: Iterable[tuple[str, float | None]]
 ) -> list[ClientQuotaRecord]:
-    """A record for each quota of an entity to set, or to remove where it is None."""
+    """A record for each quota of an entity to set, or to remove if the value is None."""
     entity = tuple(
         EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
         for part in entity_of(key)
@@ -33,7 +33,7 @@ def quota_records(
 
 
 def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
-    """Set a quota, or remove it, if it is there: both are the same record."""
+    """Set a quota, or remove it if it exists: both are the same record type."""
     key = key_of(EntityPart(part.entity_type, part.entity_name) for part in record.entity)
     delta.client_quotas.set(key, record.key, None if record.remove else record.value)
 

@@ -1,7 +1,8 @@
 """IncrementalAlterConfigs (KIP-339), with validation.
 
-Topics take only the names of `config_definitions`; brokers take any well-formed name, because their
-release decides. Replay never validates: records in the log are kept as they are.
+Topics accept only the names in `config_definitions`. Brokers accept any well-formed name, because
+the broker release determines which exist. Replay never validates: records in the log are kept as
+they are.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _BROKER_CONFIG = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) -> Slices[Outcome]:
-    """Change resources one by one; of each all keys change, or none."""
+    """Change resources one by one, each atomically."""
     level = metadata_version(context.view.features)
     proposal = Proposal(level)
     repeated = _repeated(request.alterations)
@@ -65,15 +66,15 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
     reply = IncrementalAlterConfigsReply(tuple(results))
     if request.validate_only:
         return Outcome(Proposal(level), reply)
-    # Kafka looks for such partitions every five minutes (unclean.leader.election.interval.ms).
+    # Kafka searches for such partitions every 5 minutes (unclean.leader.election.interval.ms).
     soft = (PassWanted(),) if any(map(_may_elect, proposal.records)) else ()
     return Outcome(proposal, reply, soft)
 
 
 def _may_elect(record: MetadataRecord) -> bool:
-    """True if replicas out of sync may lead that could not before.
+    """True if the record may newly permit out-of-sync replicas to lead.
 
-    A topic's own value that is removed may have hidden that of all brokers.
+    Removing a topic's own value may expose the value of all brokers.
     """
     return isinstance(record, ConfigRecord) and record.name == UNCLEAN and record.value != "false"
 

@@ -1,6 +1,6 @@
 """Topic configs of Kafka 4.3: names, types, ranges and defaults.
 
-Broker configs are validated less strictly, because the brokers' release decides which exist.
+Broker configs are validated less strictly: the release of the brokers determines which exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ConfigSpec:
 
     @property
     def is_list(self) -> bool:
-        """True if APPEND and SUBTRACT make sense."""
+        """True if APPEND and SUBTRACT apply."""
         return self.type in {ConfigType.LIST, ConfigType.THROTTLE}
 
     def problem(self, value: str) -> str | None:
@@ -70,7 +70,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,19}(\.[0-9]{0,19})?|\.[0-9]{1,19})([eE][+-
 
 
 def list_items(value: str) -> list[str]:
-    """The items of a list value, without the blanks around them; none in an empty value."""
+    """The items of a list value, without surrounding blanks; an empty value has no items."""
     return [item.strip() for item in value.split(",")] if value.strip() else []
 
 
@@ -145,7 +145,7 @@ BROKER_LISTS: Final = frozenset(
         "ssl.enabled.protocols",
     }
 )
-"""Broker configurations that APPEND and SUBTRACT work on."""
+"""Broker configurations to which APPEND and SUBTRACT apply."""
 
 SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key|credential|token")
 

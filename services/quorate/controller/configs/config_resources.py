@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 UNCLEAN: Final = "unclean.leader.election.enable"
 _MIN_INSYNC: Final = "min.insync.replicas"
-# Length of an invalid name that is shown, enough to be recognised.
+# Invalid names are shown truncated to this length, enough to recognise them.
 _SHOWN_MAX: Final = 32
 _BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 
@@ -29,7 +29,7 @@ def resource_key(resource: ConfigResource) -> ConfigKey:
 
 
 def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
-    """The reason why a resource has no configs here, or None if it has."""
+    """The reason why a resource cannot have configs here, or None if it can."""
     if resource.type is ResourceType.TOPIC:
         if resource.name in image.topics.ids:
             return None
@@ -58,11 +58,11 @@ def allows_unclean_election(image: View, topic: str) -> bool:
 
 
 def min_insync_replicas(image: View, topic: str, replicas: int) -> int:
-    """The number of replicas, of so many, that have to be in sync for a write."""
+    """The number of a partition's `replicas` that have to be in sync for a write."""
     try:
         minimum = int(_topic_config(image, topic, _MIN_INSYNC, "1"))
     except ValueError:
-        # Brokers' values are not validated here. One that is not a number lets no producer write.
+        # Broker values are not validated here. With one that is not a number no write succeeds.
         minimum = replicas
     return min(minimum, replicas)
 

@@ -33,14 +33,14 @@ class ResourceType(IntEnum):
 
 @value
 class ConfigResource:
-    """A topic by name, a broker by its id in decimal, or every broker with the name ''."""
+    """A topic by name, a broker by its decimal id, or, with an empty name, every broker."""
 
     type: ResourceType
     name: str
 
 
 def config_owner(resource: ConfigResource) -> Resource:
-    """The resource that a right to its configs is on: for those of brokers the cluster."""
+    """The resource on which access to its configs is authorized; for brokers the cluster."""
     return topic_resource(resource.name) if resource.type is ResourceType.TOPIC else CLUSTER
 
 
@@ -109,7 +109,7 @@ class IncrementalAlterConfigsReply(WriteReply):
 
 
 class ConfigSource(IntEnum):
-    """Sources of a value; the numbers are those of Kafka's DescribeConfigs."""
+    """Sources of a value, with the numbers of Kafka's DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2

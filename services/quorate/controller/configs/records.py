@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
-    """A record for each key to set, or to remove where the value is None."""
+    """A record for each key to set, or to remove if the value is None."""
     resource_type, resource_name = key
     return [
         ConfigRecord(
@@ -27,7 +27,7 @@ def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) ->
 
 
 def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
-    """Set one key of a resource, or remove it where the record has no value."""
+    """Set one key of a resource, or remove it if the record has no value."""
     key = (record.resource_type, record.resource_name)
     delta.configs.set(key, record.name, record.value)
 

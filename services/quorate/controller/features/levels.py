@@ -1,7 +1,7 @@
 """Supported and finalized levels, metadata.version above all, and what each level allows.
 
-The level of metadata.version decides in which version each record is written; a log of a level that
-this release does not know is refused (rule 22).
+The level of metadata.version determines the version in which each record is written; a log with a
+level that this release does not know is rejected (rule 22).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 METADATA_VERSION: Final = "metadata.version"
 _ELIGIBLE_REPLICAS: Final = "eligible.leader.replicas.version"
-# The features of Kafka 4.3 and the levels of each that this release can live with.
+# The features of Kafka 4.3 and the levels of each that this release supports.
 SUPPORTED_FEATURES: Final = (
     FeatureRange(_ELIGIBLE_REPLICAS, 0, 1),
     FeatureRange("group.version", 0, 1),
@@ -37,7 +37,7 @@ SUPPORTED_FEATURES: Final = (
     FeatureRange("streams.version", 0, 1),
     FeatureRange("transaction.version", 0, 2),
 )
-# The levels from which on Kafka's records carry what their names say (api-keys of 4.3.1).
+# The first levels at which Kafka's records have the named fields (api-keys of 4.3.1).
 ISR_SHRINK_KEEPS_EPOCH_LEVEL: Final = 12
 DIRECTORIES_LEVEL: Final = 17
 ELIGIBLE_REPLICAS_LEVEL: Final = 23
@@ -45,18 +45,18 @@ CORDONED_DIRECTORIES_LEVEL: Final = 30
 
 
 def metadata_version(features: Map[str, int]) -> int:
-    """The finalized level; the lowest that exists if the log names none."""
+    """The finalized level; the lowest existing one if the log has none."""
     return features.get(METADATA_VERSION, METADATA_VERSION_MIN)
 
 
 def has_eligible_replicas(features: Map[str, int]) -> bool:
-    """True where replicas out of sync may be eligible to lead (KIP-966)."""
+    """True if replicas out of sync may be eligible to lead (KIP-966)."""
     is_on = features.get(_ELIGIBLE_REPLICAS, 0) > 0
     return is_on and metadata_version(features) >= ELIGIBLE_REPLICAS_LEVEL
 
 
 def encode_at(level: int, record: MetadataRecord) -> bytes:
-    """The record's value in the version that goes with that metadata.version.
+    """The record's value in the version that this metadata.version requires.
 
     Raises SchemaError if that version cannot hold the record's values.
     """
@@ -66,15 +66,15 @@ def encode_at(level: int, record: MetadataRecord) -> bytes:
 
 
 def range_of(name: str, supported: Mapping[str, FeatureRange]) -> FeatureRange:
-    """The levels of a feature that a node supports; 0 alone, its absence, if it names none."""
+    """The levels of a feature that a node supports; only 0, its absence, if it lists none."""
     return supported.get(name, FeatureRange(name, 0, 0))
 
 
 def registration_problem(features: Map[str, int], supported: Iterable[FeatureRange]) -> str | None:
-    """The reason why a broker may not take part, or None.
+    """The reason why a broker may not join the cluster, or None.
 
-    A broker that does not know a finalized feature would end its process at the first record that
-    needs it, so every finalized level must lie in the range that it supports.
+    A broker that does not know a finalized feature would terminate at the first record that needs
+    it, so every finalized level must be in the range that it supports.
     """
     ranges = {feature.name: feature for feature in supported}
     for name, level in sorted(features.items()):

@@ -18,9 +18,9 @@ _SUPPORTED: Final = {feature.name: feature for feature in SUPPORTED_FEATURES}
 
 
 def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> None:
-    """Finalise a level; zero takes the feature back. The voters record has kraft.version.
+    """Finalize a level; zero removes the feature. kraft.version is ignored: raft handles it.
 
-    Raises UnsupportedMetadataVersionError for a level that this release cannot live with.
+    Raises UnsupportedMetadataVersionError for a level that this release does not support.
     """
     name, level = record.name, record.feature_level
     if name == KRAFT_VERSION:
@@ -38,7 +38,7 @@ def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> No
 
 
 def feature_records(image: MetadataImage) -> Iterator[FeatureLevelRecord]:
-    """metadata.version first: it says how to read the rest."""
+    """metadata.version first: it determines how the rest is read."""
     names = sorted(image.features, key=lambda name: (name != METADATA_VERSION, name))
     for name in names:
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])

@@ -23,7 +23,7 @@ NONE: Rows = Map()
 class Opaque:
     """`groups` holds the records of each uninterpreted kind, by key (rule 22).
 
-    `unknown` are those whose type this release does not know, in the order of the log.
+    `unknown` are those of types that this release does not know, in log order.
     """
 
     groups: Map[str, Rows] = field(default_factory=Map)
@@ -39,7 +39,7 @@ class Opaque:
 
 
 class OpaqueDelta:
-    """The changed records. `unknown` are the new ones only: the others may be many."""
+    """The changed records. `unknown` has only the new ones, because the others may be many."""
 
     def __init__(self, opaque: Opaque) -> None:
         self._before = opaque
@@ -47,14 +47,14 @@ class OpaqueDelta:
         self.unknown: list[UnknownRecord] = []
 
     def group(self, name: str) -> MapMutation[RowKey, MetadataRecord]:
-        """The records of one kind, to be changed."""
+        """The mutable records of one kind."""
         changed = self._changed.get(name)
         if changed is None:
             changed = self._changed[name] = self._before.group(name).mutate()
         return changed
 
     def finish(self) -> Opaque:
-        """The records with all that changed; the delta is used up."""
+        """The records with all changes; the delta is used up."""
         groups = self._before.groups.mutate()
         for name, changed in self._changed.items():
             rows = changed.finish()

@@ -41,7 +41,7 @@ CONTROLLERS: Final = _opaque(_controllers, {RegisterControllerRecord: _controlle
 
 
 def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
-    """Set the next producer ids; Kafka's snapshots omit the broker that got the last ones."""
+    """Set the next producer ids; Kafka's snapshots omit the broker that got the latest block."""
     _producer_ids.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 

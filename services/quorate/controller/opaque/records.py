@@ -1,8 +1,8 @@
-"""Keeps uninterpreted records by key, and drops them when they are removed (rule 22).
+"""Keeps uninterpreted records by key, until other records remove them (rule 22).
 
-Opening a directory of Apache Kafka and writing a snapshot of it must not lose what only Kafka
-interprets. So each such record is a row under a key, the newest record wins, and it goes back into
-snapshots unchanged.
+Opening a data directory of Apache Kafka and writing a snapshot of it must not lose records that
+only Kafka interprets. So the newest such record of each key is kept, and snapshots contain it
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @value
 class Group:
-    """The records of one kind; a record and the one that removes it have the same `key`."""
+    """The records of one kind; `key` is the same for a record and the record that removes it."""
 
     name: str
     key: Callable[[Any], RowKey]
@@ -41,7 +41,7 @@ class Group:
         delta.opaque.group(self.name).pop(self.key(record), None)
 
     def records(self, image: MetadataImage) -> Iterator[MetadataRecord | None]:
-        """All rows in order of their keys; None for a pause without one."""
+        """All rows in key order; None for a pause without a row."""
         rows = image.opaque.group(self.name)
         for key in sorted_in_parts(rows):
             yield None if key is None else rows[key]
@@ -50,8 +50,8 @@ class Group:
 def replay_unknown(delta: MetadataDelta, record: UnknownRecord) -> None:
     """Keep a record of an unknown type as it is.
 
-    Raises UnsupportedMetadataVersionError for an unknown version of a known type: its changes of
-    kinds that are interpreted here would be lost.
+    Raises UnsupportedMetadataVersionError for an unknown version of a known type: this controller
+    interprets such records, and their changes would be lost.
     """
     known = RECORD_TYPES.get(record.api_key)
     if known is not None:

@@ -16,13 +16,13 @@ _TABLE_MAX: Final = 1 << 16
 
 
 def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
-    """A test of many numbers together for being among these ids of brokers; -1 is none."""
+    """A vectorized test for these broker ids; -1 is none of them."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:
-        # With an entry for -1 before them, and one for every larger number behind them.
+        # With an entry for -1 before the ids, and one for all larger numbers after them.
         table = np.zeros(last + 3, np.bool_)
         table[1 : last + 2][list(ids)] = True
         return lambda brokers: table.take(brokers + 1, mode="clip")
-    # A last number that is not an id keeps every position that is looked up inside the array.
+    # A last entry that is not an id keeps every position that is looked up inside the array.
     known = np.array([*sorted(ids), np.iinfo(np.int64).max])
     return lambda brokers: np.equal(np.take(known, np.searchsorted(known, brokers)), brokers)

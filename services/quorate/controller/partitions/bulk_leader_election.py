@@ -1,8 +1,8 @@
 """Chooses leaders and ISRs of many partitions together, on columns.
 
-It chooses for all ordinary rows what `leader_election` chooses for one partition: if a replica in
-sync may lead, or no replica at all. Other rows depend on more than their columns, such as a topic's
-permission to lose data, and are decided one by one.
+It gives the same result as `leader_election` does for one partition, for all ordinary rows: those
+where a replica in sync may lead, or no replica at all. Other rows depend on more than their
+columns, such as a topic's permission to lose data, and are decided one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
     from quorate.controller.partitions.rows import Bits, Index, PartitionRows, Rows
 
-# Each replica is compared with each that is in sync: so many comparisons take a millisecond.
+# Each replica is compared with each in-sync replica: this many comparisons take a millisecond.
 COMPARED_MAX: Final = 1_000_000
 
 
@@ -40,7 +40,7 @@ class Elected(Bulk):
     values: Sequence[bytes]
 
     def replay(self, delta: MetadataDelta) -> None:
-        """Apply all of it."""
+        """Apply the whole decision."""
         delta.topics.put_rows(self.new, self.old)
 
     def takes_from(self, broker_id: int) -> bool:
@@ -54,12 +54,12 @@ class Choices(NamedTuple):
 
     leaders: Rows
     stays: Bits
-    # Rows that have to be decided one by one.
+    # Mask of the rows that have to be decided one by one.
     is_alone: Bits
 
 
 def rows_max(width: int) -> int:
-    """The number of rows of that width that may be handled without yielding."""
+    """The number of rows of this width that may be processed without yielding."""
     return max(1, COMPARED_MAX // max(1, width * width))
 
 
@@ -68,7 +68,7 @@ def elect(
 ) -> tuple[Elected | None, Index]:
     """Give rows the leaders and ISRs that they should have.
 
-    `rows` are no more than `rows_max`. Rows to be decided one by one are returned second.
+    `rows` are at most `rows_max`. The second value are the rows to be decided one by one.
     """
     choices = _choose(rows, acceptor)
     sizes = np.count_nonzero(choices.stays, axis=1).astype(np.int32)
@@ -95,9 +95,9 @@ def elect(
 def elect_preferred(
     rows: PartitionRows, acceptor: LeaderAcceptor, level: int, records_max: int
 ) -> tuple[Elected | None, int]:
-    """Have the first replicas lead if they are in sync and another replica leads.
+    """Elect the first replicas where they are in sync and another replica leads.
 
-    The second value is the number of rows examined: those after so many changes are left.
+    The second value is the number of rows examined; it stops after `records_max` changes.
     """
     changing = np.flatnonzero(lacks_preferred(rows, acceptor) & ~rows.has_last_epoch)
     if not len(changing):
@@ -116,7 +116,7 @@ def elect_preferred(
 
 
 def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
-    """The rows with another leader than the first replica, which may lead."""
+    """A mask of the rows whose first replica may lead, but does not."""
     if not rows.width:
         return np.zeros(len(rows), np.bool_)
     first, leaders = rows.replicas[:, 0], rows.leaders
@@ -133,16 +133,16 @@ def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
     may_lead = online(stays.T, isr.T, offline).T
     has_any: Bits = np.logical_or.reduce(may_lead, axis=1)
     if offline is not None:
-        # The ISR stays as it is where none of it may lead.
+        # The ISR stays as it is if none of its members may lead.
         stays = np.logical_and(stays, has_any[:, None])
     candidates = online(acceptor.is_active(replicas.T), replicas.T, offline)
-    # An eligible replica may lead, or any where data may be lost.
+    # An eligible replica may lead, or any replica if data may be lost.
     is_alone: Bits = np.logical_and(~has_any, candidates.any(axis=0))
     is_alone |= rows.has_last_epoch
     if rows.seldom:
         is_alone = np.logical_or(is_alone, rows.has_eligible)
     leads_on = (may_lead & (isr == leaders[:, None])).any(axis=1)
-    # The first replica of those in the ISR that may lead, or else the first of these there.
+    # The first of the replicas that is in the ISR and may lead, or else the first such ISR member.
     in_isr = ((replicas[:, :, None] == isr[:, None, :]) & may_lead[:, None, :]).any(axis=2)
     first_replica = _first(replicas, in_isr)
     elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, may_lead))
@@ -151,7 +151,7 @@ def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
 
 
 def _first(brokers: Rows, is_wanted: Bits) -> Rows:
-    """The first in each row that is wanted; anything where none is."""
+    """The first broker in each row that is wanted; undefined in rows without one."""
     if not brokers.shape[1]:
         return np.full(len(brokers), NO_LEADER, np.int32)
     found: Rows = brokers[np.arange(len(brokers)), is_wanted.argmax(axis=1)]
@@ -159,7 +159,7 @@ def _first(brokers: Rows, is_wanted: Bits) -> Rows:
 
 
 def closed_up(isr: Rows, stays: Bits) -> Rows:
-    """Those that stay, in their order, and -1 behind them."""
+    """The ISR members that stay, in order, padded with -1."""
     order = np.argsort(~stays, axis=1, kind="stable")
     moved: Rows = np.take_along_axis(np.where(stays, isr, np.int32(-1)), order, axis=1)
     return moved

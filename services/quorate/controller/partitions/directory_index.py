@@ -1,7 +1,7 @@
 """Interns log-directory ids, so that a replica stores a small index instead of 16 bytes.
 
-A broker has a few directories, and a replica lies in one of them. Sixteen bytes for each replica of
-millions of partitions would be half of their memory; an index into a list takes one.
+A broker has a few directories, and a replica is in one of them. Sixteen bytes for each replica of
+millions of partitions would be half of their memory; an index into a list takes one byte.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from numpy.typing import NDArray
 
-    # Of the smallest type that holds all places of a list.
+    # Of the smallest type that can hold all indexes into a list.
     Places: TypeAlias = NDArray[Any]
 
-# A list that is longer than this, and than there are rows, is looked through.
+# Unused entries are searched only in lists longer than this, and than the number of rows.
 KEPT_MAX: Final = 64
-# One of so many rows is looked at first: nearly always the others have the same directories. Seven
-# replicas are rare, so that the first, the second and every other replica has its turn.
+# Every seventh row is examined first: the others nearly always have the same directories. A
+# replication factor of 7 is rare; with others the sample includes the first, the second and all
+# other replicas.
 _SAMPLED: Final = 7
-# A directory is found by some bits of what it is mixed into, which few directories share.
+# Directories are hashed to this number of buckets, so that few share one.
 _BUCKETS: Final = 1 << 16
 _BUCKET_SHIFT: Final = np.uint64(48)
 _UINT8: Final = np.dtype(np.uint8)
-# Multiplies one half of an id before the other is mixed in; any odd number would do.
+# Hash multiplier for one half of an id; any odd number would do.
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -54,7 +55,7 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
     if not _are_at(halves, first, places):
         _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
         if not _are_at(halves, first, places):
-            # Two directories with the same mixed number, a case that never occurs in practice.
+            # Two directories have the same hash, which never occurs in practice.
             _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
     data = octets[first].tobytes()
     ids = [DirectoryId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
@@ -62,12 +63,12 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
 
 
 def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -> bool:
-    """True if each row is the one that `first` has for its index."""
+    """True if each row equals the row that `first` gives for its index."""
     return bool((rows.take(first, 0).take(places, 0) == rows).all())
 
 
 def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
-    """Indexes into a list of directories as those into another one."""
+    """Translate indexes into one list of directories to indexes into another list."""
     if moved is None:
         return places if places.dtype == kind else places.astype(kind)
     # With an empty list there are only padded indexes, which are 0.
@@ -77,7 +78,7 @@ def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> 
 def without_unused(
     places: Places, directories: tuple[DirectoryId, ...]
 ) -> tuple[Places, tuple[DirectoryId, ...]]:
-    """Only the directories that are used, if those are few of all."""
+    """Drop unused directories, if they are most of the list."""
     used, inverse = np.unique(places, return_inverse=True)
     if 2 * len(used) > len(directories):
         return places, directories
@@ -88,7 +89,7 @@ def without_unused(
 def unified(
     tables: Sequence[tuple[DirectoryId, ...]],
 ) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
-    """One list of directories for several, and the index of each one's in it; None for unmoved."""
+    """Merge lists of directories; also return each list's new indexes, or None if unchanged."""
     first = tables[0]
     if all(table == first for table in tables):
         return first, [None] * len(tables)

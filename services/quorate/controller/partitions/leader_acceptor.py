@@ -1,7 +1,7 @@
-"""Replicas that may lead: of active brokers, in log directories that are online (KIP-858).
+"""Decides which replicas may lead: active brokers, in online log directories (KIP-858).
 
-A broker reports its directories when it registers. A replica in another one is lost, or will return
-with its disk; if it led from an empty directory, records that only it has would be lost.
+A broker reports its directories when it registers. A replica in another directory is lost, or will
+return with its disk; if it led from an empty directory, records that only it has would be lost.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import Bits, PartitionRows, Rows
     from quorate.records.ids import DirectoryId
 
-# Instead of the broker that has a directory; replicas are padded with -1.
+# A holder that matches every broker; -1 is taken, since replicas are padded with it.
 _ANY_BROKER: Final = -2
 _NO_BROKER: Final = -3
 
 
 class LeaderAcceptor:
-    """Decides if a replica may lead, its ISR aside (Kafka: LeaderAcceptor)."""
+    """Decides if a replica may lead, regardless of the ISR (Kafka: LeaderAcceptor)."""
 
     def __init__(self, brokers: Brokers, active: frozenset[int]) -> None:
-        """`active` are the brokers that are active once a decision is replayed."""
+        """`active` are the brokers that will be active after the decision is replayed."""
         self._brokers = brokers
         self.active = active
 
     @classmethod
     def of(cls, brokers: Brokers) -> LeaderAcceptor:
-        """The acceptor of brokers as they are."""
+        """The acceptor for the current state of the brokers."""
         return cls(brokers, brokers.active)
 
     def accepts(self, partition: Partition, broker_id: int) -> bool:
@@ -56,7 +56,7 @@ class LeaderAcceptor:
 
     @cached_property
     def is_active(self) -> Callable[[Rows], Bits]:
-        """A test of many brokers together; single partitions do not need its table."""
+        """A vectorized test; made on demand, because single partitions do not need its table."""
         return is_among(self.active)
 
     def may_lead(self, rows: PartitionRows, brokers: Rows) -> Bits:
@@ -64,13 +64,13 @@ class LeaderAcceptor:
         return online(self.is_active(brokers), brokers, self.offline(rows))
 
     def offline(self, rows: PartitionRows) -> Rows | None:
-        """Shape (width, n): the replicas in directories that are offline, and no broker for others.
+        """Shape (width, n): the replicas in offline directories, and no broker in other positions.
 
-        None where there are none, which a comparison of the columns finds: nearly always each
-        replica lies in a directory that its broker has.
+        None if there are none, which a comparison of the columns finds: nearly always each replica
+        is in a directory that its broker has.
         """
         directories = rows.directories
-        # As columns: numpy takes four times as long for many rows of few numbers.
+        # Transposed: numpy takes four times as long for many short rows.
         places, replicas = rows.places.T, np.ascontiguousarray(rows.replicas.T)
         holders = np.array([self._holder(directory) for directory in directories], np.int32)
         if (holders == _ANY_BROKER).all():
@@ -81,7 +81,7 @@ class LeaderAcceptor:
             is_suspect &= (held_by != _ANY_BROKER) & (replicas >= 0)
         if not is_suspect.any():
             return None
-        # The rest is decided by its kinds, which are few.
+        # There are few distinct pairs of the rest, each decided once.
         kinds, of_kind = np.unique(
             replicas[is_suspect].astype(np.int64) * len(directories) + places[is_suspect],
             return_inverse=True,
@@ -95,7 +95,7 @@ class LeaderAcceptor:
         return found
 
     def _holder(self, directory: DirectoryId) -> int:
-        """A broker on which a replica in that directory is online."""
+        """The broker on which a replica in that directory is online."""
         if directory in (UNASSIGNED_DIR, MIGRATING_DIR):
             return _ANY_BROKER
         holders = self._brokers.holders.get(directory)
@@ -103,7 +103,7 @@ class LeaderAcceptor:
 
 
 def online(found: Bits, brokers: Rows, offline: Rows | None) -> Bits:
-    """The brokers that were found, without those `offline` in their rows; (n,) or (any, n)."""
+    """The mask `found`, without brokers that are `offline` in their row; (n,) or (any, n)."""
     if offline is None:
         return found
     left = found.copy()

@@ -1,9 +1,9 @@
 """Chooses leader and ISR of one partition from its state (Kafka's PartitionChangeBuilder).
 
-All of it is derived from the image (KIP-631, KIP-966): a broker that is fenced, shutting down or
-gone leaves the ISR unless no leader would remain in it, and a partition without a leader gets one
-as soon as a replica may lead. `leader_acceptor` decides which replicas may. So the next controller
-finds what one controller did not finish.
+The result depends only on the image (KIP-631, KIP-966), so that the next controller can complete
+what one controller did not finish. A broker that is fenced, shutting down or unregistered leaves
+the ISR, unless no leader would remain in it, and a partition without a leader gets one as soon as a
+replica may lead. `leader_acceptor` decides which replicas may lead.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """A mask of the partitions that may have to change.
 
-    Those whose leader may not lead, those that list a replica of an inactive broker as in sync
-    next to another that may lead, and those without a leader although a replica may lead.
+    These are partitions whose leader may not lead, partitions with an inactive broker in the ISR
+    next to a replica that may lead, and partitions without a leader although a replica may lead.
     """
-    # As columns, which takes a quarter of the time.
+    # Transposed, which takes a quarter of the time.
     isr, replicas = np.ascontiguousarray(rows.isr.T), np.ascontiguousarray(rows.replicas.T)
     leaders, offline = rows.leaders, acceptor.offline(rows)
     is_active = acceptor.is_active(isr)
@@ -57,7 +57,7 @@ def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
 def change_of(
     image: MetadataImage, topic: Topic, partition_id: int, acceptor: LeaderAcceptor
 ) -> PartitionChangeRecord | None:
-    """The change to the leader and ISR that a partition should have; None if it has them."""
+    """The change of leader and ISR that a partition needs; None if it needs none."""
     partition = image.topics.partitions.get(topic.number, partition_id)
     if partition is None:
         return None
@@ -70,7 +70,7 @@ def change_of(
 
 @value
 class Choice:
-    """The leader that a partition is to have, and the replicas in sync.
+    """The chosen leader and ISR of a partition.
 
     `leaves_isr` says that the leader was out of sync, `is_unclean` that it may lack records.
     """
@@ -82,10 +82,10 @@ class Choice:
 
 
 def _choose(partition: Partition, acceptor: LeaderAcceptor, *, allows_unclean: bool) -> Choice:
-    """The leader and the replicas in sync, given the replicas that may lead.
+    """Choose leader and ISR, given the replicas that may lead.
 
-    The leader stays while it can. Otherwise the first replica in sync takes over, or else one that
-    is eligible although out of sync, or else, where the topic allows data to be lost, any.
+    The leader stays if it may lead. Otherwise the first replica in sync takes over, or else an
+    eligible one (ELR), or else, if the topic permits data loss, any.
     """
     isr = tuple(broker for broker in partition.isr if broker in acceptor.active)
     may_lead = [broker for broker in isr if acceptor.accepts(partition, broker)]
@@ -95,12 +95,12 @@ def _choose(partition: Partition, acceptor: LeaderAcceptor, *, allows_unclean: b
         leader = next((broker for broker in partition.replicas if broker in may_lead), may_lead[0])
         return Choice(leader, isr)
     for broker in partition.eligible_leader_replicas:
-        # One that a reassignment took away may have deleted its data.
+        # A replica that a reassignment removed may have deleted its data.
         if broker in partition.replicas and acceptor.accepts(partition, broker):
             return Choice(broker, (broker,), leaves_isr=True)
     last_known = partition.last_known_elr
     if not partition.isr and len(last_known) == 1 and acceptor.accepts(partition, last_known[0]):
-        # It led last, and no other replica is known to have more.
+        # It was the last leader, and no other replica is known to have more records.
         return Choice(last_known[0], last_known, is_unclean=True, leaves_isr=True)
     for broker in partition.replicas if allows_unclean else ():
         if acceptor.accepts(partition, broker):
@@ -109,7 +109,7 @@ def _choose(partition: Partition, acceptor: LeaderAcceptor, *, allows_unclean: b
 
 
 def choose_preferred(partition: Partition, acceptor: LeaderAcceptor) -> Choice:
-    """Have the first replica lead if it may, or else another one, but never uncleanly."""
+    """Choose the first replica if it may lead, or else another one, but never uncleanly."""
     first = partition.replicas[0] if partition.replicas else NO_LEADER
     if first in partition.isr and acceptor.accepts(partition, first):
         isr = tuple(broker for broker in partition.isr if broker in acceptor.active)
@@ -118,14 +118,14 @@ def choose_preferred(partition: Partition, acceptor: LeaderAcceptor) -> Choice:
 
 
 def choose_unclean(partition: Partition, acceptor: LeaderAcceptor) -> Choice:
-    """Have any replica lead that may, even one that lacks records."""
+    """Choose any replica that may lead, even one that lacks records."""
     return _choose(partition, acceptor, allows_unclean=True)
 
 
 def make_record(
     image: MetadataImage, topic: Topic, partition_id: int, partition: Partition, choice: Choice
 ) -> PartitionChangeRecord:
-    """Write a choice as a record."""
+    """The record for a choice."""
     level = metadata_version(image.features)
     shrinks = choice.isr != partition.isr
     # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
@@ -152,9 +152,10 @@ def make_record(
 def _still_eligible(
     image: MetadataImage, topic: Topic, partition: Partition, choice: Choice
 ) -> tuple[int, ...]:
-    """The eligible replicas that are left when one of them leads.
+    """The eligible replicas that remain after one of them becomes leader.
 
-    While fewer are in sync than a write needs, the leader commits nothing that they lack.
+    While fewer replicas are in sync than a write requires, the leader commits nothing that the
+    eligible ones lack.
     """
     if choice.is_unclean or not has_eligible_replicas(image.features):
         return ()

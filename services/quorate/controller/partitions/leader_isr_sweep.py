@@ -1,13 +1,13 @@
 """Updates leaders and ISRs of all partitions after a broker change, one time slice at a time.
 
-One decision may concern every partition of the cluster, and an event-loop iteration may not last
-that long. So the record about the broker is decided immediately, with the first slice; a cursor
-continues through the other topics, and each slice is an ordinary decision, between which others may
-come. Leaders are always chosen from the newest image: a broker that leaves during a sweep counts
-for the rest of it, and another sweep follows for what lay before.
+A broker change may concern every partition of the cluster, and an event-loop iteration may not take
+that long. So the record about the broker is decided immediately, together with the first slice. A
+cursor continues through the other topics; each slice is an ordinary decision, and other decisions
+may come in between. Leaders are always chosen from the newest image: a broker that leaves during a
+sweep is considered in the rest of it, and another sweep follows for the partitions before that.
 
-Nothing of this is in the log. A partition that was not reached yet can be recognized by a leader or
-a replica in sync that is not active, and the next active controller examines all.
+This state is not in the log. A partition that was not reached yet can be recognized by a leader or
+an in-sync replica that is not active, and the next active controller examines all partitions.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
 
 # Limits of one slice; a few milliseconds each. Changes that are decided together are encoded and
-# replayed as columns; partitions that are decided one by one are unpacked, and may turn out to be
-# as they should; the rest is only compared: four thousand rows with three replicas have so many
-# numbers.
+# replayed as columns. Partitions that are decided one by one are unpacked, and may need no change.
+# The rest is only compared; the last limit corresponds to four thousand rows with three replicas.
 RECORDS_SLICE: Final = 1024
 EXAMINED_SLICE: Final = 128
 CELLS_SLICE: Final = 49_152
@@ -46,9 +45,9 @@ CELLS_SLICE: Final = 49_152
 class PassCursor:
     """The position of a sweep, among all partitions in the order of their keys.
 
-    Columns are compared next from `key` on, up to `end`, where the topics begin that were made
-    since. `found` are the keys that the last comparison found, of which `taken` were examined:
-    each partition may have changed since.
+    Columns are compared next from `key` on, up to `end`, the first key of topics created since.
+    `found` are the keys that the last comparison found, of which `taken` were examined: each
+    partition may have changed since.
     """
 
     end: int
@@ -64,11 +63,11 @@ class PassCursor:
 
 @value
 class Settling:
-    """The rest of the sweeps.
+    """The remaining sweeps.
 
-    `brokers` are those for which the sweep in progress was begun, `later` those for which another
-    one has to follow; `again` is set if one has to follow without a broker change. `is_sweep` marks
-    the first sweep of an active controller, which concerns all brokers.
+    `brokers` are those for which the current sweep was started, `later` those for which another one
+    has to follow; `again` is set if one has to follow without a broker change. `is_sweep` marks the
+    first sweep of an active controller, which concerns all brokers.
     """
 
     cursor: PassCursor | None = None
@@ -83,7 +82,7 @@ class Settling:
         return self.cursor is None and not (self.later or self.again or self.is_sweep)
 
     def concerns(self, broker_id: int) -> bool:
-        """True if partitions may still be as if that broker had not come or gone."""
+        """True if some partitions may not yet reflect the last change of that broker."""
         return self.is_sweep or broker_id in self.brokers or broker_id in self.later
 
     def apply(self, soft: SoftState) -> None:
@@ -91,13 +90,13 @@ class Settling:
         soft.put(self)
 
     def with_later(self, broker_ids: Iterable[int]) -> Settling:
-        """The same, followed by a sweep for those brokers."""
+        """The same, followed by another sweep for those brokers."""
         return replace(self, later=self.later.union(broker_ids))
 
     def begun(self, image: MetadataImage) -> Settling:
         """Begin the next sweep."""
-        # A key alone: otherwise the present partitions would all be kept until the sweep ends, and
-        # those that changed since, perhaps all, be freed in a single event-loop iteration.
+        # Only a key: a reference to the image would keep all its partitions until the sweep ends,
+        # and free those that changed, perhaps all, in a single event-loop iteration.
         cursor = PassCursor(end=key_of(image.topics.made, 0))
         brokers = self.later
         return replace(self, cursor=cursor, brokers=brokers, later=frozenset(), again=False)
@@ -105,10 +104,10 @@ class Settling:
 
 @value
 class PassWanted:
-    """All partitions have to be examined, since more replicas may lead than before."""
+    """Requests a sweep over all partitions, since more replicas may lead than before."""
 
     def apply(self, soft: SoftState) -> None:
-        """Start a sweep after the one in progress, if any. A `SoftChange`."""
+        """Start a sweep after the current one, if any. A `SoftChange`."""
         soft.put(replace(soft.of(Settling), again=True))
 
 
@@ -118,11 +117,11 @@ def settle(
     broker_ids: Iterable[int],
     active: frozenset[int],
 ) -> tuple[Proposal, Settling]:
-    """Change the state of brokers, then leaders and ISRs within one slice.
+    """Change the state of brokers, then leaders and ISRs within the first slice.
 
-    The records about the brokers come first: the rest follows from them, on any active controller.
-    `active` are the brokers that are active once they are replayed. The rest of the sweep is
-    returned with the records.
+    The records about the brokers come first: any active controller can derive the rest from them.
+    `active` are the brokers that will be active after they are replayed. Returns the records and
+    the rest of the sweep.
     """
     proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))
@@ -142,7 +141,7 @@ def decide_rest(context: Context) -> Outcome | None:
     image = context.freeze()
     proposal = Proposal(metadata_version(image.features))
     if settling.again and not image.topics.tally.offline:
-        # No partition waits for a leader, so that none could have another one.
+        # No partition is without a leader, so more replicas that may lead change nothing.
         return Outcome(proposal, None, (replace(settling, again=False),))
     if settling.cursor is None:
         settling = settling.begun(image)
@@ -159,13 +158,13 @@ def _wake_at_ms(soft: SoftState, _view: View) -> int | None:
 
 
 SETTLING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_rest)
-"""Passes go on by themselves, a slice at a time."""
+"""Continues the sweeps, one slice at a time."""
 
 
 def _go_on(
     settling: Settling, image: MetadataImage, acceptor: LeaderAcceptor, proposal: Proposal
 ) -> Settling:
-    """One slice of the sweep in progress."""
+    """One slice of the current sweep."""
     cursor = settling.cursor
     assert cursor is not None, "a pass is under way"
     if cursor.taken == len(cursor.found):
@@ -179,7 +178,7 @@ def _go_on(
         rows = rows.view(0, int(alone[EXAMINED_SLICE]))
         elected, alone = elect(rows, acceptor, level)
     if elected is not None and not proposal.add_bulk(elected):
-        # In addition to what is in the batch already; the next slice begins here.
+        # It does not fit into the batch any more; the next slice begins here.
         return settling
     partition_ids = rows.partition_ids[alone].tolist()
     for topic_id, partition_id in zip(rows.topics_at(alone), partition_ids, strict=True):

@@ -12,23 +12,23 @@ NO_LEADER: Final = -1
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 
-# Directories of a replica that is not reported yet, that its broker has to choose, or that is lost.
+# Directory ids for: not reported yet, to be chosen by the broker, lost.
 MIGRATING_DIR: Final = DirectoryId(ZERO_UUID)
 UNASSIGNED_DIR: Final = DirectoryId(bytes(15) + b"\x01")
 LOST_DIR: Final = DirectoryId(bytes(15) + b"\x02")
-# Kafka keeps ids below this one, as signed numbers in the second half, for more of them.
+# Kafka reserves ids below this one (the second half as a signed number) for later such ids.
 _RESERVED_MAX: Final = 100
 
 
 def is_reserved(uuid: bytes) -> bool:
-    """True for an id that names no directory of a disk, in this Kafka or a later one."""
+    """True for an id that is not a directory of a disk, in this or a later release of Kafka."""
     half = len(uuid) // 2
     return not any(uuid[:half]) and int.from_bytes(uuid[half:], signed=True) < _RESERVED_MAX
 
 
 @named_value
 class Partition:
-    """One partition's state, as PartitionRecord has it; `directories` go with `replicas`."""
+    """One partition's state, as in PartitionRecord; `directories` are parallel to `replicas`."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -43,7 +43,7 @@ class Partition:
     last_known_elr: tuple[int, ...] = ()
 
     def directory_of(self, broker_id: int) -> DirectoryId | None:
-        """The log directory of the broker's replica, None where it has none."""
+        """The log directory of the broker's replica; None if it has no replica."""
         for replica, directory in zip(self.replicas, self.directories, strict=True):
             if replica == broker_id:
                 return directory
@@ -55,7 +55,7 @@ class Partition:
 
     @property
     def is_imbalanced(self) -> bool:
-        """True if another replica than the first leads, or none."""
+        """True if the first replica does not lead."""
         return self.replicas[:1] != (self.leader,)
 
 
@@ -63,9 +63,9 @@ class Partition:
 class PartitionTally:
     """Counts of partitions by state, updated as they change.
 
-    `offline` have no leader; `imbalanced` are those and others that their first replica does not
-    lead. Elections are those since this process began to replay: `unclean` ones may lose data,
-    `eligible` ones are won by a replica that was out of sync and lacks nothing. `replaced` counts
+    `offline` have no leader; `imbalanced` are not led by their first replica, which includes the
+    offline ones. Elections are counted since this process began to replay: `unclean` ones may lose
+    data, `eligible` ones are won by a replica of the ELR, which lacks nothing. `replaced` counts
     the topics, configs and parts of all partitions that were replaced or removed: only earlier
     images hold them.
     """
@@ -79,7 +79,7 @@ class PartitionTally:
 
 @value
 class Seldom:
-    """The fields of a partition that are empty nearly always."""
+    """The fields of a partition that are nearly always empty."""
 
     removing_replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()

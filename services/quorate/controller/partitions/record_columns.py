@@ -1,8 +1,8 @@
 """Decodes runs of partition records into columns, without an object per record.
 
-The functions do for many records what `partitions/records.py` does for one. If that would raise an
-error, or a record is unusual, they decline and change nothing: then the records are handled one by
-one.
+The functions have the same effect for many records as `partitions/records.py` has for one. If that
+would raise an error, or a record is unusual, they raise DeclinedError and change nothing: then the
+records are handled one by one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
 _PADDING: Final = -1
-# So many numbers in one place; records with very many replicas are taken one by one.
+# Largest number of values in one array; records with very many replicas are handled one by one.
 _CELLS_MAX: Final = 65_536
 
 
@@ -56,9 +56,9 @@ class DeclinedError(Exception):
 
 @value
 class Partitions:
-    """Columns of PartitionRecords, in their order; `topics` has shape (n, 16).
+    """Columns of PartitionRecords, in log order; `topics` has shape (n, 16).
 
-    `directories` has shape (n, width, 16); `seldom` is by the position among these records.
+    `directories` has shape (n, width, 16); `seldom` is keyed by the position among these records.
     """
 
     topics: NDArray[np.uint8]
@@ -77,9 +77,9 @@ class Partitions:
     def rows(
         self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]
     ) -> PartitionRows:
-        """The rows that they make, in the order of their keys.
+        """The rows of these records, in key order.
 
-        `runs` are the topics' runs. Raises DeclinedError where two are about the same partition.
+        `runs` are the topics' runs. Raises DeclinedError if two are about the same partition.
         """
         keys, topic_ids = _keys(runs, self.partition_ids, numbers), [id_ for _, id_ in runs]
         columns, directories, seldom = self.columns, self.directories, self.seldom
@@ -105,8 +105,8 @@ class Partitions:
 class PartitionChanges:
     """Columns of PartitionChangeRecords that only change leaders, ISRs and recovery.
 
-    `leaders` and `recovery` hold the mark for no change in rows without one. `isr_sizes` is -1 if
-    the ISR stays; `isr` has shape (n, width), padded with -1.
+    `leaders` and `recovery` have Kafka's values for "no change" in rows without one. `isr_sizes` is
+    -1 if the ISR does not change; `isr` has shape (n, width), padded with -1.
     """
 
     topics: NDArray[np.uint8]
@@ -128,7 +128,7 @@ class PartitionChanges:
         return _keys(runs, self.partition_ids, numbers)
 
     def taken(self, order: Index) -> PartitionChanges:
-        """Those of them, in that order."""
+        """The changes at these positions, in that order."""
         return PartitionChanges(
             self.topics[order],
             self.partition_ids[order],
@@ -139,10 +139,10 @@ class PartitionChanges:
         )
 
     def applied(self, old: PartitionRows) -> PartitionRows:
-        """The same partitions after the changes: `old` has a row for each of them.
+        """The partitions after the changes; `old` has a row for each of them.
 
-        Raises DeclinedError where a leader is elected that was not in sync, since that is counted,
-        and where an epoch has come to its end.
+        Raises DeclinedError if a leader is elected that was not in sync, since that is counted, and
+        if an epoch would overflow.
         """
         fixed, width = old.values[:, :FIXED].copy(), max(old.width, self.isr.shape[1])
         sets_leader = self.leaders != NO_LEADER_CHANGE
@@ -182,7 +182,7 @@ def read_partitions(piece: Piece, index: Index) -> Partitions:
     directories = np.zeros((count, width, UUID_BYTES), np.uint8)
     seldom: dict[int, Seldom] = {}
     for at, columns in shapes:
-        # A value that is written to all rows is not scattered.
+        # Rows that are all written need no index.
         to = slice(None) if len(at) == count else at
         for place, name in _FIXED_FIELDS.items():
             fixed[to, place] = _numbers(columns.fields[name], len(at))
@@ -235,7 +235,7 @@ def read_changes(piece: Piece, index: Index) -> PartitionChanges:
     return PartitionChanges(topics, partition_ids, leaders, recovery, isr_sizes, isr)
 
 
-# --- what both have -------------------------------------------------------------------------------
+# --- common ---------------------------------------------------------------------------------------
 
 
 def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, Structs]]:  # noqa: ANN401
@@ -246,7 +246,7 @@ def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, S
 
 
 def _whose(shapes: Sequence[tuple[Index, Structs]], count: int) -> tuple[NDArray[np.uint8], Keys]:
-    """Topics and ids of the partitions of the records."""
+    """Topic ids and partition ids of the records."""
     topics = np.empty((count, UUID_BYTES), np.uint8)
     partition_ids = np.empty(count, np.int64)
     for at, columns in shapes:
@@ -279,7 +279,7 @@ def _keys(
 
 
 def ordered(keys: Keys) -> tuple[Index, Keys]:
-    """The order in which keys ascend, and the sorted keys. Raises DeclinedError for equal keys."""
+    """The sort order of keys, and the sorted keys. Raises DeclinedError for equal keys."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     if (keys[1:] == keys[:-1]).any():
@@ -299,7 +299,7 @@ def _numbers(column: Column, count: int) -> NDArray[Any]:
 
 
 def _list(column: Column, count: int) -> NDArray[Any]:
-    """Shape (count, size): lists of numbers, none where the column has null or nothing."""
+    """Shape (count, size): lists of numbers; size 0 if the column is null or missing."""
     if not isinstance(column, Lists):
         return np.empty((count, 0), np.int32)
     assert isinstance(column.elements, Numbers)
@@ -311,7 +311,7 @@ def _size(column: Column) -> int:
 
 
 def _directories(column: Column, count: int, size: int) -> NDArray[np.uint8]:
-    """Shape (count, size, 16); where none are given the mark that Kafka takes for that."""
+    """Shape (count, size, 16); if none are given, the id that Kafka uses for that."""
     given = _size(column)
     if not given:
         return np.broadcast_to(_MIGRATING, (count, size, UUID_BYTES))

@@ -1,4 +1,4 @@
-"""Encodes rows of partitions, and changes of them, as record values.
+"""Encodes rows of partitions, and their changes, as record values.
 
 Records of one layout are written together (records/columnar/writer.py), those with rare fields one
 by one.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def partition_values(rows: PartitionRows, level: int) -> list[bytes]:
-    """The encoded PartitionRecord of each row, in order, as that metadata.version has them."""
+    """The encoded PartitionRecord of each row, in order, in the version for `level`."""
     fixed, topics = rows.values[:, :FIXED], rows.topics
     shapes = _mixed(fixed[:, REPLICAS], fixed[:, ISR], fixed[:, RECOVERY] != 0)
     values = by_shape(shapes, lambda at: _of_shape(rows, topics, at, level))
@@ -61,7 +61,7 @@ def partition_values(rows: PartitionRows, level: int) -> list[bytes]:
 
 
 def by_shape(shapes: NDArray[np.int64], write: Callable[[Index], NDArray[np.uint8]]) -> list[bytes]:
-    """The values of records in order, `shapes` naming that of each; `write` takes those of one."""
+    """The values of records, in order; `write` encodes the records of one shape."""
     kinds = distinct(shapes)
     if len(kinds) == 1:
         return values_of(write(np.arange(len(shapes))))
@@ -80,7 +80,7 @@ def _mixed(replicas: Rows, isr: Rows, has_recovery: NDArray[np.bool_]) -> NDArra
 def _of_shape(
     rows: PartitionRows, topics: NDArray[np.uint8], at: Index, level: int
 ) -> NDArray[np.uint8]:
-    """The records of rows with equally many replicas and replicas in sync, as a row each."""
+    """The records of rows with equal numbers of replicas and in-sync replicas, one row each."""
     fixed = rows.values[at, :FIXED]
     replicas, isr = int(fixed[0, REPLICAS]), int(fixed[0, ISR])
     fields: dict[str, Column] = {

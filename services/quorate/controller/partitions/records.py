@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _EPOCH_MAX = 2**31 - 1
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
-# Partitions that change between two pauses, or parts of all partitions that are looked through.
+# Partitions that change between two pauses, or parts of all partitions that are searched.
 SLICE_PARTITIONS = 32
 
 
 def partition_record(
     topic_id: TopicId, partition_id: int, partition: Partition, *, level: int
 ) -> PartitionRecord:
-    """The record that says all of a partition, as far as that metadata.version can."""
+    """The record with the whole state of a partition that this metadata.version can represent."""
     has_directories = level >= DIRECTORIES_LEVEL
     has_eligible = level >= ELIGIBLE_REPLICAS_LEVEL
     return PartitionRecord(
@@ -54,7 +54,7 @@ def partition_record(
 
 
 def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
-    """Add a partition, or set all of one. Raises ReplayError for what cannot be."""
+    """Add a partition, or replace its state. Raises ReplayError for an invalid record."""
     if not 0 <= record.partition_id <= PARTITION_ID_MAX:
         raise ReplayError(
             f"the partition id {record.partition_id} is not between 0 and {PARTITION_ID_MAX}"
@@ -78,13 +78,13 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
 
 
 def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
-    """Change what the record names. Raises ReplayError if the partition does not exist."""
+    """Change the fields that the record has. Raises ReplayError for an unknown partition."""
     topic = delta.topics.topic(TopicId(record.topic_id))
     old = delta.topics.partition(topic, record.partition_id)
     if old is None:
         raise ReplayError(f"topic {topic.name!r} has no partition {record.partition_id} to change")
     new = changed(old, record)
-    # A leader that takes over with others in sync came into the ISR by the same record.
+    # A leader of an ISR with other members joined the ISR by the same record.
     has_joined = len(new.isr) > 1 and new.leader in new.isr
     if new.leader not in (old.leader, NO_LEADER, *old.isr) and not has_joined:
         delta.topics.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
@@ -92,7 +92,7 @@ def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord)
 
 
 def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
-    """The partition after the change: its epoch rises always, the leader's where one is set."""
+    """The partition after the change: its epoch always rises, the leader epoch with a leader."""
     replicas = old.replicas if record.replicas is None else record.replicas
     if record.directories is not None:
         directories = _directories(record.directories, replicas)
@@ -120,7 +120,7 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
 
 
 def directories_for(old: Partition, replicas: tuple[int, ...]) -> tuple[DirectoryId, ...]:
-    """The directories of these replicas, as far as the partition has them already."""
+    """The directories of these replicas, as far as the partition already has them."""
     if replicas == old.replicas:
         return old.directories
     known = dict(zip(old.replicas, old.directories, strict=True))
@@ -128,12 +128,12 @@ def directories_for(old: Partition, replicas: tuple[int, ...]) -> tuple[Director
 
 
 def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
-    """Forget the eligible leader replicas of one topic, or of all where no name is given."""
+    """Clear the eligible leader replicas of one topic, or of all topics without a name."""
     finish(clear_elr_in_slices(delta, record))
 
 
 def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[None]:
-    """The same with pauses: all topics may be many."""
+    """The same with pauses, as there may be many topics."""
     topics = delta.topics
     first, end = 0, None
     if record.topic_name:
@@ -166,7 +166,7 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
 def _with_eligible(
     rows: PartitionRows, low: int, high: int | None
 ) -> list[tuple[TopicId, int, Partition]]:
-    """Those whose keys are from `low` to below `high` that have such replicas, or had some."""
+    """Partitions with keys from `low` to below `high` that have ELR fields."""
     if not rows.seldom:
         return []
     is_wanted = rows.has_eligible & (rows.keys >= low)
@@ -178,7 +178,7 @@ def _with_eligible(
 
 
 def _next(epoch: int) -> int:
-    """The epoch after this one; behind the last one comes the lowest, as in Kafka."""
+    """The epoch after this one; it wraps around to the lowest, as in Kafka."""
     return epoch + 1 if epoch < _EPOCH_MAX else -_EPOCH_MAX - 1
 
 
@@ -189,7 +189,7 @@ def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ..
 def _directories(
     given: tuple[DirectoryId, ...], replicas: tuple[int, ...]
 ) -> tuple[DirectoryId, ...]:
-    """The directories as given; from before there were any, the mark that Kafka takes for that."""
+    """The directories as given; for older records without them, the id that Kafka uses then."""
     if not given:
         return (MIGRATING_DIR,) * len(replicas)
     if len(given) != len(replicas):

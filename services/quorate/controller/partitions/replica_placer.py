@@ -1,9 +1,9 @@
 """Rack-aware replica placement for new partitions (Kafka's StripedReplicaPlacer).
 
-It gives the same result on every run. A counter that grows with each partition of the cluster
-chooses the preferred leader, so that many topics of one partition are spread as well as one topic
-of many. After each full round over the brokers the followers are shifted by one; otherwise two
-brokers would always share their partitions.
+Placement is deterministic. The preferred leader depends on the number of partitions placed before,
+so that many topics of one partition are spread as well as one topic of many. After each full round
+over the brokers the followers are shifted by one; otherwise two brokers would always share their
+partitions.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import Index, Rows
     from quorate.controller.slices import Slices
 
-# Positions that are examined for all partitions together, between two pauses: a few milliseconds.
+# Positions examined for all partitions together between two pauses: a few milliseconds.
 _STEPS_SLICE: Final = 64
 
 
 @value
 class RackedBroker:
-    """A broker that may be given replicas; no rack counts as a rack of its own kind."""
+    """A broker that may get replicas; brokers without a rack share one."""
 
     broker_id: int
     rack: str | None = None
 
 
 def stripe(brokers: Iterable[RackedBroker]) -> tuple[RackedBroker, ...]:
-    """The brokers one rack after the other, again and again, each rack in order of its ids."""
+    """The brokers, alternating between racks, and in id order within each rack."""
     racks: dict[str, list[RackedBroker]] = {}
     for broker in sorted(brokers, key=attrgetter("broker_id")):
         racks.setdefault(broker.rack or "", []).append(broker)
@@ -48,8 +48,8 @@ def place(
 ) -> tuple[tuple[int, ...], ...]:
     """The replicas of each new partition, preferred leader first.
 
-    `striped` comes from `stripe` and holds at least `replication_factor` brokers; `placed` is how
-    many partitions were placed before. A partition gets a second replica in one rack only where
+    `striped` comes from `stripe` and has at least `replication_factor` brokers; `placed` is the
+    number of partitions placed before. A partition gets a second replica in the same rack only if
     there are fewer racks than replicas.
     """
     racks = len({broker.rack or "" for broker in striped})
@@ -64,7 +64,7 @@ def _place_one(
 ) -> tuple[int, ...]:
     chosen: list[int] = []
     while True:
-        # Each round takes one replica in every rack; the next goes round again for the rest.
+        # Each round takes one broker in every rack; the next one continues with the rest.
         used: set[str] = set()
         for place in _circle(len(striped), turn):
             rack = striped[place].rack or ""
@@ -79,7 +79,7 @@ def _place_one(
 
 
 def _circle(count: int, turn: int) -> Iterator[int]:
-    """Every position once: the leader's, then the others from the first follower's on."""
+    """Every position once: the leader's, then the others, starting with the first follower's."""
     first = turn % count
     yield first
     shift = 1 + (turn // count) % max(count - 1, 1)
@@ -92,7 +92,7 @@ def _circle(count: int, turn: int) -> Iterator[int]:
 def place_many_in_slices(
     striped: Sequence[RackedBroker], *, partitions: int, replication_factor: int, placed: int
 ) -> Slices[Rows]:
-    """The results of `place`, for many together: a row of replicas for each partition."""
+    """The results of `place` for many partitions: a row of replicas for each."""
     circles = _Circles(striped, partitions, replication_factor, placed)
     steps = 0
     while circles.take_step():
@@ -105,7 +105,7 @@ def place_many_in_slices(
 
 
 class _Circles:
-    """Partitions that go round the brokers together, each from its own leader on."""
+    """Places many partitions together; each iterates the brokers from its own leader on."""
 
     def __init__(
         self, striped: Sequence[RackedBroker], partitions: int, factor: int, placed: int
@@ -117,8 +117,7 @@ class _Circles:
         turns = np.arange(placed, placed + partitions)
         self._leaders = turns % self._brokers
         self._shifts = 1 + turns // self._brokers % max(self._brokers - 1, 1)
-        # The next place in each one's circle, how many replicas it has, and in which racks of this
-        # round.
+        # By partition: its next position, its number of replicas, and the racks used in this round.
         self._steps = np.zeros(partitions, np.intp)
         self._sizes = np.zeros(partitions, np.intp)
         self._used = np.zeros((partitions, len(numbers)), np.bool_)
@@ -144,9 +143,9 @@ class _Circles:
         return len(self._left) > 0
 
     def _places(self, rows: Index) -> Index:
-        """The leader's position first, and then the others from the first follower's on."""
+        """The leader's position first, then the others, starting with the first follower's."""
         leaders, shifts, steps = self._leaders[rows], self._shifts[rows], self._steps[rows]
-        # The circle of the followers skips the leader's position.
+        # The followers' positions skip the leader's.
         behind = steps - 1 + (steps > self._brokers - shifts)
         places: Index = np.where(steps == 0, leaders, (leaders + shifts + behind) % self._brokers)
         return places

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def upserted(rows: PartitionRows, other: PartitionRows, start: int, stop: int) -> PartitionRows:
-    """Rows with those of others from `start` to `stop` put between them.
+    """Merge rows of `other` from `start` to `stop` into `rows`.
 
-    Of two with one key the other's stays.
+    For equal keys the rows of `other` win.
     """
     keys = other.keys[start:stop]
     if not len(rows) or keys[0] > rows.keys[-1]:
@@ -34,7 +34,7 @@ def upserted(rows: PartitionRows, other: PartitionRows, start: int, stop: int) -
 def _replaced(
     rows: PartitionRows, at: Index, other: PartitionRows, start: int, stop: int
 ) -> PartitionRows:
-    """Rows in which some are replaced by others with the same keys."""
+    """Replace some rows by others with the same keys."""
     width = max(rows.width, other.width)
     directories, (mine, theirs) = unified([rows.directories, other.directories])
     kind = place_type(len(directories))

@@ -1,13 +1,13 @@
 """Immutable rows of partitions as numpy columns, ordered by key.
 
-Two million partitions as objects would take gigabytes; as rows of numpy arrays they take some sixty
-bytes each, and "whose leader is broker 7" is one comparison for all of them.
+Two million partitions as objects would take gigabytes; as rows of numpy arrays they take about
+sixty bytes each, and finding all partitions that broker 7 leads is one vectorized comparison.
 
-A key is the number of a topic and the id of one of its partitions. A row is int32: leader, leader
-epoch, partition epoch, recovery state, number of replicas, number of in-sync replicas, then the
-replicas and the in-sync replicas, each padded with -1 to the widest row. Log directories are few:
-a row has an index into a list of them for each replica. Fields that only reassignments and eligible
-leader replicas need are in a dictionary of the few rows that have them.
+A key consists of the number of a topic and the id of one of its partitions. A row is int32: leader,
+leader epoch, partition epoch, recovery state, number of replicas, number of in-sync replicas, then
+the replicas and the in-sync replicas, each padded with -1 to the widest row. There are few log
+directories: a row has an index into a list of them for each replica. Fields that only reassignments
+and eligible leader replicas need are in a dictionary of the few rows that have them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def key_of(number: int, partition_id: int) -> int:
-    """The key of a partition: higher than those of topics with a lower number."""
+    """The key of a partition; keys are ordered by topic number, then by partition id."""
     return number << PARTITION_ID_BITS | partition_id
 
 
@@ -70,10 +70,10 @@ class Columns(NamedTuple):
 
 
 class PartitionRows:
-    """Rows of partitions; its arrays are read-only.
+    """Rows of partitions with read-only arrays.
 
-    `topic_ids` has one id for each run of rows of one topic. Rows are in the order of their keys
-    unless a caller has joined them in another order.
+    `topic_ids` has one id for each run of rows of one topic. Rows are in key order unless a caller
+    has joined them in another order.
     """
 
     __slots__ = ("directories", "keys", "places", "seldom", "topic_ids", "values", "width")
@@ -89,7 +89,7 @@ class PartitionRows:
     ) -> None:
         """`values` and `places` have shapes (n, FIXED + 2 * width) and (n, width).
 
-        `seldom` has those that are not empty, by key.
+        `seldom` has only entries that are not empty, by key.
         """
         if len(directories) > max(len(keys), KEPT_MAX):
             places, directories = without_unused(places, directories)
@@ -105,7 +105,7 @@ class PartitionRows:
 
     @classmethod
     def made(cls, entries: Sequence[tuple[int, TopicId, Partition]]) -> PartitionRows:
-        """The rows of these partitions, whose keys ascend."""
+        """The rows of these partitions, which are in key order."""
         partitions = [partition for _, _, partition in entries]
         width = max([max(len(p.replicas), len(p.isr)) for p in partitions], default=0)
         known: dict[DirectoryId, int] = {}
@@ -134,13 +134,13 @@ class PartitionRows:
         directories: tuple[Places, tuple[DirectoryId, ...]],
         seldom: Mapping[int, Seldom],
     ) -> PartitionRows:
-        """Rows of columns; `directories` are indexes and the list that they point into."""
+        """Rows from columns; `directories` are the indexes and the list that they refer to."""
         values = np.concatenate([columns.fixed, columns.replicas, columns.isr], axis=1)
         return cls(keys, topic_ids, values, *directories, seldom)
 
     @classmethod
     def joined(cls, parts: Sequence[PartitionRows]) -> PartitionRows:
-        """All rows of these parts, one behind the other."""
+        """The concatenated rows of these parts."""
         if len(parts) == 1:
             return parts[0]
         width = max(part.width for part in parts)
@@ -229,7 +229,7 @@ class PartitionRows:
 
     @property
     def has_eligible(self) -> Bits:
-        """Shape (n,): true for rows that have eligible leader replicas, or had some."""
+        """Shape (n,): true for rows with eligible or last known eligible leader replicas."""
         keys = [
             key
             for key, each in self.seldom.items()
@@ -239,7 +239,7 @@ class PartitionRows:
 
     @property
     def has_last_epoch(self) -> Bits:
-        """Shape (n,): true for rows whose epoch or leader epoch is the last possible one."""
+        """Shape (n,): true for rows whose partition or leader epoch has the maximum value."""
         epochs = self.values[:, LEADER_EPOCH : PARTITION_EPOCH + 1]
         found: Bits = (epochs == _EPOCH_MAX).any(axis=1)
         return found
@@ -261,7 +261,7 @@ class PartitionRows:
 
     def rows_between(self, low: int, high: int) -> tuple[int, int]:
         """First row and end of the rows with keys from `low` to below `high`."""
-        # Separately: to make an array of the two would take longer.
+        # Two separate calls: making an array of the two would take longer.
         return int(self.keys.searchsorted(low)), int(self.keys.searchsorted(high))
 
     def partition(self, row: int) -> Partition:
@@ -295,10 +295,10 @@ class PartitionRows:
             last_known_elr=seldom.last_known_elr,
         )
 
-    # --- others made of these --------------------------------------------------------------------
+    # --- derived rows ----------------------------------------------------------------------------
 
     def view(self, start: int, stop: int) -> PartitionRows:
-        """Some neighbouring rows, for as long as all of these are held anyway."""
+        """Some consecutive rows as a view, which keeps all of these in memory."""
         if start == 0 and stop == len(self):
             return self
         ids, keys = self.topic_ids, self.keys[start:stop]
@@ -315,10 +315,10 @@ class PartitionRows:
         )
 
     def of_topic(self, start: int, stop: int, topic_id: TopicId) -> PartitionRows:
-        """The same of rows that are all of that topic, and some at least."""
+        """The same for one or more rows that all belong to that topic."""
         if start == 0 and stop == len(self):
             return self
-        # Without the rest of what is done for others: many topics have one row.
+        # Skips all other work, because many topics have one row.
         view = object.__new__(PartitionRows)
         view.keys = keys = self.keys[start:stop]
         view.values, view.places = self.values[start:stop], self.places[start:stop]
@@ -328,11 +328,11 @@ class PartitionRows:
         return view
 
     def part(self, start: int, stop: int) -> PartitionRows:
-        """The same rows on their own: nothing else is kept for them."""
+        """Some consecutive rows as a copy, which keeps nothing else in memory."""
         if start == 0 and stop == len(self):
             return self
         view = self.view(start, stop)
-        # A very wide row may have been next to them.
+        # The widest row may not be among them.
         width = int(view.values[:, REPLICAS : ISR + 1].max(initial=0))
         return PartitionRows(
             view.keys.copy(),
@@ -350,7 +350,7 @@ class PartitionRows:
         return {key: each for key, each in self.seldom.items() if low <= key <= high}
 
     def taken(self, index: Index) -> PartitionRows:
-        """Those rows, in that order."""
+        """The rows at these positions, in that order."""
         keys = self.keys[index]
         topic_ids = self.topic_ids
         if len(topic_ids) > 1:
@@ -393,7 +393,7 @@ def _starts(numbers: Keys) -> Index:
 
 
 def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
-    """One id for each run of rows of one topic; the last of one part may continue in the next."""
+    """One id for each run of rows of one topic; a run may extend over several parts."""
     found: list[TopicId] = []
     for part in parts:
         ids = part.topic_ids
@@ -402,7 +402,7 @@ def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
 
 
 def with_number(rows: PartitionRows, number: int) -> PartitionRows:
-    """The rows of topics that are counted from 0, as those of topics from that number on."""
+    """The rows with topic numbers that start at `number` instead of 0."""
     keys = rows.keys + (number << PARTITION_ID_BITS)
     return PartitionRows(
         keys, rows.topic_ids, rows.values, rows.places, rows.directories, rows.seldom
@@ -410,7 +410,7 @@ def with_number(rows: PartitionRows, number: int) -> PartitionRows:
 
 
 def with_width(rows: Rows, width: int) -> Rows:
-    """The rows laid out for lists of up to `width`; the same array when they are already."""
+    """The rows laid out for lists of up to `width`; the same array if they already are."""
     old = (rows.shape[1] - FIXED) // 2
     if old == width:
         return rows
@@ -423,7 +423,7 @@ def with_width(rows: Rows, width: int) -> Rows:
 
 
 def padded(places: Places, width: int) -> Places:
-    """The places of up to `width` replicas; the same array when they are already."""
+    """The directory indexes padded to `width` replicas; the same array if they already are."""
     if places.shape[1] == width:
         return places
     result = np.zeros((len(places), width), places.dtype)

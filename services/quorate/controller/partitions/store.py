@@ -1,8 +1,8 @@
 """All partitions of an image: a tree of rows plus a buffer of recent changes.
 
-To copy the rows around a single change costs as much as the rest of the decision about it. So
-changes are buffered until there are so many that it pays to apply them to the tree, or until a
-caller needs rows. Everything else is immutable.
+Copying the rows around a single change costs as much as the rest of its decision. So changes are
+buffered until there are enough of them to apply to the tree, or until a caller needs rows.
+Everything else is immutable.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     # By key, each with the id of its topic.
     Late: TypeAlias = Mapping[int, tuple[TopicId, Partition]]
 
-# They are copied with each further change.
+# The buffer is copied with each further change.
 LATE_MAX: Final = 48
 _NONE: Final[Late] = {}
 
 
 class PartitionStore:
-    """Partitions by the number of their topic and their id; `len()` is how many there are."""
+    """Partitions by topic number and partition id; `len()` is their number."""
 
     __slots__ = ("_count", "_late", "_tree", "replaced")
 
@@ -42,7 +42,7 @@ class PartitionStore:
         count: int = 0,
         replaced: int = 0,
     ) -> None:
-        """`count` is the number of all, `replaced` that of the entries replaced so far."""
+        """`count` is the number of partitions, `replaced` that of entries replaced so far."""
         self._tree = PartitionTree() if tree is None else tree
         self._late = late
         self._count = count
@@ -52,7 +52,7 @@ class PartitionStore:
         return self._count
 
     def __eq__(self, other: object) -> bool:
-        """True if the same topics have the same partitions, whatever their numbers are."""
+        """True if the same topics have the same partitions; topic numbers are ignored."""
         if not isinstance(other, PartitionStore):
             return NotImplemented
         if self._tree is other._tree and self._late is other._late:
@@ -74,14 +74,14 @@ class PartitionStore:
 
     @property
     def rows(self) -> PartitionTree:
-        """All of them as rows."""
+        """All partitions as rows."""
         if self._late:
             self._tree = self._tree.with_rows(_rows_of(self._late))
             self._late = _NONE
         return self._tree
 
     def get(self, number: int, partition_id: int) -> Partition | None:
-        """The partition of that topic and id, or None without one."""
+        """The partition of that topic and id, or None."""
         if self._late:
             late = self._late.get(key_of(number, partition_id))
             if late is not None:
@@ -89,17 +89,17 @@ class PartitionStore:
         return self._tree.get(number, partition_id)
 
     def of_topic(self, number: int, first: int = 0) -> Iterator[tuple[int, Partition]]:
-        """The partitions of a topic with their ids, from that id on."""
+        """The partitions of a topic with their ids, from `first` on."""
         return self.rows.of_topic(number, first)
 
     def count_of(self, number: int) -> int:
         """Number of partitions of a topic."""
         return self.rows.count_of(number)
 
-    # --- others made of this one ----------------------------------------------------------------
+    # --- derived stores -------------------------------------------------------------------------
 
     def with_changes(self, changes: Late, *, added: int) -> PartitionStore:
-        """This store with those partitions, of which so many are new."""
+        """This store with those partitions, of which `added` are new."""
         late = {**self._late, **changes}
         if len(late) > LATE_MAX:
             return self._next(self._tree.with_rows(_rows_of(late)))

@@ -1,10 +1,10 @@
 """Immutable shallow tree of partition rows.
 
-Nodes hold parts of up to ROWS_MAX rows, in the order of their keys. A change copies the parts and
-nodes that it touches, and nothing else; a reader with the earlier tree sees the earlier state.
-Topics are numbered as they are made and numbers are not reused, so that new partitions go to the
-end, where parts are full, and a key is a position to resume from after any changes. Removed rows
-leave no hole: neighbouring parts close up.
+Nodes hold parts of up to ROWS_MAX rows, in key order. A change copies only the parts and nodes that
+it affects; a reader with the earlier tree sees the earlier state.
+Topics are numbered in order of creation and numbers are not reused, so that new partitions are
+appended, where parts are kept full, and iteration can resume at a key after any changes. When rows
+are removed, neighbouring small parts are merged.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class _Node(NamedTuple):
 
 
 class PartitionTree:
-    """Partitions by the number of their topic and their id; `len()` is how many there are."""
+    """Partitions by topic number and partition id; `len()` is their number."""
 
     __slots__ = ("_count", "_firsts", "_nodes", "replaced")
 
     def __init__(self, nodes: tuple[_Node, ...] = (), count: int = 0, *, replaced: int = 0) -> None:
-        """`replaced` counts the parts that were replaced since there was a tree."""
+        """`replaced` counts the parts replaced since the first, empty tree."""
         self._nodes = nodes
         self._firsts = tuple([node.firsts[0] for node in nodes])
         self._count = count
@@ -56,7 +56,7 @@ class PartitionTree:
         return self._count
 
     def get(self, number: int, partition_id: int) -> Partition | None:
-        """The partition of that topic and id, or None without one."""
+        """The partition of that topic and id, or None."""
         key = key_of(number, partition_id)
         if not self._nodes or key < 0:
             return None
@@ -65,12 +65,12 @@ class PartitionTree:
         return None if row is None else part.partition(row)
 
     def _part_of(self, key: int) -> PartitionRows:
-        """The part in which the key is, if it is anywhere."""
+        """The part that contains the key, if the key exists."""
         node = self._nodes[max(bisect_right(self._firsts, key) - 1, 0)]
         return node.parts[max(bisect_right(node.firsts, key) - 1, 0)]
 
     def parts_from(self, key: int) -> Iterator[PartitionRows]:
-        """The parts from that of a key on; the first may begin, or lie entirely, before the key."""
+        """The parts from that of a key on; the first one may start, or even end, before the key."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         for node in self._nodes[at : at + 1]:
             yield from node.parts[max(bisect_right(node.firsts, key) - 1, 0) :]
@@ -79,7 +79,7 @@ class PartitionTree:
 
     @property
     def end(self) -> int:
-        """The key behind the last one."""
+        """The last key plus one."""
         return int(self._nodes[-1].parts[-1].keys[-1]) + 1 if self._nodes else 0
 
     def count_of(self, number: int) -> int:
@@ -87,18 +87,18 @@ class PartitionTree:
         return sum(stop - start for _, start, stop in self._ranges_of(number, 0))
 
     def of_topic(self, number: int, first: int = 0) -> Iterator[tuple[int, Partition]]:
-        """The partitions of a topic with their ids, from that id on."""
+        """The partitions of a topic with their ids, from `first` on."""
         for part, start, stop in self._ranges_of(number, max(first, 0)):
             for row in range(start, stop):
                 yield int(part.keys[row]) & PARTITION_ID_MAX, part.partition(row)
 
     def parts_of(self, number: int, topic_id: TopicId) -> Iterator[PartitionRows]:
-        """The rows of one topic, in as many parts as they lie in."""
+        """The rows of one topic, in one or more parts."""
         for part, start, stop in self._ranges_of(number, 0):
             yield part.of_topic(start, stop, topic_id)
 
     def _ranges_of(self, number: int, first: int) -> Iterator[tuple[PartitionRows, int, int]]:
-        """The rows of a topic from that partition on: parts, and first row and end in each."""
+        """The rows of a topic from partition `first` on: parts, with first row and end in each."""
         low, high = key_of(number, first), key_of(number + 1, 0)
         for part in self.parts_from(low):
             start, stop = part.rows_between(low, high)
@@ -108,9 +108,9 @@ class PartitionTree:
                 return
 
     def rows_from(self, key: int, cells: int) -> PartitionRows | None:
-        """Rows from that key on, as many as fit into that number of cells, or those of one part.
+        """Rows from that key on, up to that number of cells, but at least those of one part.
 
-        None if there are no rows. A reader that resumes behind the last key misses no row.
+        None if there are no rows. A reader can resume after the last key.
         """
         chosen: list[PartitionRows] = []
         count = width = 0
@@ -126,7 +126,7 @@ class PartitionTree:
         return PartitionRows.joined(chosen) if chosen else None
 
     def spread_of(self, keys: Keys) -> int:
-        """The number of parts in which ascending keys lie, or would lie."""
+        """The number of parts to which ascending keys belong."""
         return sum(1 for _ in self._shared(keys))
 
     def rows_at(self, keys: Keys) -> PartitionRows:
@@ -141,7 +141,7 @@ class PartitionTree:
         return PartitionRows.joined(found) if found else PartitionRows.made([])
 
     def _shared(self, keys: Keys) -> Iterator[tuple[int, int, int, int]]:
-        """Node and index of each part with some of the keys, and first and end of those."""
+        """Node and index of each part with some of the keys, and the range of these keys."""
         start = 0
         while start < len(keys) and self._nodes:
             at, index, end = self._place_of(int(keys[start]))
@@ -149,7 +149,7 @@ class PartitionTree:
             yield at, index, start, stop
             start = stop
 
-    # --- others made of this one ----------------------------------------------------------------
+    # --- derived trees --------------------------------------------------------------------------
 
     def with_rows(self, rows: PartitionRows) -> PartitionTree:
         """This tree with those rows added, replacing rows with the same keys."""
@@ -177,7 +177,7 @@ class PartitionTree:
         return PartitionTree(tuple(nodes), count, replaced=replaced)
 
     def _place_of(self, key: int) -> tuple[int, int, int | None]:
-        """Node and part to which a key belongs, and the first key behind that part."""
+        """Node and part to which a key belongs, and the first key after that part."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         firsts = self._nodes[at].firsts
         index = max(bisect_right(firsts, key) - 1, 0)
@@ -199,7 +199,7 @@ class PartitionTree:
         removed = sum(map(len, gone)) - len(left) - len(right)
         if not removed:
             return self
-        # Neighbouring nodes, too: those that are left with little close up.
+        # Neighbouring nodes, too, so that small ones are merged.
         begin, end = max(first - 1, 0), last + 2
         before = [part for node in self._nodes[begin:first] for part in node.parts]
         before += self._nodes[first].parts[:index]
@@ -224,7 +224,7 @@ class PartitionTree:
 
 
 def _edited(node: _Node, edits: Sequence[tuple[int, list[PartitionRows]]]) -> list[_Node]:
-    """A node in which others replace some of its parts."""
+    """A node with some of its parts replaced."""
     parts, firsts = list(node.parts), list(node.firsts)
     for index, instead in reversed(edits):
         parts[index : index + 1] = instead
@@ -235,7 +235,7 @@ def _edited(node: _Node, edits: Sequence[tuple[int, list[PartitionRows]]]) -> li
 
 
 def _cut(rows: PartitionRows, *, is_last: bool) -> list[PartitionRows]:
-    """Rows as parts of the size that parts have: full ones at the end of all, to which is added."""
+    """Split rows into parts; at the end of the tree, where rows are appended, into full ones."""
     count = len(rows)
     if count <= ROWS_MAX:
         return [rows]
@@ -244,7 +244,7 @@ def _cut(rows: PartitionRows, *, is_last: bool) -> list[PartitionRows]:
 
 
 def _nodes(parts: Sequence[PartitionRows]) -> list[_Node]:
-    """Parts as nodes of about the same size."""
+    """Distribute parts over nodes of about equal size."""
     if not parts:
         return []
     size = -(-len(parts) // -(-len(parts) // NODE_MAX))
@@ -256,7 +256,7 @@ def _nodes(parts: Sequence[PartitionRows]) -> list[_Node]:
 
 
 def _closed_up(parts: Sequence[PartitionRows]) -> list[PartitionRows]:
-    """The same rows, where neighbours that fit into one part are one."""
+    """Merge neighbouring parts that fit into one."""
     closed: list[PartitionRows] = []
     for part in parts:
         if closed and len(closed[-1]) + len(part) <= ROWS_MAX:

@@ -1,7 +1,8 @@
 """AlterPartition: the leader of a partition adds replicas to the ISR and removes them.
 
-The checks are made in Kafka's order, and the first that fails is the answer. Reassignments begin in
-logs of other controllers only; a change that completes one removes the rest of it.
+Checks are in Kafka's order, and the first one that fails determines the error. This controller does
+not start reassignments, but logs of Kafka may have them; the change that completes one clears its
+fields.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Sli
     level = metadata_version(image.features)
     problem = sender_problem(image.brokers, request.broker_id, request.broker_epoch)
     if problem is not None:
-        # Kafka says the same of a broker that is not registered.
+        # Kafka returns the same error for a broker that is not registered.
         reply = AlterPartitionReply(ErrorCode.STALE_BROKER_EPOCH, problem[1])
         return Outcome(Proposal(level), reply)
     count = sum(len(topic.partitions) for topic in request.topics)
@@ -203,7 +204,7 @@ class _Alteration:
     def _record(
         self, topic: Topic, index: int, partition: Partition, target: _Target, recovery: int
     ) -> PartitionChangeRecord | None:
-        """The change as a record, None if there is none."""
+        """The change as a record; None if nothing changes."""
         isr = None if target.isr == partition.isr else target.isr
         moved = self._moved(partition, target)
         replicas = None if target.replicas == partition.replicas else target.replicas
@@ -234,8 +235,9 @@ class _Alteration:
     def _moved(self, partition: Partition, target: _Target) -> Partition:
         """The partition with the directories of the replicas that join the ISR.
 
-        One that was copied to a new disk joins with the directory that its broker has now: brokers
-        of Kafka report that themselves (AssignReplicasToDirs). For one that stays nothing is known.
+        A replica that was copied to a new disk joins with the current directory of its broker;
+        Kafka's brokers report it themselves (AssignReplicasToDirs). Nothing is known about the
+        directories of other replicas.
         """
         directories = list(partition.directories)
         for place, id_ in enumerate(partition.replicas):
@@ -248,7 +250,7 @@ class _Alteration:
         return replace(partition, directories=tuple(directories))
 
     def _leader(self, partition: Partition, target: _Target) -> int:
-        """The leader that the change elects; the same one if only its epoch has to rise."""
+        """The leader that the change elects; the current one if only its epoch has to rise."""
         leader = next(
             (
                 id_
@@ -259,7 +261,7 @@ class _Alteration:
         )
         if leader != partition.leader:
             return leader
-        # Replicas that are gone must learn it, and before 3.6 a broker noticed that its ISR had
+        # Removed replicas have to be notified, and before 3.6 a broker noticed that its ISR had
         # shrunk only by a new leader epoch (KAFKA-15021).
         shrinks = not set(partition.isr) <= set(target.isr)
         rises = not set(partition.replicas) <= set(target.replicas) or (
@@ -270,10 +272,11 @@ class _Alteration:
     def _eligible(
         self, topic: Topic, partition: Partition, target: _Target
     ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-        """The eligible and the last known eligible replicas, None for those that stay.
+        """The eligible and the last known eligible replicas; None for no change.
 
-        With enough replicas in sync, or without the feature, no other one is eligible. With fewer
-        none becomes eligible: that could not be taken back from a broker that stops uncleanly.
+        With enough replicas in sync, or without the feature, no other replica is eligible. With
+        fewer, none becomes eligible, since eligibility could not be revoked after an unclean
+        shutdown of its broker.
         """
         old, last_known = partition.eligible_leader_replicas, partition.last_known_elr
         if not (old or last_known):
@@ -286,7 +289,7 @@ class _Alteration:
 
 
 def _check_isr(partition: Partition, asked: PartitionAlteration, leader: int) -> None:
-    """Raises RefusedError for an ISR or a recovery state that no partition can have."""
+    """Raise RefusedError for an ISR or a recovery state that no partition can have."""
     ids = [member.broker_id for member in asked.new_isr]
     recovery = asked.leader_recovery_state
     if len(set(ids)) < len(ids) or not set(ids) <= set(partition.replicas):
@@ -307,7 +310,7 @@ def _check_isr(partition: Partition, asked: PartitionAlteration, leader: int) ->
 
 
 def _target(partition: Partition, asked: PartitionAlteration) -> _Target:
-    """The new ISR and the replicas, without those that a completed reassignment removes."""
+    """The new ISR and replicas, without those that a completed reassignment removes."""
     isr = tuple(member.broker_id for member in asked.new_isr)
     removing, adding = set(partition.removing_replicas), set(partition.adding_replicas)
     if not removing and not adding:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def elect_leaders_in_slices(context: Context, request: ElectLeaders) -> Slices[Outcome]:
-    """Elect leaders one by one, each by the state before the request."""
+    """Elect leaders one by one, each from the state before the request."""
     # No other decision is made before this one ends, so the image stays the newest.
     image = context.freeze()
     election = _Election(image, request.election_type)
@@ -67,9 +67,9 @@ class _Election:
         self.proposal = Proposal(metadata_version(image.features))
 
     def asked(self, request: ElectLeaders) -> Slices[tuple[LeaderElection, ...]]:
-        """The partitions that are named, or those that can change.
+        """The requested partitions, or all that can change.
 
-        Raises RefusedError if they are more than one request may change.
+        Raises RefusedError if there are more than one request may change.
         """
         if not request.every_partition:
             return request.partitions
@@ -105,7 +105,7 @@ class _Election:
         return can_change
 
     def elect(self, asked: LeaderElection) -> ElectedLeader:
-        """The result for one partition, whose change is proposed."""
+        """Propose the change of one partition and return its result."""
         try:
             leader = self._elect(asked)
         except RefusedError as refused:

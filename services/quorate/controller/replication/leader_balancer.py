@@ -1,7 +1,7 @@
 """Returns leadership to the first replicas (`auto.leader.rebalance.enable`).
 
-After a restart of a broker others lead what it led. At each interval the first replicas that are in
-sync get it back, one time slice at a time.
+After a broker restarts, other brokers lead the partitions that it led. At each interval the first
+replicas that are in sync get leadership back, one time slice at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @value
 class Balancing:
-    """The time of the next sweep, None for never, and the key at which one in progress resumes."""
+    """The time of the next sweep, None for never, and the key at which the current one resumes."""
 
     interval_ms: int
     due_ms: int | None

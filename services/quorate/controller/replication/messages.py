@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 ANY_BROKER_EPOCH: Final = -1
-# Of one request, all topics together. Its reply is made in one event-loop iteration.
+# Limit per request, for all topics together: the reply is made in one event-loop iteration.
 PARTITIONS_MAX: Final = 4_000
 
 
 @value
 class IsrMember:
-    """A replica in sync, and the registration in which its leader saw it; -1 is any."""
+    """A replica in sync, and its broker epoch as known by the leader; -1 for any."""
 
     broker_id: int
     broker_epoch: int = ANY_BROKER_EPOCH
@@ -28,7 +28,7 @@ class IsrMember:
 
 @value
 class PartitionAlteration:
-    """The ISR that the leader of a partition wants, and the epochs that it has seen."""
+    """The ISR that the leader of a partition requests, and the epochs that it knows."""
 
     partition_index: int
     leader_epoch: int
@@ -55,7 +55,7 @@ class AlterPartition(WriteFor["AlterPartitionReply"]):
 
 @value
 class AlteredPartition:
-    """A partition after the change; with an error all is zero or empty."""
+    """A partition after the change; with an error all other fields are zero or empty."""
 
     partition_index: int
     error: ErrorCode = ErrorCode.NONE
@@ -75,7 +75,7 @@ class AlteredTopic:
 
 @value
 class AlterPartitionReply(WriteReply):
-    """Each partition has an error of its own; with one for all there are no topics."""
+    """Each partition has an error of its own; `topics` is empty if the request has an error."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
@@ -83,7 +83,7 @@ class AlterPartitionReply(WriteReply):
 
 
 class ElectionType(IntEnum):
-    """The leader that is wanted: the first replica, or any if no leader is in sync (UNCLEAN)."""
+    """The leader to elect: the first replica, or any replica if none is in sync (UNCLEAN)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -120,7 +120,7 @@ class ElectedLeader:
 
 @value
 class ElectLeadersReply(WriteReply):
-    """Results of the partitions; without those that do not change if all were requested."""
+    """Results of the partitions; unchanged ones are omitted if all were requested."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

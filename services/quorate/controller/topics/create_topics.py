@@ -52,7 +52,7 @@ SLICE_PARTITIONS: Final = 32
 
 
 class _Creation:
-    """One CreateTopics request in progress: topics accepted so far count for the next ones."""
+    """One CreateTopics request in progress; the next topics see those accepted so far."""
 
     def __init__(self, context: Context, request: CreateTopics) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class _Creation:
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
         self._placed = view.topics.partition_count
-        # Small topics with their numbers of partitions, whose partitions are made together.
+        # Small topics whose partitions are made together, with their numbers of partitions.
         self._small: list[tuple[TopicId, int]] = []
         self._small_count = self._small_factor = 0
         self.proposal = Proposal(self._level)
@@ -112,7 +112,7 @@ class _Creation:
         return not topic.assignments and self._wanted(topic)[0] < COLUMNS_MIN
 
     def _joins_small(self, topic: NewTopic) -> bool:
-        """True if it may go into the same columns as the small ones that were kept."""
+        """True if it can be in the same columns as the collected small topics."""
         if not self._is_small(topic):
             return False
         partitions, factor = self._wanted(topic)
@@ -120,7 +120,7 @@ class _Creation:
         return is_alike and self._small_count + partitions <= rows_max(max(factor, 1))
 
     def _keep_small(self, topic: NewTopic, topic_id: TopicId, partitions: int, factor: int) -> None:
-        """Keep an accepted topic: from here on there is space for its partitions."""
+        """Collect an accepted topic; space for its partitions is reserved."""
         if not self.proposal.keep_room(partitions, partitions * size_max(factor)):
             self._refuse_size(topic)
         self._small.append((topic_id, partitions))
@@ -128,7 +128,7 @@ class _Creation:
         self._small_factor = factor
 
     def propose_small(self) -> Slices[None]:
-        """Propose the partitions of the small topics that were kept."""
+        """Propose the partitions of the collected small topics."""
         topics, count, factor = self._small, self._small_count, self._small_factor
         if not topics:
             return
@@ -209,7 +209,7 @@ class _Creation:
             raise RefusedError(ErrorCode.INVALID_CONFIG, problem)
 
     def _new_topic_id(self) -> TopicId:
-        """A new id that no topic has, and that no command line takes for an option."""
+        """An unused topic id that does not look like a command-line option."""
         while True:
             topic_id = self._settings.new_topic_id()
             if (
@@ -248,7 +248,7 @@ class _Creation:
                 " unfenced; start more brokers or ask for fewer replicas."
             )
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        # Before any replica is placed, which would be for nothing.
+        # Checked before any replica is placed, which would be wasted work.
         if not self.proposal.has_room(partitions + len(topic.configs) + 1):
             self._refuse_size(topic)
         return partitions, factor
@@ -325,7 +325,7 @@ def refused_creation(_context: Context, topic: NewTopic, refusal: RefusedError) 
 
 
 def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[Outcome]:
-    """Create topics, each wholly or with an error of its own, all in one batch."""
+    """Create topics, each atomically or with an error of its own, all in one batch."""
     creation = _Creation(context, request)
     results: list[CreatedTopic] = []
     for topic in request.topics:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
-# An event-loop iteration has time for so many; the rest is another slice, or another page.
+# Number of items per event-loop iteration; the rest is in another slice, or on another page.
 SLICE_ITEMS: Final = 100
 SLICE_LISTED: Final = 1_000
 TOPICS_PER_PAGE: Final = 2_000

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 
-# Changed partitions that wait to be applied together. All of a large batch at its end would take
-# longer than an event-loop iteration may.
+# Largest number of changed partitions that are buffered and applied together. Applying all of a
+# large batch at its end would take longer than an event-loop iteration may.
 WAITING_MAX: Final = 128
 # Parts of a removed topic that are examined between two pauses.
 PARTS_SLICE: Final = 64
@@ -33,8 +33,8 @@ PARTS_SLICE: Final = 64
 class Topic:
     """A topic, whose partitions are kept under its number.
 
-    Each topic of an image has a number of its own, in the order in which they were made there; the
-    same topic may have another one in another process.
+    Each topic of an image has a number of its own, in order of creation; the same topic may have
+    another number in another process.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Topic:
 class Topics:
     """All topics by id and by name, and all partitions.
 
-    `similar_names` maps a name with its dots written as underscores to the names that look like it,
-    for those that have either. `made` is the number that the next topic gets.
+    `similar_names` maps a name with dots replaced by underscores to the names with that form, for
+    names that have dots or underscores. `made` is the number that the next topic gets.
     """
 
     by_id: Map[TopicId, Topic] = field(default_factory=Map)
@@ -102,7 +102,7 @@ class TopicsDelta:
         # Changed partitions by key, and how many of them are new.
         self._waiting: dict[int, tuple[TopicId, Partition]] = {}
         self._added = 0
-        # Topics that went, and parts of all partitions.
+        # Removed topics, and parts of all partitions.
         self._replaced = -topics.partitions.replaced
 
     @property
@@ -111,20 +111,20 @@ class TopicsDelta:
         return len(self._partitions) + self._added
 
     def topic(self, topic_id: TopicId) -> Topic:
-        """The topic of that id. Raises ReplayError when unknown."""
+        """The topic of that id. Raises ReplayError if it is unknown."""
         topic = self.by_id.get(topic_id)
         if topic is None:
             raise ReplayError(f"no topic has the id {topic_id.hex()}")
         return topic
 
     def add(self, name: str, topic_id: TopicId) -> None:
-        """A new topic, without partitions yet."""
+        """Add a topic, without partitions yet."""
         self.by_id[topic_id] = Topic(name, topic_id, self.made)
         self.ids[name] = topic_id
         self.made += 1
 
     def partition(self, topic: Topic, partition_id: int) -> Partition | None:
-        """The partition as changed so far."""
+        """The current state of a partition."""
         if not 0 <= partition_id <= PARTITION_ID_MAX:
             return None
         if self._waiting:
@@ -148,7 +148,7 @@ class TopicsDelta:
             self.flush()
 
     def flush(self) -> PartitionStore:
-        """All partitions, with the changes so far applied."""
+        """All partitions, with all changes so far applied."""
         if self._waiting:
             self._partitions = self._partitions.with_changes(self._waiting, added=self._added)
             self._waiting, self._added = {}, 0
@@ -164,7 +164,7 @@ class TopicsDelta:
         self._partitions = partitions.with_rows(rows)
 
     def count_election(self, *, is_eligible: bool) -> None:
-        """A leader that was not in sync: eligible all the same, or one that may lack records."""
+        """Count the election of a leader not in sync: eligible (ELR), or possibly unclean."""
         if is_eligible:
             self._tally = replace(self._tally, eligible=self._tally.eligible + 1)
         else:
@@ -181,7 +181,7 @@ class TopicsDelta:
         )
 
     def remove_in_slices(self, topic_id: TopicId) -> Slices[Topic]:
-        """Remove the topic with its partitions, with pauses: it may have most of all partitions.
+        """Remove the topic with its partitions, with pauses: most partitions may belong to it.
 
         Raises ReplayError if it is unknown.
         """

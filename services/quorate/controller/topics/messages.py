@@ -25,7 +25,7 @@ USE_DEFAULT: Final = -1
 class NewTopic:
     """A topic to create.
 
-    Either counts, where -1 asks for the controller's default, or `assignments`: the replicas of
+    It has either counts, with -1 for the controller's default, or `assignments`: the replicas of
     partition 0, 1, ... with the preferred leader first.
     """
 
@@ -73,10 +73,11 @@ class Cursor:
 
 @value
 class ListTopics(ReadFor["ListTopicsReply"]):
-    """All topics, in order of their names, in pages of that limit; 0 is a client without pages.
+    """All topics, in order of their names, in pages of that limit.
 
-    Topics that the caller may not describe are left out. A client without pages is refused an
-    answer of several: it must not take a part for all of it.
+    Topics that the caller may not describe are omitted. A limit of 0 means a client without paging:
+    it gets an error for a reply of several pages, so that it does not mistake the first page for
+    all.
     """
 
     cursor: Cursor | None = None
@@ -89,8 +90,8 @@ class ListTopics(ReadFor["ListTopicsReply"]):
 class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     """These topics, each once, in the requested order; all, by name, if `names` is empty.
 
-    In the latter case, topics that the caller may not describe are left out. Pages are as those of
-    ListTopics, and count partitions.
+    In the latter case, topics that the caller may not describe are omitted. Pages are as for
+    ListTopics, but the limit is a number of partitions.
     """
 
     names: tuple[str, ...] = ()
@@ -104,7 +105,7 @@ class DescribeTopics(ReadFor["DescribeTopicsReply"]):
 
 @value
 class CreatedTopic:
-    """With `validate_only` there is no id; on an error the counts are -1."""
+    """With `validate_only` there is no id; with an error the counts are -1."""
 
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -148,7 +149,7 @@ class ListTopicsReply:
 
 @value
 class DescribedPartition:
-    """One partition; the leader is -1 when none can lead."""
+    """One partition; the leader is -1 if there is none."""
 
     partition: int
     leader: int

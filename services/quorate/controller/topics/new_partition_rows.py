@@ -1,7 +1,7 @@
 """The partitions of new topics as columns, without an object per partition.
 
-A leader replays what it decides. Record by record that took most of the time of a large creation,
-during which nothing else may be decided.
+A leader replays its own decisions. Doing so record by record took most of the time of a large
+creation, during which nothing else may be decided.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from quorate.controller.partitions.rows import Keys, Rows
     from quorate.records.ids import DirectoryId, TopicId
 
-# Below this columns cost more than records.
+# With fewer partitions columns cost more than records.
 COLUMNS_MIN: Final = 48
-# Numbers in rows that are made, encoded and replayed without yielding: a few milliseconds.
+# Number of cells that are made, encoded and replayed without yielding: a few milliseconds.
 _CELLS_SLICE: Final = 12_288
-# Of a record of metadata: all but its replicas; and each of those, which may be in sync, with its
-# directory.
+# Size of a PartitionRecord without replicas, and of each replica with its directory and its entry
+# in the ISR.
 _FIXED_BYTES_MAX: Final = 96
 _REPLICA_BYTES: Final = 4 + 4 + UUID_BYTES
 _NONE: Final = PartitionRows.made(())
 
 
 def rows_max(replicas: int) -> int:
-    """The number of partitions with so many replicas that are handled together."""
+    """The number of partitions with this many replicas that are processed together."""
     return max(1, _CELLS_SLICE // (FIXED + 2 * replicas))
 
 
 def size_max(replicas: int) -> int:
-    """The largest size in bytes of the record of a partition with so many replicas."""
+    """The largest size in bytes of the record of a partition with this many replicas."""
     return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
 
 
@@ -66,14 +66,14 @@ class Created(Bulk):
     values: Sequence[bytes]
 
     def replay(self, delta: MetadataDelta) -> None:
-        """Add them. The topics are new, so no partition has their keys."""
+        """Add the partitions. The topics are new, so their keys are unused."""
         topics = delta.topics
         number = topics.topic(self.rows.topic_ids[0]).number
         topics.put_rows(with_number(self.rows, number), _NONE)
 
 
 class NewRows:
-    """Makes the partitions of new topics, with the brokers at one point in time."""
+    """Makes the partitions of new topics, given the brokers at one point in time."""
 
     def __init__(self, brokers: Brokers, level: int) -> None:
         self._brokers = brokers

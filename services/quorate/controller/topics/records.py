@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from quorate.controller.topics.image import Topic
     from quorate.records.metadata import MetadataRecord, RemoveTopicRecord
 
-# Topics, or numbers in the rows of their partitions, that are encoded together: a few milliseconds.
+# Topics, or cells of the rows of their partitions, that are encoded together: a few milliseconds.
 TOPICS_SLICE: Final = 256
 CELLS_SLICE: Final = 12_288
 
 
 def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
-    """Add a topic, without partitions yet. Raises ReplayError when its name or id is taken."""
+    """Add a topic, without partitions yet. Raises ReplayError if its name or id is taken."""
     topic_id = TopicId(record.topic_id)
     topics = delta.topics
     if record.name in topics.ids or topic_id in topics.by_id:
@@ -48,12 +48,12 @@ def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
 
 
 def replay_remove_topic(delta: MetadataDelta, record: RemoveTopicRecord) -> None:
-    """Remove a topic with its partitions and configurations. Raises ReplayError when unknown."""
+    """Remove a topic with its partitions and configs. Raises ReplayError if it is unknown."""
     finish(remove_topic_in_slices(delta, record))
 
 
 def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> Slices[None]:
-    """The same with pauses: it may have very many partitions."""
+    """The same with pauses, as it may have very many partitions."""
     topics = delta.topics
     name = (yield from topics.remove_in_slices(TopicId(record.topic_id))).name
     delta.configs.remove((int(ResourceType.TOPIC), name))
@@ -68,7 +68,7 @@ def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> S
 def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
     """All topics, each with its partitions; None for a pause without a record."""
     level, topics = metadata_version(image.features), image.topics
-    # Keys alone: a pair for each would be as many objects for the garbage collector to look at.
+    # Only keys: pairs would be as many more objects for the garbage collector to traverse.
     for name in sorted_in_parts(topics.ids):
         if name is None:
             yield None
@@ -80,7 +80,7 @@ def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
 
 
 def topic_values(image: MetadataImage) -> Iterator[list[bytes]]:
-    """The values of the same records, encoded together; a list may be empty."""
+    """The same records, encoded together; a list may be empty."""
     level, topics = metadata_version(image.features), image.topics
     gathered = _Gathered(level)
     for name in sorted_in_parts(topics.ids):
@@ -99,7 +99,7 @@ def topic_values(image: MetadataImage) -> Iterator[list[bytes]]:
 
 
 class _Gathered:
-    """Topics and rows of partitions that are to become values."""
+    """Topics and rows of partitions that are to be encoded."""
 
     def __init__(self, level: int) -> None:
         self._level = level
@@ -125,7 +125,7 @@ class _Gathered:
         self._cells += rows.cells
 
     def values(self) -> list[bytes]:
-        """All accumulated values; they are dropped afterwards."""
+        """Return all accumulated values and clear them."""
         rows: list[bytes] = []
         if self._parts:
             rows = partition_values(PartitionRows.joined(self._parts), self._level)

@@ -34,7 +34,8 @@ ACL_FIELDS: Final = tuple(
 )
 ACL_HISTORY_SCHEMA: Final = T.StructType([*ACL_FIELDS, *INTERVAL_FIELDS])
 
-# The enums of org.apache.kafka.common.acl and .resource; 0 (UNKNOWN) and 1 (ANY) are only asked.
+# The enums of org.apache.kafka.common.acl and .resource; 0 (UNKNOWN) and 1 (ANY) occur in requests
+# only.
 RESOURCE_TYPES: Final = {
     2: "TOPIC",
     3: "GROUP",

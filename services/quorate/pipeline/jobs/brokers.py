@@ -111,7 +111,7 @@ RECORD_TYPES: Final = (
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
 )
-# `fenced` is a boolean in a registration and 1, -1 or missing in a change: text fits both.
+# `fenced` is a boolean in a registration and 1, -1 or missing in a change: a string fits both.
 _PAYLOAD: Final = (
     "brokerId int, id int, brokerEpoch bigint, epoch bigint, incarnationId string, rack string,"
     " fenced string, inControlledShutdown string,"
@@ -144,9 +144,9 @@ def broker_events(log: DataFrame) -> DataFrame:
 
 
 def broker_sessions(log: DataFrame) -> DataFrame:
-    """One row per registration; one from a snapshot has no `start`.
+    """One row per registration; a registration from a snapshot has no `start`.
 
-    `ended_by` is `registered again` or `unregistered`; `unfenced` is the first time of it.
+    `ended_by` is `registered again` or `unregistered`; `unfenced` is the first time.
     """
     past = _by_offset().rowsBetween(Window.unboundedPreceding, Window.currentRow)
     is_registration = F.col("kind") == "registered"
@@ -244,8 +244,9 @@ def fenced_intervals(log: DataFrame) -> DataFrame:
 def flapping(log: DataFrame, *, window_ms: int, fence_count: int) -> DataFrame:
     """One row per period in which a broker that had been unfenced was fenced repeatedly.
 
-    A fence counts if `fence_count` or more lie in some window of `window_ms` around it; two that
-    are further apart belong to different rows. `most_in_window` is the count of the worst window.
+    A fence counts if some window of `window_ms` around it has `fence_count` or more. Two fences
+    that are further apart belong to different rows. `most_in_window` is the count of the worst
+    window.
     """
     by_time = Window.partitionBy("broker_id").orderBy("start_ms")
     behind = by_time.rangeBetween(-window_ms, Window.currentRow)
@@ -278,8 +279,8 @@ def flapping(log: DataFrame, *, window_ms: int, fence_count: int) -> DataFrame:
 def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
     """One row per broker in the log, derived from the other tables of the job.
 
-    `fences` counts those of a broker that was not fenced before; `fenced_ms` is the total time
-    fenced, also before it was unfenced for the first time.
+    `fences` does not count fencing at a first registration; `fenced_ms` is the total time fenced,
+    including the time before the broker was first unfenced.
     """
     event = F.col("event")
     events = (
@@ -349,7 +350,7 @@ def _states(log: DataFrame) -> DataFrame:
 
 
 def _first_time(condition: Column) -> Column:
-    """The first time at which it held, in the order of the log: clocks may go back."""
+    """The time of the first record with `condition`, by offset: clocks may go back."""
     return F.min_by("timestamp", F.when(condition, F.col("offset")))
 
 

@@ -30,14 +30,15 @@ class Kept:
 
 
 def at_hand(log: DataFrame) -> DataFrame:
-    """The rows of a small log, read once, in one partition: queries shuffle none of them."""
+    """Cache the rows of a small log in one partition, so that queries need no shuffle."""
     return log.coalesce(1).persist()
 
 
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
-    """The valid committed records of those types with the source's columns, read now and once.
+    """Cache the valid committed records of those types with the source's columns.
 
-    Two more rows, of no such type, have its first and its last timestamp: its span stays the same.
+    The log is read now, and once. Two more rows, of type NoOpRecord, have the first and the last
+    timestamp of the log, so that its time span stays the same.
     """
     read = kept_as(log, record_types, lambda rows: rows)
     ends = read.rows.sparkSession.createDataFrame(
@@ -52,10 +53,10 @@ def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
 
 
 def kept(log: DataFrame, *records: type) -> DataFrame:
-    """The valid committed records of those types, with typed columns, read now and once.
+    """Cache the valid committed records of those types with typed columns.
 
-    One more row without a type has the last timestamp of the complete log, to which open intervals
-    count.
+    The log is read now, and once. One more row without a type has the last timestamp of the
+    complete log, up to which open intervals are counted.
     """
     columns = ("offset", "timestamp", "is_control", "record_type", *map(column_of, records))
     read = kept_as(
@@ -79,7 +80,7 @@ def kept_as(
 
     `shaped` also gets rows that begin or end transactions. It must keep every row, and at least the
     columns offset, timestamp, is_control, record_type and from_snapshot. The log is read now, and
-    once: anything that would need another read is determined in this one.
+    once: the same read determines everything that would otherwise need another one.
     """
     seen = Observation()
     at_ms = F.unix_millis("timestamp")

@@ -1,9 +1,9 @@
 """Job `compare`: whether the voters' logs agree: lag, damage, divergence.
 
 Two logs that are equal up to an offset and differ at it have diverged there. That is normal while
-one of them has a tail that was never committed: the next leader truncates it. If both have one
-epoch at that offset or at a later one, Raft's log matching is broken: one of them lost or changed
-committed records.
+one of them has a tail that was never committed: the log is truncated to the next leader's. If both
+have a record of the same epoch at that offset or later, Raft's log matching is broken: one of them
+lost or changed committed records.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ SCHEMAS: Final = {
 
 
 def logs(log: DataFrame) -> DataFrame:
-    """One row per node: the span of its log, and by how many offsets it ends before the longest.
+    """One row per node: the span of its log, and its lag in offsets behind the longest log.
 
     `missing_count` is the number of offsets within the span without a record; `first_damage` has
     the file, the byte and the error.
@@ -108,7 +108,7 @@ def divergence(log: DataFrame) -> DataFrame:
     """One row per pair of nodes: the first offset at which both have a record and they differ.
 
     `first_offset` and the epochs there are null if the two agree wherever both have records.
-    `breaks_log_matching` means that both have one epoch there or later, which Raft forbids.
+    `breaks_log_matching` means that both have the same epoch there or later, which Raft forbids.
     """
     content = F.xxhash64("leader_epoch", "is_control", "timestamp", "key", "value")
     held = (

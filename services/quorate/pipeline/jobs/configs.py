@@ -41,9 +41,9 @@ RESOURCE_TYPES: Final = {int(member): member.name for member in ResourceType}
 def config_history(frame: DataFrame) -> DataFrame:
     """One row for each value set, until it was set again or removed.
 
-    `previous_value` is null if nothing was set right before; `ended_by` is `change`, `removal` or
+    `previous_value` is null if no value was set right before. `ended_by` is `change`, `removal` or
     `topic removal`, and null while the value is in effect. The resource of all brokers has the name
-    "". Values of passwords and the like are withheld. The frame is the result of `kept` for
+    "". Values of passwords and other secrets are withheld. The frame is the result of `kept` for
     CONFIG_RECORDS: only committed records.
     """
     events = _events(frame).unionByName(_topic_ends(frame))
@@ -61,7 +61,7 @@ def config_history(frame: DataFrame) -> DataFrame:
 
 
 def _neighbour(step: int) -> WindowSpec:
-    """The event of the same config before (-1) or after (1)."""
+    """The previous (-1) or next (1) event of the same config."""
     return (
         Window.partitionBy("type", "resource", "config").orderBy("offset").rowsBetween(step, step)
     )

@@ -38,8 +38,8 @@ def told_damage(first: str) -> Column:
 class DamageSeen:
     """The damage in a frame's rows, once a query has read them.
 
-    A query whose result is known to be empty reads nothing. Then `read` provides the frame once
-    more, which needs only the columns for damage.
+    A query whose result is known to be empty reads nothing. In that case `read` provides the frame
+    again, of which only the columns for damage are read.
     """
 
     def __init__(self, read: Callable[[], DataFrame]) -> None:
@@ -51,7 +51,7 @@ class DamageSeen:
         return observed(log, self._seen)
 
     def warn(self, job: str) -> None:
-        """Print a warning if the result lacks something."""
+        """Print a warning if damage was left out of the result."""
         figures = figures_of(self._seen)
         if figures.get("count") is None:
             found = self._read().agg(*_figures()).first()
@@ -61,7 +61,7 @@ class DamageSeen:
 
 
 def observed(log: DataFrame, seen: Observation | str = _NAME) -> DataFrame:
-    """A frame in which damage is counted while it is read; of a stream, for `DamagedBatches`."""
+    """Count the damage in a frame while it is read; for a stream, see `DamagedBatches`."""
     return log.observe(seen, *_figures())
 
 
@@ -71,14 +71,14 @@ def _figures() -> tuple[Column, Column]:
 
 
 class DamagedBatches:
-    """The batches of a stream, checked since the last time."""
+    """Reports the damage in the batches of a stream, each batch once."""
 
     def __init__(self, job: str) -> None:
         self._job = job
         self._told = -1
 
     def look(self, query: StreamingQuery) -> None:
-        """Report the damage in the batches that have ended."""
+        """Report the damage in the batches that have completed since the last call."""
         for progress in query.recentProgress:
             if progress["batchId"] > self._told:
                 self._told = progress["batchId"]

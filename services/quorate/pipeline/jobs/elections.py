@@ -1,7 +1,7 @@
 """Job `elections`: the leader of each epoch and the time without a leader before it.
 
-An epoch begins with the LeaderChange that its leader writes (KIP-595) and ends with its last record
-in the log. A leader that was elected and wrote nothing leaves no epoch.
+An epoch starts with the LeaderChange that its leader writes (KIP-595) and ends with its last record
+in the log. An epoch whose leader wrote nothing is not in the log.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _LEADER_CHANGE: Final = StructType(
 def elections(log: DataFrame) -> DataFrame:
     """One row per epoch, in order.
 
-    `leaderless_ms` is from the last record of the epoch before to this one's LeaderChange; it is
-    negative if the new leader's clock is behind. An epoch whose LeaderChange is before the frame
-    has no `leader_id`, no `start` and no voters.
+    `leaderless_ms` is the time from the last record of the previous epoch to this one's
+    LeaderChange; it is negative if the new leader's clock is behind. An epoch whose LeaderChange is
+    before the frame has no `leader_id`, no `start` and no voters.
     """
-    # Rows come in any order and are many: one aggregation, and windows over epochs only.
+    # Rows are many and in any order: use one aggregation, and windows over epochs only.
     rows = in_log_time(valid(log), log)
     change = F.when(
         F.col("record_type") == "LeaderChangeMessage",

@@ -35,7 +35,7 @@ def feature_levels(log: DataFrame) -> DataFrame:
     """One row for each change of a feature's level (FEATURES_SCHEMA).
 
     A level of 0 means that the feature is not finalized any more. `previous_level` is null for the
-    first level in the log; offset and time are null, too, if a snapshot has it.
+    first level in the log; if that level is from a snapshot, offset and time are null as well.
     """
     before = Window.partitionBy("feature").orderBy("offset").rowsBetween(-1, -1)
     is_of_log = ~F.col("from_snapshot")

@@ -1,9 +1,9 @@
 """Job `health`: key metrics of a quorum derived from its log, against thresholds (docs/metrics.md).
 
-Thresholds follow Kafka's conventions: above one the verdict is `warn`, above ten times as much
-`critical`. Two leaders of an epoch, damage and logs that break Raft's log matching are `critical`
-immediately, and times that go back never are. A metric that the log does not contain is `unknown`,
-with its source; one without a threshold has no verdict.
+Thresholds follow Kafka's conventions: above the threshold the verdict is `warn`, above ten times
+the threshold `critical`. Two leaders of an epoch, damage and logs that break Raft's log matching
+are always `critical`, and times that go back never are. A metric that the log does not contain is
+`unknown`, with its source; one without a threshold has no verdict.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ THRESHOLDS: Final = {
 CRITICAL_AT_ONCE: Final = (LEADERS, ERRORS, DIVERGENCE)
 """Metrics that are critical above their threshold, rather than above ten times as much."""
 NEVER_CRITICAL: Final = (CLOCK,)
-"""Metrics that are a warning at most: they harm readers of the log, and not the quorum."""
+"""Metrics that are at most a warning: they affect readers of the log, but not the quorum."""
 CRITICAL_FACTOR: Final = 10
 RECENT_MS: Final = 86_400_000
-"""The last day of a log, by which elections and clocks are judged."""
+"""The last day of a log, which determines the verdicts on elections and clocks."""
 # Offsets whose times are compared together.
 _RUN_OFFSETS: Final = 256
 _HOUR_MS: Final = 3_600_000
@@ -69,8 +69,8 @@ _ALONE: Final = "one log alone: name every voter's directory with --path"
 def health(log: DataFrame, *, with_pairs: bool = True) -> DataFrame:
     """One row per metric: `verdict` is ok, warn, critical, unknown or null, `value` its number.
 
-    `log` has the rows of all directories to check. Without `with_pairs` DIVERGENCE is left out,
-    which needs a comparison of all records.
+    `log` has the rows of all directories to check. Without `with_pairs` the metric DIVERGENCE is
+    left out, because it needs a comparison of all records.
     """
     measured = (
         _leaders(log)
@@ -126,8 +126,8 @@ def _leaders(log: DataFrame) -> DataFrame:
 def _election_rate(log: DataFrame) -> DataFrame:
     """The largest number of epochs that began within one hour of the log's last day.
 
-    The worst hour of the complete log is listed next to it: it is history and never improves. The
-    first leader of a log was not a re-election.
+    The text also names the worst hour of the complete log, which never improves. The first leader
+    of a log does not count as an election.
     """
     at_ms = F.unix_millis("timestamp")
     change = F.col("record_type") == "LeaderChangeMessage"
@@ -190,7 +190,7 @@ def _ends(log: DataFrame) -> DataFrame:
 def _snapshot_time(log: DataFrame) -> DataFrame:
     """The time from a snapshot's header to its footer, by the clock of its writer.
 
-    Kafka stamps each when it is written; Quorate stamps a snapshot with one time.
+    Kafka gives each the time when it is written; Quorate gives all records of a snapshot one time.
     """
     stamped = F.unix_millis("timestamp")
     took = (
@@ -234,8 +234,8 @@ def _errors(log: DataFrame) -> DataFrame:
 def _clock(log: DataFrame) -> DataFrame:
     """The largest step back of record times in the log's last day.
 
-    Each leader stamps by its own clock. Offsets are compared in runs: a step back and forward again
-    within one run is not reported.
+    Timestamps come from each leader's own clock. Offsets are compared in runs: a step back and
+    forward again within one run is not reported.
     """
     at_ms = F.unix_millis("timestamp").alias("at_ms")
     of_log = Window.partitionBy("source_node")

@@ -36,7 +36,7 @@ def diff(before: DataFrame, after: DataFrame) -> DataFrame:
     """The differences between two frames of `image_entries` (DIFF_SCHEMA).
 
     `change` is `added`, `removed` or `changed`. `before` and `after` are JSON: the complete row, or
-    of a changed one only the columns in `fields`. A recreated topic has another id, so it is both
+    for a changed row only the columns in `fields`. A recreated topic has another id, so it is both
     removed and added.
     """
     old = _rows(before).withColumnRenamed("row", "old")
@@ -66,7 +66,7 @@ def diff(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def _told(side: str) -> Column:
-    """One side as JSON: of a changed row only the differences, and no password."""
+    """One side as JSON without secrets; for a changed row only the differences."""
     is_told = F.map_filter(side, lambda name, _: F.array_contains(F.col("fields"), name))
     told = F.when(F.col("change") == "changed", is_told).otherwise(F.col(side))
     hidden = F.transform_values(
@@ -79,7 +79,7 @@ def _told(side: str) -> Column:
 
 
 def _rows(entries: DataFrame) -> DataFrame:
-    """All tables as rows of subject, identity, key, config, row (a map of texts)."""
+    """All tables as rows of subject, identity, key, config, row (a map of strings)."""
     partition_key = F.concat_ws("-", "topic", "partition")
     config_key = F.concat_ws(" ", "resource_type", "resource", "config")
     acl_key = F.concat_ws(

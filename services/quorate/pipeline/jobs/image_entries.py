@@ -1,8 +1,8 @@
 """Folds the log into one entry per topic, partition, broker, config and ACL.
 
 One aggregation over the log finds the newest value of every field of each; `image_tables` makes
-tables of the entries. A field that changes often (leader, ISR) is the newest value by offset; a
-rarely changed one is a short list, folded afterwards.
+tables of the entries. A field that changes often (leader, ISR) is kept as the newest value by
+offset. Fields that change rarely are kept as a short list, which is folded afterwards.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ SELDOM_TYPE: Final = T.StructType(
         T.StructField("last_known_elr", _IDS),
     ]
 )
-"""What a record says of a partition beside its leader and ISR; null is what it does not say.
+"""The fields of a partition in a record, except leader and ISR; null if it does not set them.
 
-`is_full` is null where it says that eligible leader replicas are forgotten.
+`is_full` is null for a record that clears eligible leader replicas.
 """
 
 BROKER_EVENT_TYPE: Final = T.StructType(
@@ -121,7 +121,7 @@ ENTRIES_SCHEMA: Final = T.StructType(
         T.StructField("broker", T.ArrayType(BROKER_EVENT_TYPE)),
     ]
 )
-"""An entry for each thing that the log speaks of, those that are gone too.
+"""An entry for each object in the log, including removed ones.
 
 The key is (kind, id, name, number): a topic's id; a partition's topic id and number; a broker's
 number; a config's resource, name and type of resource; an ACL's id. `text` is a topic's name or a
@@ -133,10 +133,10 @@ _NO_RECOVERY_CHANGE: Final = -1
 
 
 def up_to(frame: DataFrame, at: int | datetime | None) -> DataFrame:
-    """The rows up to an offset, or up to the last one of that time or before; None is all.
+    """The rows up to an offset, or up to the last one at or before a time; None selects all.
 
-    A time selects a prefix of the log: clocks of leaders differ, and a row between others belongs
-    with them, whatever its own time.
+    A time selects a prefix of the log: the clocks of leaders differ, so a row between selected rows
+    is selected, too, for any timestamp.
     """
     if at is None:
         return frame.select(*frame.columns)
@@ -151,8 +151,8 @@ def up_to(frame: DataFrame, at: int | datetime | None) -> DataFrame:
 def kept_entries(frame: DataFrame) -> DataFrame:
     """The same as `image_entries`, computed now and cached.
 
-    Nearly no log has transactions. So their markers are counted while reading, and only if there
-    are any, the frame is read again to leave out aborted records.
+    Nearly no log has transactions. So their markers are counted while reading, and the frame is
+    read again without aborted records only if it has markers.
     """
     seen = Observation()
     entries = _entries(frame.observe(seen, marker_count().alias("markers"))).persist()
@@ -169,7 +169,7 @@ def image_entries(frame: DataFrame) -> DataFrame:
 
 
 def _entries(frame: DataFrame) -> DataFrame:
-    """The same for a frame with only committed records."""
+    """Fold a frame with only committed records."""
     at = F.col("offset")
     return (
         _events(frame)
@@ -192,7 +192,7 @@ def _entries(frame: DataFrame) -> DataFrame:
 
 
 def _events(frame: DataFrame) -> DataFrame:
-    """The values in each record, in columns for all kinds; null for those it does not contain."""
+    """The values in each record, in columns for all kinds; null for values it does not contain."""
     config, acl = F.col("config_record"), F.col("access_control_entry_record")
     full, change = F.col("partition_record"), F.col("partition_change_record")
     topic = F.col("topic_record")

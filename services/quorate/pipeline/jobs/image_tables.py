@@ -110,9 +110,9 @@ def topics(entries: DataFrame) -> DataFrame:
 
 
 def partitions(entries: DataFrame) -> DataFrame:
-    """The partitions of those topics (PARTITIONS_SCHEMA).
+    """The partitions of the existing topics (PARTITIONS_SCHEMA).
 
-    Epochs are null for a partition whose PartitionRecord is not in the frame, or not its first.
+    Epochs are null for a partition whose first record in the frame is not its only PartitionRecord.
     """
     found = entries.where(F.col("kind") == PARTITION).withColumnRenamed("id", "topic_id")
     joined = found.join(_with_clears(entries), "topic_id")
@@ -223,7 +223,7 @@ def _living_topics(entries: DataFrame) -> DataFrame:
 
 
 def _with_clears(entries: DataFrame) -> DataFrame:
-    """The topics, with `clears`: the clearings of their eligible leader replicas."""
+    """The topics, with `clears`: the records that clear their eligible leader replicas."""
     none = F.array().cast(T.ArrayType(SELDOM_TYPE))
     cleared = entries.where(F.col("kind") == CLEARED)
     of_topics = cleared.select(F.col("id").alias("topic"), F.col("seldom").alias("of_topic"))
@@ -291,13 +291,13 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
 def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
     """The entries at a position, cached, so that the log is read once for all tables.
 
-    Raises PipelineError if the log begins after it, or ends before that offset. A time may be later
-    than the log: nothing has changed since.
+    Raises PipelineError if the log begins after the position, or ends before an offset. A time may
+    be later than the log's end: nothing has changed since.
     """
     assert at is None or isinstance(at, int | datetime)
     rows = valid(log)
     if isinstance(at, datetime):
-        # A snapshot's rows count at the time that it covers, not at the time when it was written.
+        # A snapshot's rows have the time that it covers, not the time when it was written.
         rows = in_log_time(rows, log)
     seen = Observation()
     counted = rows.observe(seen, F.max("offset").alias("last")) if isinstance(at, int) else rows

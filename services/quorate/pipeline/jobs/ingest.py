@@ -1,8 +1,8 @@
 """Job `ingest`: streams the log to Parquet by day and record type, exactly once.
 
-Spark's file sink notes in the output which files belong to which batch, and its checkpoint which
-offsets a batch has. An interrupted batch is rewritten from the same offsets. Files of the first
-attempt are in no batch's note, so Spark ignores them when it reads the directory.
+Spark's file sink records in the output which files belong to which batch, and in its checkpoint
+which offsets a batch has. An interrupted batch is rewritten from the same offsets. Files of the
+first attempt are in no batch's record, so Spark ignores them when it reads the directory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SCHEMA: Final = StructType(
 PARTITIONS: Final = ("day", "record_type")
 DAMAGED: Final = "damaged"
 _CHECKPOINT: Final = "_checkpoint"
-# Spark merges every tenth note and those before it into one file.
+# Spark merges every tenth record and those before it into one file.
 _COMPACT: Final = ".compact"
 _POLL_S: Final = 1
 _ENDING: Final = (
@@ -75,7 +75,7 @@ _ENDING: Final = (
 
 
 def ingested(log: DataFrame) -> DataFrame:
-    """The log's rows as they are stored: `day` is UTC's, damage has the type `damaged`."""
+    """The log's rows as they are stored: `day` is in UTC, damage has the type `damaged`."""
     return log.select(
         "offset",
         "leader_epoch",
@@ -97,7 +97,7 @@ def ingested(log: DataFrame) -> DataFrame:
 def start_ingest(
     log: DataFrame, output: str, checkpoint: str | None, *, every_s: int | None
 ) -> StreamingQuery:
-    """Begin, or resume from the checkpoint; without `every_s` up to the current end.
+    """Start the stream, or resume it from the checkpoint; without `every_s` up to the current end.
 
     Raises PipelineError as `check_places` does.
     """
@@ -105,7 +105,7 @@ def start_ingest(
     check_places(output, place)
     writer = (
         ingested(log)
-        # Each task writes a file for each day and type that it meets.
+        # Each task writes one file per day and type among its rows.
         .repartition(*PARTITIONS)
         .writeStream.format("parquet")
         .queryName("ingest")
@@ -118,10 +118,10 @@ def start_ingest(
 
 
 def check_places(output: str, checkpoint: str) -> None:
-    """Raises PipelineError for an output and a checkpoint that do not belong together.
+    """Raise PipelineError for an output and a checkpoint that do not belong together.
 
-    Batches of another checkpoint in the output would count as this one's, so the records that it
-    reads would be skipped. Batches of another output in the checkpoint would be missing here.
+    If the output has batches of another checkpoint, they count as this one's, and its records would
+    be skipped. If the checkpoint has batches of another output, they would be missing in this one.
     """
     if _last_noted(f"{checkpoint}/commits") > _last_noted(f"{output}/{NOTES}"):
         raise PipelineError(
@@ -140,20 +140,20 @@ def _checkpoint_in(output: str) -> str:
 
 
 def _last_noted(folder: str) -> int:
-    """The number of the newest batch that is noted in a folder; -1 for none."""
+    """The number of the newest batch that is recorded in a folder; -1 for none."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     numbers = [name.removesuffix(_COMPACT) for name in names]
     return max((int(number) for number in numbers if number.isdecimal()), default=-1)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ingest until all existing records are written, or without end; returns the exit status.
+    """Ingest all existing records, or continuously; returns the exit status.
 
     A stop signal ends it between batches, a second Ctrl-C immediately.
     """
     options = source_options(INGEST, arguments)
     output, checkpoint = arguments.output, arguments.checkpoint or _checkpoint_in(arguments.output)
-    # The checkpoint determines where it resumes, whatever the flags say.
+    # The checkpoint determines the offset to resume from, and takes precedence over the flags.
     is_begun = os.path.exists(f"{checkpoint}/offsets")
     check_log(INGEST, options | {START: "earliest"} if is_begun else options, is_stream=True)
     if arguments.max_offsets_per_batch is not None:
@@ -176,7 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _url_of(spark: SparkSession, output: str) -> str:
-    """The output as Spark's file sink notes it."""
+    """The output's URL as Spark's file sink records it."""
     jvm = spark._jvm
     assert jvm is not None
     path = jvm.org.apache.hadoop.fs.Path(os.path.abspath(output))
@@ -188,7 +188,7 @@ def _url_of(spark: SparkSession, output: str) -> str:
 def _locked(output: str) -> Iterator[None]:
     """Keep other processes from writing to the output. Raises PipelineError if one does.
 
-    On remote file systems Spark reports a second writer only when their batches collide.
+    On remote file systems Spark reports a second writer only when their batches conflict.
     """
     lock = DirectoryLock(output.rstrip("/") or "/", "--output")
     try:
@@ -232,7 +232,7 @@ def follow(query: StreamingQuery) -> int:
 
 
 def _last_batch_of(query: StreamingQuery) -> int | None:
-    """The number of the last batch that has ended."""
+    """The number of the last completed batch."""
     told = query.lastProgress
     return None if told is None else int(told["batchId"])
 

@@ -1,7 +1,7 @@
 """Intervals with open ends, and counts of intervals over time.
 
-An interval that lasts at the end of a frame is open: its `end` and `end_offset` are null, and its
-`duration_ms` counts to the last timestamp of the frame.
+An interval that continues at the end of a frame is open: its `end` and `end_offset` are null, and
+its `duration_ms` counts to the last timestamp of the frame.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTERVAL_FIELDS: Final = (
 
 
 def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
-    """Intervals that have start_offset, start, end_offset and end, with `open` and `duration_ms`.
+    """Add `open` and `duration_ms` to intervals with start_offset, start, end_offset and end.
 
     `frame` is the complete frame that contains them.
     """
@@ -44,9 +44,9 @@ def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
 
 
 def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
-    """The number of intervals at a time: at, count; at most two rows for each of the bins.
+    """The number of intervals over time, as rows of at and count; at most two rows per bin.
 
-    A bin has its largest count and since when, and the count at its end.
+    A bin has its largest count with the time when it was reached, and the count at its end.
     """
     changes = (
         intervals.select(F.col("start").alias("at"), F.lit(1).alias("step"))
@@ -60,13 +60,13 @@ def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
     binned = changes.crossJoin(F.broadcast(span)).select(
         "at", "step", F.floor(since_ms * bins / whole_ms).alias("bin")
     )
-    # Each bin is counted separately, then the count at the end of the bins before is added.
+    # Each bin is counted separately, then the count at the end of the previous bins is added.
     in_bin = Window.partitionBy("bin").orderBy("at").rowsBetween(*_UP_TO_NOW)
     of_bins = (
         binned.withColumn("count", F.sum("step").over(in_bin))
         .groupBy("bin")
         .agg(
-            # Of equal counts the one that was reached first.
+            # Among equal counts, the one reached first.
             F.max(F.struct("count", (-F.unix_millis("at")).alias("minus_ms"))).alias("highest"),
             F.max("at").alias("until"),
             F.sum("step").alias("left"),

@@ -1,7 +1,7 @@
 """Runs one job: session, input log, tables, output.
 
-Of several directories a job reads one log: each record from a directory that holds it. Jobs that
-compare logs get all of them.
+From several directories a job reads one log: each record from a directory that has it. Jobs that
+compare logs read all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.directories import Directory
 
 FORMAT: Final = "kraft"
-# Unused columns are neither decoded nor copied: JSON and values take longer than all else.
+# Unused columns are neither decoded nor copied: JSON and values take longer than everything else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
     "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
@@ -70,7 +70,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
         if not job.tables:
             status: int = module.run(arguments)
             return status
-        # Report a wrong flag or path before Spark starts.
+        # Report an invalid flag or path before Spark starts.
         options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
@@ -99,17 +99,18 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
 def opened(
     master: str | None, output: str | None = None, *, is_small: bool = False
 ) -> Iterator[SparkSession]:
-    """Open a session, for a small log if so, and turn Spark's errors into PipelineError.
+    """Open a session and turn Spark's errors into PipelineError.
 
-    `output` is where the job writes, for the message about a full disk.
+    `is_small` configures the session for a small log. `output` is the job's output, for the message
+    about a full disk.
     """
     begun = session(master, is_small=True) if is_small else session(master)
     with begun as spark:
         try:
             yield spark
         except (PySparkException, Py4JError, ConnectionError) as error:
-            # Java must still be running when it is asked for the error text. A failure below a join
-            # comes as Java's own error, with the same text in it.
+            # Java must still run here, because it has the error text. A failure below a join is an
+            # error of Java's own that contains the same text.
             fault = java_fault(spark, error)
             if fault is None:
                 fault = what_was_said(error, spark.sparkContext.pythonExec, output)

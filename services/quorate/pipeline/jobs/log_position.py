@@ -27,12 +27,12 @@ def moment(text: str) -> Moment:
 
 
 def worded(at: Moment) -> str:
-    """Format a position as people write it."""
+    """Format a position for messages."""
     return f"offset {at}" if isinstance(at, int) else at.isoformat()
 
 
 def comes_before(one: Moment, other: Moment) -> bool:
-    """True if the first is the earlier. Only a log can compare an offset with a time."""
+    """True if `one` is earlier; False for an offset and a time, which only a log can compare."""
     if isinstance(one, int) and isinstance(other, int):
         return one < other
     return isinstance(one, datetime) and isinstance(other, datetime) and one < other

@@ -1,8 +1,7 @@
 """Shared row helpers: validity, record types, timestamps of snapshot rows.
 
-Rows of a snapshot come before the log's, all at the offset before its end. The time when they were
-written is not that of their changes, so they count at the time of the last record that the snapshot
-covers.
+Rows of a snapshot come before the log's, all at the offset before its end. They were written later
+than their changes, so they get the time of the last record that the snapshot covers.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ def is_damaged() -> Column:
 
 
 def rows_of(log: DataFrame, record_types: Collection[str]) -> DataFrame:
-    """The rows of some types: all columns, `from_snapshot`, and timestamps of the log's time."""
+    """The rows of some types: all columns, `from_snapshot`, and timestamps in log time."""
     rows = valid(log).where(F.col("record_type").isin(*record_types))
     return in_log_time(rows, log)
 
 
 def in_log_time(rows: DataFrame, log: DataFrame) -> DataFrame:
-    """Adds `from_snapshot`, and gives rows of a snapshot the time of the last record it covers."""
+    """Add `from_snapshot`, and give rows of a snapshot the time of the last record it covers."""
     covered = valid(log).select(covered_ms().alias("covered_ms"))
     joined = rows.crossJoin(F.broadcast(covered)).withColumn("from_snapshot", is_snapshot())
     return in_covered_time(joined, F.col("covered_ms")).drop("covered_ms")
@@ -66,14 +65,14 @@ def covered_ms() -> Column:
 
 
 def in_covered_time(rows: DataFrame, covered: Column) -> DataFrame:
-    """The rows with that time wherever they are `from_snapshot`, if it is known."""
+    """Give rows `from_snapshot` the time `covered`, unless it is null."""
     covered_at = F.coalesce(F.timestamp_millis(covered), F.col("timestamp"))
     at = F.when(F.col("from_snapshot"), covered_at).otherwise(F.col("timestamp"))
     return rows.withColumn("timestamp", at)
 
 
 def span_of(log: DataFrame) -> DataFrame:
-    """One row, `first_timestamp` and `last_timestamp`: to these, open intervals are counted.
+    """One row, `first_timestamp` and `last_timestamp`, the bounds of open intervals.
 
     Both are null if the frame is empty.
     """
@@ -88,9 +87,9 @@ def millis(moment: str | Column) -> Column:
 
 
 def duration_ms(start: Column, end: Column) -> Column:
-    """Milliseconds from `start` to `end`; an unknown one is replaced by that of the frame's span.
+    """Milliseconds from `start` to `end`; the frame's span replaces an unknown one.
 
-    The columns of `span_of` have to be present.
+    The columns of `span_of` must be present.
     """
     begun = F.coalesce(start, F.col("first_timestamp"))
     ended = F.coalesce(end, F.col("last_timestamp"))

@@ -1,4 +1,4 @@
-"""Size of a log as known before Spark starts: small logs are read in another way."""
+"""Size of a log as known before Spark starts: small logs are read differently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL_LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 def is_small_log(directories: Sequence[Directory]) -> bool:
-    """True if the files of these directories are small together; False without a directory.
+    """True if the total size of these directories is small; False without a directory.
 
     The size of a running quorum's log is not known.
     """

@@ -1,7 +1,7 @@
-"""Job `membership`: voter-set changes and the sets over time.
+"""Job `membership`: voter changes and the voter sets over time.
 
-At kraft.version 1 the sets are the log's VotersRecords (KIP-853). At version 0 each LeaderChange
-names the voters, without directory ids and endpoints; an upgrade adds their directory ids.
+At kraft.version 1 the voter sets are the log's VotersRecords (KIP-853). At version 0 each
+LeaderChange names the voters, without directory ids and endpoints; an upgrade adds directory ids.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _PAYLOAD: Final = (
     "voters array<struct<voterId: int, voterDirectoryId: string,"
     " endpoints: array<struct<name: string, host: string, port: int>>>>"
 )
-# A voter is the same while its directory is the same, or was not known before.
+# A voter stays the same if its directory id stays the same, or was not known before.
 _SAME: Final = "b.id = v.id and (b.directory_id is null or b.directory_id <=> v.directory_id)"
 _MOVED: Final = (
     "b.id = v.id and b.directory_id <=> v.directory_id and not b.endpoints <=> v.endpoints"
@@ -98,8 +98,8 @@ _CHANGES: Final = {
 def voter_changes(log: DataFrame) -> DataFrame:
     """One row per voter and change: `initial`, `added`, `removed`, `moved` or `identified`.
 
-    The voters of the frame's first set are `initial`, and without a time if they come from a
-    snapshot. A replaced disk is a voter removed and one added: same id, another directory.
+    The voters of the frame's first voter set are `initial`, and have no time if they come from a
+    snapshot. A replaced disk is one voter removed and one added: same id, different directory id.
     """
     each = [
         F.expr(
@@ -148,7 +148,7 @@ def voter_sets(log: DataFrame) -> DataFrame:
 
 
 def _sets(log: DataFrame) -> DataFrame:
-    """Rows whose set differs from the one `before` them: offset, timestamp, epoch, `voters`."""
+    """Rows whose voter set differs from the previous one, in `before`, with their `voters`."""
     rows = rows_of(log, RECORD_TYPES)
     is_set = F.col("record_type") == "VotersRecord"
     first = rows.where(is_set).select(
@@ -156,7 +156,7 @@ def _sets(log: DataFrame) -> DataFrame:
     )
     is_static = F.col("first_set").isNull() | (
         (F.col("offset") < F.col("first_set.offset"))
-        # A quorum bootstrapped at version 1 begins with one batch that holds both.
+        # A quorum bootstrapped at version 1 starts with one batch that has both.
         & (F.col("batch_base_offset") != F.col("first_set.batch_base_offset"))
     )
     told = (
@@ -178,7 +178,7 @@ def _sets(log: DataFrame) -> DataFrame:
 def _voter(voter: Column, is_set: Column) -> Column:
     return F.struct(
         voter["voterId"].alias("id"),
-        # Before kraft.version 1 directory ids do not count, even if a LeaderChange names some.
+        # Below kraft.version 1 directory ids do not count, even if a LeaderChange has some.
         F.when(is_set, voter["voterDirectoryId"]).alias("directory_id"),
         F.when(is_set, voter["endpoints"]).alias("endpoints"),
     )

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def figures_of(seen: Observation) -> Mapping[str, Any]:
-    """The observed values, after an action has read the rows; empty if there were none.
+    """The observed values, after an action has read the rows; empty without rows.
 
-    Spark optimizes away a part of a plan that gives no rows, with its observation, and an
-    observation without values raises an error of Java's.
+    Spark optimizes away a part of a plan that has no rows, with its observation. An observation
+    without values raises an error of Java's.
     """
     try:
         return dict(seen.get)

@@ -1,7 +1,7 @@
 """Translates option names of the data source into the flags of the command.
 
-The source's messages name its options, as users set them in Python and SQL; a message of the
-command has to name the flags.
+The source's messages name its options, as users set them in Python and SQL. Messages of the
+command must name the flags.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FLAGS: Final = {
     "maxOffsetsPerTrigger": "--max-offsets-per-batch",
     "onDamage": "--on-damage",
 }
-# Option names that are English words elsewhere in a sentence.
+# Option names that are ordinary words elsewhere in a sentence.
 _AT_THE_BEGIN: Final = re.compile(r"^(?=(?:path|isolation): )")
 _ADVICE: Final = {
     "set failOnDataLoss to false": "say --go-on-after-loss yes",

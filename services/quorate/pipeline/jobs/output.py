@@ -1,7 +1,7 @@
 """Prints or writes the tables of a job: text, JSON lines, CSV, Parquet.
 
-Text and JSON go to stdout unless a directory is named; Parquet needs one. In a directory each table
-is a directory of files as Spark writes them. Times are UTC, in ISO 8601 with milliseconds.
+Text and JSON go to stdout unless a directory is named; Parquet needs one. In the directory each
+table is a directory of files as Spark writes them. Times are UTC, in ISO 8601 with milliseconds.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 _NESTED: Final = (ArrayType, MapType, StructType)
 TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 NOTHING: Final = "-"
-# Every JSON row has the same columns, also those with null, as on stdout.
+# Every JSON row has all columns, including those with null, as on stdout.
 _WRITTEN: Final = {"header": "true", "timestampFormat": TIMES, "ignoreNullFields": "false"}
 
 
 def check_place(flag: str, place: str) -> None:
-    """Raises PipelineError for a path that Spark would take for a URL because of a colon."""
+    """Raise PipelineError for a path that Spark would parse as a URL because of a colon."""
     name = place.partition("/")[0]
     if ":" in name and URL.match(place) is None:
         raise PipelineError(
@@ -45,7 +45,7 @@ def check_place(flag: str, place: str) -> None:
 
 
 def check_output(names: Sequence[str], form: str, directory: str | None) -> None:
-    """Raises PipelineError if the flags conflict or the output exists."""
+    """Raise PipelineError if the flags conflict or the output exists."""
     if directory is None:
         if form == "parquet":
             raise PipelineError("--output: --format parquet needs a directory to write to")
@@ -72,7 +72,7 @@ def write_tables(
 ) -> None:
     """Show or write the tables in `form`, at most `rows_max` rows of each as text.
 
-    The flags have been checked.
+    The flags must have been checked.
     """
     parts = (shown or Progress()).each(tables)
     if directory is not None:
@@ -105,7 +105,7 @@ def _print_csv(tables: Iterable[tuple[str, DataFrame]]) -> None:
 
 
 def flat(table: DataFrame) -> DataFrame:
-    """The table with lists and structs as JSON, since CSV has neither."""
+    """Convert lists and structs to JSON, because CSV has neither."""
     return table.select(
         *(
             F.to_json(field.name, {"timestampFormat": TIMES}).alias(field.name)
@@ -121,7 +121,7 @@ def flat(table: DataFrame) -> DataFrame:
 
 def _print_text(tables: Iterable[tuple[str, DataFrame]], rows_max: int, *, is_titled: bool) -> None:
     for at, (name, table) in enumerate(tables):
-        # Text from a log must not move the cursor, nor begin a line of its own.
+        # Text from a log must not move the cursor or start a new line.
         rows = [[written_out(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)]
         gap = "\n" if at else ""
         title = f"{gap}{name}\n" if is_titled else ""
@@ -135,7 +135,7 @@ def _print_text(tables: Iterable[tuple[str, DataFrame]], rows_max: int, *, is_ti
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Lines with a header above and two blanks between columns; numbers to the right."""
+    """Lines with a header and two spaces between columns; numbers are right-aligned."""
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     lines = []
     for cells in (columns, *rows):

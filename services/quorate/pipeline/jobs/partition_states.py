@@ -1,7 +1,7 @@
 """Reconstructs every state of every partition from its records, in Arrow and numpy, without Spark.
 
 Events are sorted by topic, partition and offset. Memory holds one window of them at a time and the
-last state of the window before, so neither a long log nor a busy partition needs more.
+last state of the previous window, so neither a long log nor a busy partition needs more.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 TOPIC: Final = -1
-"""Stands for the partition in what a TopicRecord and a RemoveTopicRecord say."""
+"""The partition number of events from a TopicRecord or a RemoveTopicRecord."""
 UNKNOWN: Final = -(1 << 40)
-"""Stands for a number that no record has told."""
+"""The value of a number that no record has set."""
 
-# What is so of a topic, and of a partition, until a record says otherwise.
+# Fields of a topic and of a partition whose value holds until a record changes it.
 _OF_TOPIC: Final = ("topic", "removed_offset", "removed")
 _OF_PARTITION: Final = (
     "leader",
@@ -45,8 +45,8 @@ _INT32_MIN: Final = -(1 << 31)
 class SortedLists:
     """A column of lists of 32-bit numbers, as sets: each row's elements in ascending order.
 
-    `keys` has the elements of all rows, row by row, with the row's number above the element.
-    `lengths` is -1 for null.
+    `keys` has the elements of all rows, row by row, with the row number in the bits above the
+    element. `lengths` is -1 for null.
     """
 
     def __init__(self, array: pa.ListArray) -> None:
@@ -63,22 +63,22 @@ class SortedLists:
         return self.keys >> _ROW_BITS
 
     def differs(self) -> Flags:
-        """For each row, whether it differs from the row before; null differs from empty."""
+        """For each row, True if it differs from the previous row; null differs from empty."""
         lengths, rows = self.lengths, self.rows
         found = np.ones(len(lengths), np.bool_)
         found[:1] = False
         np.not_equal(lengths[1:], lengths[:-1], out=found[1:])
-        # In a row as long as the one before, an element's twin is so many places before it.
+        # If both rows are equally long, the matching element is that many positions earlier.
         at = np.flatnonzero(~found[rows] & (rows > 0))
         differs = self.keys[at] - self.keys[at - lengths[rows[at]]] != _ROW
         found[rows[at[differs]]] = True
         return found
 
     def gains_and_losses(self, differs: Flags) -> tuple[Flags, Flags]:
-        """For each row, whether it gained and whether it lost an element against the row before.
+        """For each row, True if it gained, and True if it lost an element since the previous row.
 
-        `differs` is the result of that method. Both are False for a row that is null or follows
-        one.
+        `differs` is the result of `differs()`. Both are False for a row that is null or follows a
+        null row.
         """
         is_known = self.lengths >= 0
         compared = differs.copy()
@@ -99,7 +99,7 @@ class SortedLists:
         return keys[~_is_in(keys, others.keys)]
 
     def have(self, rows: Index, elements: Index) -> Flags:
-        """Tell of each of these rows if it has the element at the same place; rows ascend."""
+        """For each of these rows, True if it has the corresponding element; rows are ascending."""
         return _is_in(rows << _ROW_BITS | (elements - _INT32_MIN), self.keys)
 
 
@@ -109,7 +109,7 @@ def elements_of(keys: Index) -> NDArray[np.int32]:
 
 
 def _is_in(wanted: Index, keys: Index) -> Flags:
-    """For each wanted key, in ascending order, whether it is among the keys."""
+    """For each wanted key, True if it is among the keys; both are in ascending order."""
     if not len(keys):
         return np.zeros(len(wanted), np.bool_)
     at = np.searchsorted(keys, wanted)
@@ -120,10 +120,10 @@ def _is_in(wanted: Index, keys: Index) -> Flags:
 
 @dataclass
 class States:
-    """Neighbouring states: `filled` has for each event what was so after it.
+    """Consecutive states: `filled` has the complete state after each event.
 
-    `told` are the rows that are told of in this window; the first of its rows may be there only
-    because the next one follows it, and the last one because its end is not known yet.
+    `told` has the rows that this window reports. The first row of the window may be only the
+    predecessor of the next one, and the last row is reported later, once its end is known.
     """
 
     filled: pa.RecordBatch
@@ -149,7 +149,7 @@ class States:
 
     @cached_property
     def isr_differs(self) -> Flags:
-        """For each row, whether the ISR differs from that of the state before."""
+        """For each row, True if the ISR differs from that of the previous state."""
         return self.isr.differs() & self.has_previous
 
     @cached_property
@@ -158,17 +158,17 @@ class States:
 
     @cached_property
     def leader(self) -> Index:
-        """UNKNOWN where no record has told."""
+        """The leader of each row; UNKNOWN if no record has set it."""
         return numbers(self.column("leader"))
 
     @cached_property
     def has_previous(self) -> Flags:
-        """For each row, whether the row before is a state of the same partition."""
+        """For each row, True if the previous row is a state of the same partition."""
         return self.partition_start < np.arange(len(self.partition_start))
 
     @cached_property
     def has_next(self) -> Flags:
-        """For each row, whether the row after is a state of the same partition."""
+        """For each row, True if the next row is a state of the same partition."""
         return np.append(self.has_previous[1:], False)
 
     @cached_property
@@ -179,7 +179,7 @@ class States:
 
     @cached_property
     def is_moving(self) -> Flags:
-        """For each row, whether replicas are being added or removed."""
+        """For each row, True if replicas are being added or removed."""
         counts = [
             pc.fill_null(pc.list_value_length(self.column(name)), 0).to_numpy(zero_copy_only=False)
             for name in ("adding_replicas", "removing_replicas")
@@ -189,17 +189,18 @@ class States:
 
     @cached_property
     def is_marked(self) -> Flags:
-        """States that a record begins which sets the partition to recover."""
+        """For each row, True if its record sets the partition to recovering."""
         found: Flags = self.column("is_recovering").to_numpy(zero_copy_only=False)
         return found
 
     @cached_property
     def is_unclean(self) -> Flags:
-        """States that begin with an unclean election.
+        """For each row, True if it starts with an unclean election.
 
-        Kafka marks none below metadata.version 3.2, nor where the partition recovers already. Such
-        a leader was neither in sync nor eligible before, and is alone in sync after. The same at
-        the end of a reassignment is clean, and changes the replicas.
+        Kafka does not mark these below metadata.version 3.2 or if the partition is recovering
+        already. An unmarked unclean leader was neither in sync nor eligible before, and is the only
+        in-sync replica after. The same change at the end of a reassignment is clean, and also
+        changes the replicas.
         """
         found = self.is_marked.copy()
         is_alone = self.leader_differs & self.isr_differs & (self.isr.lengths == 1)
@@ -212,20 +213,20 @@ class States:
         return found
 
     def following(self, name: str, otherwise: str) -> pa.Array:
-        """A column of the state behind, and that of the topic where there is none."""
+        """A column of the next state, or a column of the topic after the last state."""
         behind = np.minimum(np.arange(1, len(self.partition) + 1), len(self.partition) - 1)
         next_one = self.column(name).take(pa.array(behind))
         return pc.if_else(pa.array(self.has_next), next_one, self.column(otherwise))
 
 
 def states_of(events: Iterable[pa.RecordBatch]) -> Iterator[States]:
-    """The states of partitions, a window at a time, each told once.
+    """Yield the states of partitions, one window at a time; each state is reported once.
 
     Events are sorted by topic_id, partition and offset, and have: topic_id, topic (a name, or
-    null), removed_offset and removed (of the topic, or null), partition (TOPIC in what is said of
-    the topic), offset, timestamp, leader_epoch (of a whole record), raises_epoch, leader, replicas,
+    null), removed_offset and removed (of the topic, or null), partition (TOPIC for an event of the
+    topic), offset, timestamp, leader_epoch (of a PartitionRecord), raises_epoch, leader, replicas,
     isr, adding_replicas, removing_replicas, eligible_replicas, is_recovering (a change marks an
-    unclean election). Null is what an event does not say.
+    unclean election). A field that an event does not set is null.
     """
     held: pa.RecordBatch | None = None
     first = 0
@@ -236,7 +237,7 @@ def states_of(events: Iterable[pa.RecordBatch]) -> Iterator[States]:
         last = len(window.partition) - 1
         window.told = _of_partitions(window, first, last)
         yield window
-        # The state before the one that is held says what changed in it.
+        # The state before the held one is needed to find what changed in it.
         first = int(window.partition_start[last] < last)
         held = window.filled.slice(last - first)
     if held is not None:
@@ -246,7 +247,7 @@ def states_of(events: Iterable[pa.RecordBatch]) -> Iterator[States]:
 
 
 def numbers(array: pa.Array) -> Index:
-    """Numbers, UNKNOWN for null."""
+    """The numbers of an array, with UNKNOWN for null."""
     filled = pc.fill_null(pc.cast(array, pa.int64()), UNKNOWN)
     found: Index = filled.to_numpy(zero_copy_only=False)
     return found
@@ -257,7 +258,7 @@ def _of_partitions(window: States, first: int, last: int) -> Index:
 
 
 def _filled(events: pa.RecordBatch) -> States:
-    """The events with all that was so after each of them; nothing is told yet."""
+    """Fill in the complete state after each event; `told` is still empty."""
     count = events.num_rows
     topic_ids = events.column("topic_id")
     partition = numbers(events.column("partition"))
@@ -273,7 +274,7 @@ def _filled(events: pa.RecordBatch) -> States:
         for name in names:
             columns[name] = _last_known(columns[name], start)
     columns["leader_epoch"] = _epochs(events, partition_start)
-    # They are counted in now, and this row may be looked at again.
+    # The raises are included now, and this row may be processed again.
     columns["raises_epoch"] = pa.repeat(pa.scalar(value=False), count)
     filled = pa.RecordBatch.from_arrays(
         [columns[name] for name in events.schema.names], schema=events.schema
@@ -282,12 +283,12 @@ def _filled(events: pa.RecordBatch) -> States:
 
 
 def _latest(flags: Flags) -> Index:
-    """For each row the last one up to it that has the flag, which the first one has."""
+    """For each row, the last row up to it with the flag; the first row has it."""
     return np.maximum.accumulate(np.where(flags, np.arange(len(flags)), 0))
 
 
 def _known_at(array: pa.Array, start: Index) -> Index:
-    """For each row the last one from `start` up to it that says something; -1 where none does."""
+    """For each row, the last row from `start` up to it with a value; -1 if none has one."""
     is_known = array.is_valid().to_numpy(zero_copy_only=False)
     at = np.maximum.accumulate(np.where(is_known, np.arange(len(is_known)), -1))
     return np.where(at < start, -1, at)
@@ -301,7 +302,7 @@ def _last_known(array: pa.Array, start: Index) -> pa.Array:
 
 
 def _epochs(events: pa.RecordBatch, start: Index) -> pa.Array:
-    """The leader epochs: as the last whole record says, and one for each leader named since."""
+    """The leader epochs: that of the last PartitionRecord, plus one per leader named since."""
     told = events.column("leader_epoch")
     at = _known_at(told, start)
     raises = events.column("raises_epoch").to_numpy(zero_copy_only=False).cumsum()

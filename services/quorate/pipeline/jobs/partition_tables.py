@@ -1,7 +1,7 @@
 """Computes the tables of job `partitions` from partition states, in Arrow and numpy.
 
-A table is made one window of states at a time. A state that lasts beyond the window is held back as
-one row, and joined with the first of the next window.
+A table is made one window of states at a time. A state that continues beyond the window is held as
+one row and joined with the first row of the next window.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ CHURN: Final = pa.schema(
 SUMMARY: Final = pa.unify_schemas(
     [pa.schema([("table", pa.string())]), UNDER_REPLICATED, OFFLINE, UNCLEAN, CHURN]
 )
-"""Rows of the last four, told apart by `table`; what another one has is null."""
+"""Rows of the last four tables, which `table` names; columns of other tables are null."""
 
 NO_LEADER: Final = -1
 _CHANGED: Final = ("leader", "isr", "replicas", "reassignment")
-# One list of words for each set of bits.
+# One list of words for each combination of bits.
 _WORDS: Final = pa.array(
     [
         [word for at, word in enumerate(_CHANGED) if bits >> at & 1]
@@ -96,14 +96,14 @@ _WORDS: Final = pa.array(
 
 
 def history(events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A row for each state of each partition (HISTORY), out of events as `states_of` takes them."""
+    """Yield a row for each state of each partition (HISTORY), from events as for `states_of`."""
     for states in states_of(events):
         if len(states.told):
             yield _history(states)
 
 
 def summary(events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the other tables (SUMMARY), out of events as `states_of` takes them."""
+    """Yield rows of the other tables (SUMMARY), from events as for `states_of`."""
     tables = {
         "under_replicated": _Joining(_under_replicated, _join_under_replicated),
         "offline": _Joining(_offline, _join_offline),
@@ -152,7 +152,7 @@ def _history(states: States) -> pa.RecordBatch:
 
 
 def _interval(states: States, first: Index, last: Index) -> list[pa.Array]:
-    """The columns of _INTERVAL for those that go from one row up to another one."""
+    """The columns of _INTERVAL for intervals from the rows `first` to the rows `last`."""
     begin, end = pa.array(first), pa.array(last)
     return [
         *(states.column(name).take(begin) for name in ("topic", "topic_id", "partition")),
@@ -181,7 +181,11 @@ def _unclean(states: States) -> pa.RecordBatch:
 
 @dataclass(slots=True)
 class _Made:
-    """Rows of one window; the first may go on the row before of its topic, the last may go on."""
+    """Rows of one window.
+
+    With `goes_on` the first row continues the last one of the previous window if the topic is the
+    same; with `is_open` the last row may continue in the next window.
+    """
 
     rows: pa.RecordBatch
     goes_on: bool
@@ -189,7 +193,7 @@ class _Made:
 
 
 class _Joining:
-    """A table whose rows may go over the ends of windows."""
+    """A table whose rows may span several windows."""
 
     def __init__(self, make: Callable[[States], _Made], join: Callable[[Row, Row], Row]) -> None:
         self._make = make
@@ -197,7 +201,7 @@ class _Joining:
         self._held: pa.RecordBatch | None = None
 
     def add(self, states: States) -> Iterator[pa.RecordBatch]:
-        """The rows that have come to their end."""
+        """Yield the rows that are complete."""
         made = self._make(states)
         rows, held, self._held = made.rows, self._held, None
         if held is not None and made.goes_on and _topic_id(held) == _topic_id(rows):
@@ -213,7 +217,7 @@ class _Joining:
             yield rows
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows held back, at the end."""
+        """Yield the held row, after the last window."""
         if self._held is not None:
             yield self._held
 
@@ -224,7 +228,7 @@ def _topic_id(rows: pa.RecordBatch) -> str | None:
 
 
 class _Runs:
-    """Neighbouring states of one partition in which something holds: where each begins and ends."""
+    """Runs of consecutive states of one partition with a property, by first and last row."""
 
     def __init__(self, states: States, holds: Flags) -> None:
         told = states.told
@@ -232,7 +236,7 @@ class _Runs:
         follows = states.has_previous[told]
         before = np.append(False, now[:-1]) & follows
         self.number: Index = np.cumsum(now & ~before) - 1
-        """For each row that is told the number of its run, where it is in one."""
+        """For each reported row, the number of its run, if it is in one."""
         self.is_inside: Flags = now
         inside = np.flatnonzero(now)
         numbers_inside = self.number[inside]
@@ -244,7 +248,7 @@ class _Runs:
         self.is_open = bool(now[-1])
 
     def made(self, arrays: Sequence[pa.Array], schema: pa.Schema) -> _Made:
-        """Rows of these columns, one for each run."""
+        """Rows with these columns, one per run."""
         rows = pa.RecordBatch.from_arrays(list(arrays), schema=schema)
         return _Made(rows, self.goes_on, self.is_open)
 
@@ -262,7 +266,7 @@ def _under_replicated(states: States) -> _Made:
     of_row = np.full(len(holds), -1)
     of_row[states.told] = np.where(runs.is_inside, runs.number, -1)
     missing = replicas.without(isr, of_row >= 0)
-    # The same as in `Lists`, with the run's number above the element instead of the row's.
+    # The same as in `SortedLists`, with the run's number above the element instead of the row's.
     keys = np.unique(of_row[missing >> 32] << 32 | missing & 0xFFFFFFFF)
     ends = np.searchsorted(keys >> 32, np.arange(runs.count + 1)).astype(np.int32)
     arrays = [

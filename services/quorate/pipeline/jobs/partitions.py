@@ -106,7 +106,7 @@ CHURN_SCHEMA: Final = T.StructType(
 PARTITION_RECORDS: Final = (PartitionRecord, PartitionChangeRecord, TopicRecord, RemoveTopicRecord)
 
 _TOPIC_COLUMNS: Final = ("topic", "topic_id", "removed")
-# Partitions of one topic are spread over so many tasks; more would repeat its records as often.
+# The number of tasks for the partitions of one topic. Each gets a copy of the topic's own records.
 _GROUPS: Final = 8
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERING: Final = 1
@@ -122,8 +122,8 @@ _ELIGIBLE: Final = "eligibleLeaderReplicas"
 def partition_events(log: DataFrame) -> Kept:
     """The records of partitions and topics, as `states_of` needs them.
 
-    A partition of the frame has all records of its Kafka partitions, sorted, and those of their
-    topics. They are cached on disk, because they are processed once and in order.
+    A partition of the frame has all records of its Kafka partitions and of their topics, sorted.
+    They are cached on disk, because they are processed once and in order.
     """
     read = kept_as(
         log,
@@ -143,7 +143,7 @@ def partition_events(log: DataFrame) -> Kept:
 
 
 def _events(rows: DataFrame) -> DataFrame:
-    """Null is what a record does not say."""
+    """The fields that each record sets; the others are null."""
     full, change = F.col("partition_record"), F.col("partition_change_record")
     topic, removal = F.col("topic_record"), F.col("remove_topic_record")
     leader = F.when(change["leader"] != _NO_LEADER_CHANGE, change["leader"])
@@ -170,26 +170,26 @@ def _events(rows: DataFrame) -> DataFrame:
 
 
 def _groups() -> Column:
-    """The groups of partitions that a record goes to: to all of them where it is of the topic."""
+    """The groups of partitions that get a record: all of them for a record of the topic."""
     is_of_topic = F.col("topic_id").isNotNull() & (F.col("partition") == TOPIC)
     every = F.sequence(F.lit(0), F.lit(_GROUPS - 1))
     return F.when(is_of_topic, every).otherwise(F.array(F.col("partition") % _GROUPS))
 
 
 def partition_history(events: Kept) -> DataFrame:
-    """One row for each record about a partition: its state from there to the next (HISTORY_SCHEMA).
+    """One row for each record about a partition: its state up to the next record (HISTORY_SCHEMA).
 
-    `events` are what `partition_events` makes of a log. `changed` names what differs from the state
-    before, and is empty in the first row.
+    `events` are the result of `partition_events`. `changed` names the differences from the previous
+    state, and is empty in the first row.
     """
     found = events.rows.mapInArrow(partition_tables.history, from_arrow(partition_tables.HISTORY))
     return _closed(found, events).select(*HISTORY_SCHEMA.names)
 
 
 def partition_summary(events: Kept) -> DataFrame:
-    """The rows of the four below, kept: all are made on one way through the events.
+    """Cache the rows of the four tables below, which one pass over the events computes.
 
-    Of a topic there is a row of churn for each part of the events that has partitions of it.
+    A topic has a row of churn for each part of the events that has partitions of it.
     """
     schema = from_arrow(partition_tables.SUMMARY)
     return _closed(events.rows.mapInArrow(partition_tables.summary, schema), events).persist()
@@ -198,16 +198,17 @@ def partition_summary(events: Kept) -> DataFrame:
 def under_replicated(summary: DataFrame) -> DataFrame:
     """The intervals in which a partition had too few in-sync replicas (UNDER_REPLICATED_SCHEMA).
 
-    `missing` has all replicas that were out of sync during it. `reassigning` is set if the
-    partition was being moved: until the new replicas have caught up, they count as missing.
+    `missing` has all replicas that were out of sync during the interval. `reassigning` is True if
+    the partition was being moved: the new replicas count as missing until they have caught up.
     """
     return _of_table(summary, "under_replicated")
 
 
 def offline(summary: DataFrame) -> DataFrame:
-    """The intervals in which a partition had no leader, and the leaders around (OFFLINE_SCHEMA).
+    """The intervals without a leader, and the leaders before and after (OFFLINE_SCHEMA).
 
-    `last_leader` is null if it never had one, `next_leader` if it has none yet or was deleted.
+    `last_leader` is null if the partition had none before, `next_leader` if it has none yet or was
+    deleted.
     """
     return _of_table(summary, "offline")
 
@@ -215,17 +216,17 @@ def offline(summary: DataFrame) -> DataFrame:
 def unclean(summary: DataFrame) -> DataFrame:
     """Elections of leaders that may lack records (UNCLEAN_SCHEMA).
 
-    `by_recovery_state` tells that the record sets the partition to recover, as Kafka marks them
-    since metadata.version 3.2. The others show in the ISR. `isr_before` is null where the log does
-    not say it.
+    `by_recovery_state` is True if the record sets the partition to recovering, which is how Kafka
+    marks these elections since metadata.version 3.2. Others are derived from the ISR. `isr_before`
+    is null if the log does not have it.
     """
     return _of_table(summary, "unclean")
 
 
 def churn(summary: DataFrame) -> DataFrame:
-    """The number of changes of each topic's partitions, added up (CHURN_SCHEMA).
+    """The number of changes per topic, summed over its partitions (CHURN_SCHEMA).
 
-    A change of leader to or from none counts, too. A reassignment is counted at its start.
+    A change of leader to or from none counts as well. A reassignment is counted at its start.
     """
     counts = (name for name in CHURN_SCHEMA.names if name not in _TOPIC_COLUMNS)
     of_parts = _of_table(summary, "churn").groupBy(*_TOPIC_COLUMNS)
@@ -237,7 +238,7 @@ def _of_table(summary: DataFrame, name: str) -> DataFrame:
 
 
 def _closed(intervals: DataFrame, events: Kept) -> DataFrame:
-    """With `open` and `duration_ms`; every one of them has a start."""
+    """Add `open` and `duration_ms` to intervals, all of which have a start."""
     until = F.coalesce(F.unix_millis("end"), F.lit(events.last_ms).cast("bigint"))
     return intervals.withColumns(
         {
@@ -257,7 +258,7 @@ SCHEMAS: Final = {
 
 
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
-    """The tables of the job: of intervals the first first, of topics the restless first."""
+    """The tables of the job: intervals by time, topics by their number of changes."""
     del values
     events = partition_events(log)
     summary = partition_summary(events)

@@ -1,4 +1,4 @@
-"""Progress line on stderr while a job runs; without a terminal, a line now and then."""
+"""Progress line on stderr while a job runs; without a terminal, a line every 30 s."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _EVERY_S: Final = 0.5
-# Where it is kept, in a file or by a cluster, lines are few.
+# In a file or in the logs of a cluster, lines are few.
 _KEPT_EVERY_S: Final = 30
 _COLUMNS: Final = 80
 _CLEAR: Final = "\r\x1b[K"
 
 
 class Progress:
-    """The part of its answer that a job is making, as far as its parts are known."""
+    """The part of its result that a job is computing, if its parts are known."""
 
     def __init__(self) -> None:
         self.part = ""
 
     def each(self, parts: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-        """The parts by name; each is the one under way until the next is asked for."""
+        """Yield the parts with their names; each is in progress until the next is requested."""
         for number, (name, part) in enumerate(parts.items(), 1):
             self.part = f"part {number} of {len(parts)}, {name}"
             yield name, part
 
 
 class LastLine:
-    """The newest of a job's lines: on a terminal it stands, elsewhere one stays now and then."""
+    """Shows a job's newest line on a terminal; elsewhere prints one at most every 30 s."""
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -58,7 +58,7 @@ class LastLine:
 
 @contextmanager
 def progress(spark: SparkSession) -> Iterator[Progress]:
-    """While the block runs, the tasks that are done of the stages under way; gone at its end."""
+    """Show the number of completed tasks of active stages while the block runs."""
     shown = Progress()
     ended = threading.Event()
     watcher = threading.Thread(
@@ -89,18 +89,18 @@ def stage_line(spark: SparkSession) -> str:
 
 
 def show(line: str) -> None:
-    """Have the line stand on the terminal until the next; nothing elsewhere."""
+    """Show a line on the terminal until the next one; do nothing without a terminal."""
     if sys.stderr.isatty():
         _write(_CLEAR + line[: _columns() - 1])
 
 
 def say(line: str) -> None:
-    """Have the line stay, on a terminal in the place of the one that stands there."""
+    """Print a line that stays; on a terminal it replaces the shown line."""
     _write(f"{_CLEAR if sys.stderr.isatty() else ''}{line}\n")
 
 
 def _write(text: str) -> None:
-    """Write to stderr; a job does not fail because that is a file on a full disk."""
+    """Write to stderr; a job does not fail if that is a file on a full disk."""
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -118,7 +118,7 @@ def _watch(spark: SparkSession, shown: Progress, ended: threading.Event) -> None
         try:
             line = ": ".join(filter(None, (shown.part, stage_line(spark))))
         except (Py4JError, ConnectionError):
-            # Java has gone, which the job itself tells.
+            # Java has exited, which the job itself reports.
             return
         if ended.is_set():
             return

@@ -5,8 +5,8 @@ So `quorate pipeline --help` works without Spark. A job with tables is a module 
     SCHEMAS: dict[str, StructType]
     def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
 
-where both have the job's table names as keys and `values` those of its options; `log` is the
-source's frame, of one log unless the job has `reads_all_logs`. A job without tables has
+where both have the job's table names as keys and `values` has the values of its options; `log` is
+the source's frame, of one log unless the job has `reads_all_logs`. A job without tables has
 
     def run(arguments: argparse.Namespace) -> int
 """
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class PipelineError(Exception):
-    """The job cannot do what it was asked; the message names the option and the remedy."""
+    """The job cannot run as requested; the message names the option and the remedy."""
 
 
 @value
 class JobOption:
-    """A flag of one job: `--flap-count`, the value of which is `values["flap_count"]`."""
+    """A flag of one job: the value of `--flap-count` is `values["flap_count"]`."""
 
     flag: str
     help: str
@@ -47,7 +47,7 @@ class JobOption:
 
 @value
 class Job:
-    """One question: `summary` is its line in the list, `description` what its own help says."""
+    """One analysis: `summary` is its line in the list, `description` is for its own help."""
 
     name: str
     summary: str
@@ -55,9 +55,9 @@ class Job:
     tables: tuple[str, ...] = ()
     description: str = ""
     options: tuple[JobOption, ...] = ()
-    # Rows of every directory that is named, uncommitted tails too, instead of the longest log's.
+    # Read the rows of all named directories, including uncommitted tails, instead of one log.
     reads_all_logs: bool = False
-    # The columns of these types come typed, instead of the payload.
+    # Record types that are read as typed columns instead of the payload.
     record_types: tuple[str, ...] = ()
 
 
@@ -74,7 +74,7 @@ def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
 
 
 def yes_or_no(text: str) -> str:
-    """One of the two words, as a flag's type."""
+    """Check for `yes` or `no`, as a flag's type."""
     if text not in ("yes", "no"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return text

@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, and print where it is. Raises PipelineError for what the user can mend."""
+    """Write the page and print its path. Raises PipelineError for what the user can fix."""
     if os.path.exists(arguments.html) and not os.path.isfile(arguments.html):
         raise PipelineError(f"--html: {arguments.html} is not a file; name one")
-    # A link stays, and what it points to is replaced.
+    # A symbolic link stays, and its target is replaced.
     place = os.path.realpath(arguments.html)
     folder = os.path.dirname(place)
     if not os.path.isdir(folder):
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         name = ", ".join(paths or [arguments.bootstrap_controller])
         text = report(log, name, every, commands=commands_of(arguments), origin=origin)
         seen.warn("report")
-    # A reader never sees half a page, and a page of before stays where this one fails.
+    # Readers never see an incomplete page, and the previous page stays if this one fails.
     unfinished = f"{place}.unfinished"
     try:
         with open(unfinished, "w", encoding="utf-8") as file:
@@ -139,9 +139,9 @@ def report(
     commands: LogCommands | None = None,
     origin: Sequence[Fact] = (),
 ) -> str:
-    """The page of one log as the source gives it; `every` has all rows of several directories.
+    """The page for one log as the source reads it; `every` has all rows of several directories.
 
-    `commands` are what its tables are printed with, `origin` is what its rows do not tell of it.
+    `commands` are the commands that print its tables, `origin` has facts that its rows lack.
     """
     commands = commands or LogCommands()
     minutes = minutes_of(log)
@@ -191,7 +191,7 @@ def report(
 
 
 def _facts(name: str, extent: Extent) -> list[Fact]:
-    """The log, and the time that the page is about."""
+    """Facts about the log and its time span."""
     nodes = ", ".join(map(str, extent.node_ids))
     span = extent.span
     last = grouped(extent.last_offset)
@@ -205,7 +205,7 @@ def _facts(name: str, extent: Extent) -> list[Fact]:
 
 
 def _sizes(churn: DataFrame, ids: BrokerIds) -> list[Fact]:
-    """The numbers of what there is at the end of the log."""
+    """The numbers of brokers, topics and partitions at the end of the log."""
     found = (
         churn.where("not removed")
         .agg(

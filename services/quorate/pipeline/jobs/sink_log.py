@@ -1,7 +1,7 @@
-"""Notes of Spark's file sink: the files that belong to an output, by their full paths.
+"""Metadata log of Spark's file sink: the files that belong to an output, by their full paths.
 
-Spark's readers rely on the notes. If an output was moved or copied, or days of it were removed, its
-notes name other files than it has, so they are rewritten before the ingest resumes.
+Spark's readers rely on it. If an output was moved or copied, or days of it were removed, its sink
+log names other files than it has, so the log is rewritten before the ingest resumes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION: Final = "v1"
 
 @value
 class _Entry:
-    """A file that belongs to the output: `rest` is its path in there, behind `root`, a URL."""
+    """A file that belongs to the output: `root` is the output's URL, `rest` the path below it."""
 
     root: str
     rest: str
@@ -46,13 +46,13 @@ class _Entry:
 
 
 def mend_notes(output: str, root: str, keep_days: int | None) -> Iterator[str]:
-    """Make the notes name the files that are there, and say what was wrong with them.
+    """Rewrite the sink log to name the existing files, and yield a line for each correction.
 
-    `root` is the output as a URL of Spark. With `keep_days` days that lie so far before the newest
-    one up to today are removed. No batch may be under way.
+    `root` is the output as a URL of Spark. With `keep_days`, days that are that far before the
+    newest one (today at the latest) are removed. No batch may be in progress.
 
-    Raises PipelineError where files are missing of days that are there, where no day is, and for a
-    note that is cut.
+    Raises PipelineError if files of an existing day are missing, if no day exists, and for a
+    truncated file of the sink log.
     """
     notes = {name: _read(f"{output}/{NOTES}/{name}") for name in _names(output)}
     entries = [entry for noted in notes.values() for entry in noted]
@@ -96,7 +96,7 @@ def _names(output: str) -> list[str]:
 
 
 def _read(path: str) -> list[_Entry]:
-    """The entries of a note. Raises PipelineError for one that is cut, as by a loss of power."""
+    """The entries of one file. Raises PipelineError if it is truncated, as by a power loss."""
     with open(path, encoding="utf-8") as file:
         version, *lines = file.read().splitlines() or [""]
     found = []
@@ -116,19 +116,19 @@ def _read(path: str) -> list[_Entry]:
 
 
 def _write(folder: str, name: str, entries: Iterable[_Entry], root: str) -> None:
-    """Replace a note: it is the old one or the new one at any moment."""
+    """Replace a file of the sink log atomically."""
     lines = [_VERSION]
     for entry in entries:
         fields = {**entry.fields, "path": root + entry.rest}
         lines.append(json.dumps(fields, separators=(",", ":")))
-    # Hadoop's sum of the old content, which it does without.
+    # Hadoop's checksum of the old content; Hadoop accepts a file without one.
     with suppress(FileNotFoundError):
         os.remove(f"{folder}/.{name}.crc")
     write_atomically(OsFileSystem(), f"{folder}/{name}", "\n".join(lines).encode())
 
 
 def _is_same(noted: str, root: str, output: str) -> bool:
-    """True if a noted root is the output, maybe by another path to it."""
+    """True if a recorded root is the output, maybe by a different path."""
     if noted == root:
         return True
     with suppress(OSError):
@@ -145,9 +145,9 @@ def _folder(day: str) -> str:
 
 
 def _older(days: Iterable[str], keep_days: int | None) -> set[str]:
-    """The days that lie `keep_days` or more before the newest; what has no day stays.
+    """The days that are `keep_days` or more before the newest; other names stay.
 
-    A day to come is of a leader whose clock was ahead, and says nothing about the others.
+    A future day comes from a leader whose clock was ahead, and does not count as the newest.
     """
     dated: dict[str, date] = {}
     for day in days:

@@ -1,7 +1,7 @@
 """Job `sizes`: bytes by record type and topic, and what a snapshot would save.
 
-Bytes are those on disk: a record with its framing, without the headers of batches. Rows of a
-snapshot count as live records, not as log.
+Sizes are those on disk: a record with its framing, without batch headers. Rows of a snapshot count
+as live records, not as log.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCHEMAS: Final = {
     ),
 }
 BATCH_HEADERS: Final = "(batch headers)"
-# What a record says something lasting of: the kind of thing and which one, by Kafka's field names.
+# Records about lasting objects: the kind of object and the fields that identify it.
 _THINGS: Final = {
     "TopicRecord": ("topic", "topicId"),
     "RemoveTopicRecord": ("topic", "topicId"),
@@ -71,7 +71,7 @@ _THINGS: Final = {
     "KRaftVersionRecord": ("kraft.version",),
     "VotersRecord": ("voters",),
 }
-# A record that says that its thing is no more.
+# Records that remove their object.
 _GONE: Final = """record_type like 'Remove%' or record_type = 'UnregisterBrokerRecord'
     or (record_type = 'ConfigRecord' and get_json_object(payload, '$.value') is null)
     or (record_type = 'ClientQuotaRecord' and get_json_object(payload, '$.remove') = 'true')
@@ -85,18 +85,18 @@ _TOPIC_TYPES: Final = (
 
 
 def sizes_by_type(log: DataFrame) -> DataFrame:
-    """One row a record type of the log or of its snapshot, and one for the headers of batches.
+    """One row per record type of the log or of its snapshot, and one for batch headers.
 
-    `share` is of all the bytes, and null where the log has none. `live_*` is what
-    a snapshot at the end would keep of the type, about: partitions as they were created, and
-    without what the snapshot's own header and footer take.
+    `share` is the fraction of all bytes, and null if the log has none. `live_*` is approximately
+    what a snapshot at the end would keep of the type: partitions as they were created, and
+    without the snapshot's own header and footer.
     """
     rows = valid(log)
     of_log = rows.where(~is_snapshot())
     types = of_log.groupBy("record_type").agg(
         F.count("*").alias("record_count"), F.sum(record_bytes()).alias("bytes")
     )
-    # Every batch has a record at its first offset unless it was compacted, which this log is not.
+    # Every batch has a record at its base offset, because the metadata log is not compacted.
     batches = of_log.select(
         F.lit(BATCH_HEADERS).alias("record_type"),
         F.count_distinct("batch_base_offset").alias("record_count"),
@@ -125,7 +125,7 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
 
 
 def sizes_by_topic(log: DataFrame) -> DataFrame:
-    """One row a topic id, with its name where known; `share` is of what all topics take."""
+    """One row per topic id, with its name if known; `share` is the fraction of all topics."""
     rows = valid(log).where(F.col("record_type").isin(*_TOPIC_TYPES))
     told = rows.withColumn("topic_id", F.get_json_object("payload", "$.topicId"))
     is_topic = F.col("record_type") == "TopicRecord"
@@ -147,8 +147,8 @@ def sizes_by_topic(log: DataFrame) -> DataFrame:
 def record_bytes() -> Column:
     """The size of a row's record on disk in bytes, with its length and framing.
 
-    KRaft stamps a batch with one time, so the timestamp delta takes one byte, as do the attributes
-    and the number of headers, which is 0.
+    KRaft gives all records of a batch one timestamp, so the timestamp delta takes one byte, as do
+    the attributes and the number of headers, which is 0.
     """
     key_bytes = F.coalesce(F.octet_length("key"), F.lit(0))
     value_bytes = F.coalesce(F.octet_length("value"), F.lit(0))
@@ -164,7 +164,7 @@ def record_bytes() -> Column:
 
 
 def _varint_bytes(number: Column) -> Column:
-    """The size in bytes of a signed varint of a number that is not negative, or -1."""
+    """The size in bytes of a signed varint; the number must be -1 or more."""
     sized = F.when(number < 64, 1)
     for width in (2, 3, 4):
         sized = sized.when(number < 2 ** (7 * width - 1), width)
@@ -172,15 +172,15 @@ def _varint_bytes(number: Column) -> Column:
 
 
 def _alive(rows: DataFrame) -> DataFrame:
-    """The newest record of each thing that is still there: its type and its bytes."""
+    """The type and size of the newest record of each existing object."""
     kind, identity = F.lit(None), F.lit(None)
     for record_type, (thing, *fields) in _THINGS.items():
         is_type = F.col("record_type") == record_type
         parts = [F.get_json_object("payload", f"$.{name}") for name in fields]
         kind = F.when(is_type, thing).otherwise(kind)
         identity = F.when(is_type, F.concat_ws("\0", *parts)).otherwise(identity)
-    # The JSON of the newest alone is looked into. Kept, since what is alive of one kind depends on
-    # what is of another.
+    # Only the JSON of the newest records is parsed. The rows are cached, because live partitions
+    # and configs depend on live topics.
     newest = (
         rows.where(F.col("record_type").isin(*_THINGS))
         .groupBy(kind.alias("kind"), identity.alias("identity"))
@@ -204,7 +204,7 @@ def _alive(rows: DataFrame) -> DataFrame:
         )
         .persist()
     )
-    # With a topic go its partitions and its configs, which no record says.
+    # Removing a topic removes its partitions and configs without records of their own.
     topics = newest.where("kind = 'topic'").select(
         F.col("topic_id").alias("live_id"),
         F.col("name").alias("live_name"),

@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 from typing import Final
 
-# What Python said last in the traceback of a worker: the error's class and its sentence.
+# The last line of a worker's Python traceback: the error's class and message.
 _OF_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
-# Java's own, and what caused it; either may quote another one's in its line.
+# The lines of a Java error and of its causes; either may quote another error.
 _OF_JAVA: Final = re.compile(r"^(?:: |Caused by: )(.+)$", re.MULTILINE)
 _CLASS_OF_JAVA: Final = re.compile(r"(?:[a-z]\w*\.)+\w*(?:Error|Exception): ")
 _UNMADE: Final = re.compile(r"[Mm]kdirs? (?:of|failed to create) (?:file:)?(/\S+)")
@@ -23,18 +23,18 @@ _FULL: Final = "No space left on device"
 _TWO_WRITERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 _WORKER_GONE: Final = "Python worker exited unexpectedly"
 _NO_MEMORY: Final = "java.lang.OutOfMemoryError"
-# Java fails before the last byte is taken.
+# Java fails before the last bytes of a disk are used.
 _FREE_BYTES_MIN: Final = 1 << 20
 _IMPORT_S_MAX: Final = 60
 
 
 def what_was_said(error: Exception, python: str, output: str | None = None) -> str:
-    """The sentence in an error of Spark, whose workers run in `python`.
+    """The relevant message in an error of Spark, whose workers run in `python`.
 
     `output` is the directory that was written to, if any.
     """
     said_first = str(error)
-    # What a task of a stream met stands in Java's stack alone.
+    # The error of a stream's task is only in Java's stack trace.
     text = f"{said_first}\n{getattr(error, '_stackTrace', None) or ''}"
     if _NO_SOURCE in text:
         return _why_no_source(python)
@@ -69,7 +69,7 @@ def what_was_said(error: Exception, python: str, output: str | None = None) -> s
 
 
 def out_of_memory(said: str = "") -> str:
-    """The sentence for a Java that ran out of memory, with its own words if it has left any."""
+    """The message for a Java process that ran out of memory, with Java's own text if known."""
     return (
         f"Spark's Java process ran out of memory{said}: give it more, by spark-submit"
         " --driver-memory, or read less, as with --starting-offsets snapshot"
@@ -77,7 +77,7 @@ def out_of_memory(said: str = "") -> str:
 
 
 def _where_full(output: str | None) -> str:
-    """A full disk by its path: Java names none. Both places may be on one disk."""
+    """The message for a full disk, which Java does not name; both paths may be on one disk."""
     places = [tempfile.gettempdir() if output is None else output, tempfile.gettempdir()]
     full = next((place for place in places if _free_bytes(place) < _FREE_BYTES_MIN), None)
     where = full or " or ".join(dict.fromkeys(places))
@@ -95,7 +95,7 @@ def _free_bytes(place: str) -> int:
 
 
 def _why_no_source(python: str) -> str:
-    """Spark keeps to itself why the Python that it starts does not know the source: ask it anew."""
+    """Import the source in Spark's Python again: Spark does not report why that failed."""
     try:
         ran = subprocess.run(  # noqa: S603 - the Python that Spark has just started
             [python, "-c", "import pyspark_quorate"],

@@ -1,6 +1,6 @@
 """--columns, --where, --order-by and --rows on the tables of a job.
 
-A condition is Spark SQL over all columns of the table, also those that are not shown.
+A condition is Spark SQL over all columns of the table, including those that are not shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$
 
 @value
 class Narrowing:
-    """An empty field changes nothing; `order` has names to sort by, and whether each goes down."""
+    """The filter of one table; `order` has names, with True for descending. Empty: no change."""
 
     columns: tuple[str, ...] = ()
     where: str | None = None
@@ -66,15 +66,15 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
 
 
 def check_condition(spark: SparkSession, narrowing: Narrowing, schema: StructType) -> None:
-    """Raises PipelineError as `narrowed` does, for no row of the table is needed to tell."""
+    """Raise PipelineError as `narrowed` does, before the rows of the table are computed."""
     if narrowing.where is not None:
         narrowed(spark.createDataFrame([], schema), narrowing)
 
 
 def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
-    """Those rows and columns; rows that are equal in what they are sorted by go by all columns.
+    """Apply the filter; ties in the order are sorted by all columns.
 
-    Raises PipelineError where Spark does not understand the condition.
+    Raises PipelineError if Spark cannot parse the condition.
     """
     shown = table
     if narrowing.where is not None:
@@ -93,14 +93,14 @@ def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
 
 @contextmanager
 def condition_told(narrowing: Narrowing) -> Iterator[None]:
-    """Raises PipelineError for a condition that Spark cannot work out for some row of the block."""
+    """Raise PipelineError if Spark cannot evaluate the condition for a row read in the block."""
     try:
         yield
     except PySparkException as error:
         part = _part_at_fault(error, narrowing.where or "")
         if part is None:
             raise
-        # The remedy stands between the fault and what the command cannot set.
+        # The remedy is between the fault and settings that the command does not have.
         said, *more = _PLACE.sub("", _CONDITION.sub("", str(error).splitlines()[0])).split(". ")
         remedies = [sentence for sentence in more if sentence.startswith("Use `")]
         told = ". ".join([said, *remedies])
@@ -108,18 +108,18 @@ def condition_told(narrowing: Narrowing) -> Iterator[None]:
 
 
 def _part_at_fault(error: PySparkException, where: str) -> str | None:
-    """The part of the condition that an error is about; None where it is about something else."""
+    """The part of the condition that an error is about; None for other errors."""
     contexts = error.getQueryContext()
     parts = [each.fragment() for each in contexts if each.contextType() is QueryContextType.SQL]
     return next((part for part in parts if part and part in where), None)
 
 
 def _misunderstood(error: PySparkException, columns: Iterable[str]) -> str:
-    """The sentence for a condition that Spark refuses, without the plan that it quotes."""
+    """The message for a condition that Spark rejects, without the plan that it quotes."""
     if (error.getCondition() or "").startswith(_NO_COLUMN):
         name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
         return _no_column("--where", name, columns)
-    # Spark ends its first line with the place, and goes on with all that it has planned.
+    # Spark's first line ends with the position; the query plan follows.
     said = _PLACE.sub("", str(error).strip().splitlines()[0])
     return f"--where: {said.rstrip(';. ')}; the table has {', '.join(columns)}"
 

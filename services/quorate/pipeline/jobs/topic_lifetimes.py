@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def topic_lives(frame: DataFrame) -> DataFrame:
-    """One row a topic id: topic_id, topic, removed_offset, removed (null while it is there).
+    """One row per topic id: topic_id, topic, removed_offset, removed (null while it exists).
 
-    A topic that is made again has another id, so its name occurs in several rows.
+    A recreated topic has another id, so its name occurs in several rows.
     """
     records = of_types(frame, TopicRecord, RemoveTopicRecord)
     removal = F.col("remove_topic_record.topicId").isNotNull()

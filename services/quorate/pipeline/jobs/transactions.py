@@ -31,14 +31,14 @@ def is_marker() -> Column:
 
 
 def marker_count() -> Column:
-    """The number of such records: if it is 0, all records are committed."""
+    """The number of these records: if it is 0, all records are committed."""
     return F.count_if(is_marker())
 
 
 def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
-    """The frame without records that never took effect; control records and damage stay.
+    """Remove records that never took effect; control records and damage stay.
 
-    `log` has the markers where the frame does not.
+    `log` has the markers if the frame does not.
     """
     undone = F.broadcast(_undone(frame if log is None else log))
     is_inside = (
@@ -51,7 +51,7 @@ def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
 
 def _undone(frame: DataFrame) -> DataFrame:
     """The ranges of offsets to leave out, both ends included."""
-    # There are few markers, so one task may sort them all.
+    # Markers are few, so one task can sort them all.
     following = Window.partitionBy(F.lit(0)).orderBy("offset").rowsBetween(1, 1)
     markers = frame.where(is_marker()).select(
         "offset",

@@ -1,8 +1,8 @@
 """Record payloads as typed struct columns, with Kafka's field names.
 
-A frame that was read with `recordTypes` has them already; for any other the JSON in `payload` is
-parsed with the record's own schema. They differ in one way: JSON leaves out a tagged field at its
-default, a typed column holds that default.
+A frame that was read with `recordTypes` has them already; for other frames the JSON in `payload` is
+parsed with the record's own schema. They differ in one way: JSON omits a tagged field at its
+default, a typed column has the default.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def struct_of(record: type) -> str:
 
 
 def of_types(frame: DataFrame, *records: type) -> DataFrame:
-    """Only rows of the types, each in its column, which is null in the rows of others."""
+    """The rows of the types, each with its column, which is null in rows of other types."""
     names = [record.__name__ for record in records]
     return typed(frame.where(F.col("record_type").isin(names)), *records)
 
 
 def typed(frame: DataFrame, *records: type) -> DataFrame:
-    """All rows, with the columns of the types."""
+    """Add the columns of the types to all rows."""
     parsed = {
         column_of(record): F.when(
             F.col("record_type") == record.__name__, F.from_json("payload", struct_of(record))

@@ -1,6 +1,6 @@
 """Builds the section about the log itself: its records over time, and its busiest minutes.
 
-The log is read once, into a row per minute; the facts above the page are sums of those rows.
+The log is read once, into a row per minute; the facts at the top of the page are sums of these.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 ACTIVITY: Final = "Records over time"
 _MINUTE_MS: Final = 60_000
 _BINS_MAX: Final = 250
-# Minutes that a bin may have; of a longer log a bin has so many days.
+# The widths of a bin in minutes; for a longer log they are whole days.
 _WIDTHS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 _BUSIEST: Final = 5
-# The last moment that Python has.
+# The last time that Python's datetime supports, in ms since 1970.
 _LAST_MS: Final = 253_402_300_799_999
 
 
 @value
 class Extent:
-    """The reach of a log; `is_whole` says that nothing before it is unknown."""
+    """The extent of a log; `is_whole` is True if no earlier records are missing."""
 
     span: Span
     row_count: int
@@ -48,7 +48,7 @@ class Extent:
 
 
 def minutes_of(log: DataFrame) -> DataFrame:
-    """One row for each minute with a record, kept; entries of a snapshot count in `rows` alone."""
+    """Cache one row for each minute with a record; snapshot entries count only in `rows`."""
     at_ms = F.unix_millis("timestamp")
     is_of_log = ~F.col("from_snapshot")
     return (
@@ -69,7 +69,7 @@ def minutes_of(log: DataFrame) -> DataFrame:
 
 
 def extent_of(minutes: DataFrame) -> Extent | None:
-    """The extent of all minutes together; None where there is none."""
+    """The extent of all minutes together; None for an empty log."""
     found = minutes.agg(
         F.min("first_ms").alias("first_ms"),
         F.max("last_ms").alias("last_ms"),
@@ -86,13 +86,13 @@ def extent_of(minutes: DataFrame) -> Extent | None:
         found.rows,
         found.last,
         tuple(found.nodes),
-        # Rows of a snapshot stand for all that was before it.
+        # Rows of a snapshot replace all earlier records.
         found.first == 0 or found.rows > found.records,
     )
 
 
 def activity_section(minutes: DataFrame, span: Span, commands: LogCommands) -> Section:
-    """The records of the log over its time, and its busiest minutes."""
+    """The section with the records of the log over time, and its busiest minutes."""
     of_log = minutes.where("records > 0")
     busiest = top(of_log, _BUSIEST, F.desc("records"), "minute")
     command = ""
@@ -131,7 +131,7 @@ def _start(minute: int) -> datetime:
 
 
 def _width(span: Span) -> int:
-    """The minutes of a bin, so that there are few enough."""
+    """The width of a bin in minutes that gives at most _BINS_MAX bins."""
     minutes = (span.end - span.start) // timedelta(minutes=1)
     days = minutes // (1440 * _BINS_MAX) + 1
     return next((width for width in _WIDTHS if minutes <= width * _BINS_MAX), days * 1440)
@@ -144,7 +144,7 @@ def _width_words(width: int) -> str:
 
 
 def _points(minutes: DataFrame, width: int) -> list[tuple[datetime, float]]:
-    """The records of each bin from its start on, and nothing behind one that none follows."""
+    """The records of each bin at its start, and 0 at the end of a bin without a neighbour."""
     rows = (
         minutes.groupBy(F.floor(F.col("minute") / width).alias("bin"))
         .agg(F.sum("records").alias("records"))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.report.commands import LogCommands
 
 BROKERS: Final = "Brokers"
-# A broker whose session ended, or that came back before it did, had not said that it would go.
+# Causes without a controlled shutdown: the session ended, or the broker restarted before that.
 _UNFORESEEN: Final = ("session ended", "registered again")
 _LEGEND: Final = (
     ("good", "registered and not fenced"),
@@ -43,10 +43,10 @@ _LEGEND: Final = (
 
 @value
 class BrokerIds:
-    """The brokers at the end of the log, by what they are there.
+    """The brokers at the end of the log, by their state.
 
-    `is_whole` says that the log tells of all that were ever registered, by its first record or by
-    a snapshot. Of any other log a broker counts as gone if the log says so.
+    `is_whole` is True if the log names all brokers ever registered, because it has the first record
+    or a snapshot. For other logs a broker counts as gone only if a record removes it.
     """
 
     registered: tuple[int, ...]
@@ -56,7 +56,7 @@ class BrokerIds:
 
     @property
     def gone_replicas(self) -> str:
-        """Those of the column `replicas` whose brokers are not registered, in SQL."""
+        """SQL for the elements of column `replicas` whose brokers are not registered."""
         if self.is_whole:
             return f"array_except(replicas, {ids_in_sql(self.registered)})"
         return f"array_intersect(replicas, {ids_in_sql(self.gone)})"
@@ -79,7 +79,7 @@ def brokers_section(
     values: Mapping[str, object],
     commands: LogCommands,
 ) -> Section:
-    """Sessions and fenced times; `values` are what the tables were made with."""
+    """The section with sessions and fenced times; `values` are the options of the tables."""
     window_s = values["flap_window_s"]
     assert isinstance(window_s, int)
     return Section(
@@ -122,7 +122,7 @@ def broker_verdicts(ids: BrokerIds, flapping: DataFrame, span: Span) -> list[Hea
 
 
 def _timeline(tables: Mapping[str, DataFrame], span: Span) -> str:
-    """A lane each for the brokers that were fenced longest, in the order of their ids."""
+    """One lane for each of the brokers that were fenced longest, in the order of their ids."""
     worst = top(tables["totals"], LANES_MAX, F.col("fenced_ms").desc(), "broker_id")
     ids = sorted(row.broker_id for row in worst.rows)
     longest = (F.col("duration_ms").desc(), "broker_id", F.col("start").asc_nulls_first())

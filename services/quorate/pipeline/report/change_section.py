@@ -39,11 +39,11 @@ RECORD_TYPES: Final = (
     "TopicRecord",
     "RemoveTopicRecord",
 )
-"""The records that both sections are made of."""
+"""The record types that both sections need."""
 
 
 def members_section(tables: Mapping[str, DataFrame], span: Span, commands: LogCommands) -> Section:
-    """Each voter's time among the voters; `tables` are those of the job `membership`."""
+    """The section with each voter's time as a voter; `tables` are those of job `membership`."""
     sets = top(in_millis(tables["voter_sets"]), MARKS_MAX, F.desc("start_offset"))
     by_voter: dict[int, list[Interval]] = {}
     for row in reversed(sets.rows):
@@ -85,7 +85,7 @@ def members_section(tables: Mapping[str, DataFrame], span: Span, commands: LogCo
 def settings_section(
     feature_levels: DataFrame, configs: DataFrame, commands: LogCommands
 ) -> Section:
-    """The newest levels of features and the newest values of configs, by the jobs' tables."""
+    """The section with the newest feature levels and configs, from the jobs' tables."""
     at_ms = F.unix_millis("timestamp").alias("at_ms")
     levels = top(feature_levels.select("*", at_ms), ROWS_MAX, F.desc("offset"))
     return Section(

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @value
 class LogCommands:
-    """Commands over one log; `words` are the flags that name it, and what of it is read."""
+    """Commands for one log; `words` are the flags that select it and the range that is read."""
 
     words: tuple[str, ...] = ("--path", "DIR")
 
     def command(self, job: str, table: str = "", **flags: str) -> str:
         """The command for a table of a job; `where="x > 3"` among the flags is `--where 'x > 3'`.
 
-        A flag of this command takes the place of the same one among `words`.
+        A flag of this command replaces the same flag in `words`.
         """
         own = {f"--{name.replace('_', '-')}": said for name, said in flags.items()}
         kept = [
@@ -37,7 +37,7 @@ class LogCommands:
 
 
 def commands_of(arguments: argparse.Namespace) -> LogCommands:
-    """Commands that read what these arguments read."""
+    """Commands that read the same log and range as these arguments."""
     said = [("--path", path) for path in arguments.path or ()]
     said += [
         (flag, told)
@@ -54,10 +54,10 @@ def commands_of(arguments: argparse.Namespace) -> LogCommands:
 
 
 def iso_time(at: datetime) -> str:
-    """A moment as a flag takes it."""
+    """Format a time for a flag."""
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
 def ids_in_sql(ids: Iterable[int]) -> str:
-    """Ids as an array in SQL, also where there are none."""
+    """Ids as an array in SQL; an empty one is valid."""
     return f"cast(array({', '.join(map(str, ids))}) as array<int>)"

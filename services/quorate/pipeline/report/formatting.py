@@ -18,14 +18,14 @@ _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "mi
 
 
 def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
-    """Any text as HTML, in a length that a table bears; characters that hide are written out."""
+    """Escape text as HTML, cut to fit a table; invisible characters are written out."""
     if len(text) > characters_max:
         text = f"{text[: characters_max - 1]}…"
     return html.escape(written_out(text))
 
 
 def told(value: object) -> str:
-    """A value of a row as text, not yet escaped."""
+    """Format a value of a row as text, not yet escaped."""
     match value:
         case None:
             return NOTHING
@@ -44,12 +44,12 @@ def told(value: object) -> str:
 
 
 def ids_listed(ids: Sequence[int]) -> str:
-    """The first of some ids."""
+    """List the first of some ids."""
     return f"{', '.join(map(str, ids[:_IDS_MAX]))}{', ...' if len(ids) > _IDS_MAX else ''}"
 
 
 def ids_named(ids: Sequence[int]) -> str:
-    """The same behind a colon; nothing where there are none."""
+    """The same after a colon; empty without ids."""
     return f": {ids_listed(ids)}" if ids else ""
 
 
@@ -59,7 +59,7 @@ def grouped(number: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Milliseconds as 3 d 4 h, 5 h 6 min, 7 min 8 s, 9.1 s or 10 ms, which is not broken."""
+    """Format milliseconds as 3 d 4 h, 5 h 6 min, 7 min 8 s, 9.1 s or 10 ms, without line breaks."""
     return _duration(milliseconds).replace(" ", "\xa0")
 
 
@@ -75,7 +75,7 @@ def _duration(milliseconds: int) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as 12 B, 3.4 KiB, 5.6 MiB or 7.8 GiB, which is not broken."""
+    """Format bytes as 12 B, 3.4 KiB, 5.6 MiB or 7.8 GiB, without line breaks."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:
@@ -85,6 +85,6 @@ def size(count: int) -> str:
 
 
 def share(part: float) -> str:
-    """A part of 1 in percent: 73.4 %, or < 0.1 % for what is not nothing."""
+    """Format a fraction of 1 in percent: 73.4 %, or < 0.1 % for a small one above 0."""
     percent = "< 0.1" if 0 < part < 0.001 else f"{100 * part:.1f}"
     return f"{percent}\xa0%"

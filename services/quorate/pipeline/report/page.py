@@ -1,7 +1,7 @@
 """Renders the page: verdicts, then sections with plots and tables.
 
-All text from a log is escaped here or in the plots. The page has no script and loads nothing from
-elsewhere; a policy in the page forbids both, too.
+All text from a log is escaped here or in the plots. The page has no script and loads no external
+resources; a Content-Security-Policy in the page forbids both as well.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-# A flag of a command in a sentence, with its value: it is not to be broken after its hyphens.
+# A flag of a command in a sentence, with its value: no line break after its hyphens.
 _FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+(?: snapshot(?!\S))?")
-# A moment as health tells it; the page has it as it has all others, and whole.
+# A time in the text of job `health`; the page formats it like all others, without a line break.
 _MOMENT: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
-# The path of a damaged file, and behind it what is wrong there.
+# Long enough for the path of a damaged file and the error.
 _VERDICT_CHARACTERS_MAX: Final = 1000
-# A command that is cut short cannot be typed: this has room for paths of many voters.
+# A truncated command is useless: this is enough for the paths of many voters.
 _COMMAND_CHARACTERS_MAX: Final = 8000
 
 
 class Amount(str):
-    """A number with its unit: text that stands below its like as numbers do."""
+    """A number with its unit as text, right-aligned in a table as numbers are."""
 
     __slots__ = ()
 
 
 @value
 class Table:
-    """Rows of values under their headings; `row_count` is how many there would be in all.
+    """Rows of values with headings; `row_count` is the total number of rows.
 
-    `command` prints the table, or what `caption` says.
+    `command` prints the complete table, or whatever `caption` says.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Table:
 
 @value
 class Section:
-    """A question: what it is, the plots (HTML) and the tables."""
+    """A section: title, introduction, plots (HTML) and tables."""
 
     title: str
     words: str
@@ -62,10 +62,10 @@ class Section:
 
 @value
 class HealthVerdict:
-    """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
+    """A verdict on the quorum: `status` is `ok`, `warning`, `critical` or `unknown`.
 
-    `metric` is the name by which a program knows it, where it has one, and `section` the title of
-    the section that tells more, where the page has it.
+    `metric` is its name for programs, if it has one, and `section` the title of the section with
+    the details, which the page may lack.
     """
 
     status: str
@@ -82,7 +82,7 @@ def page(
     verdicts: Sequence[HealthVerdict],
     sections: Sequence[Section],
 ) -> str:
-    """The whole document."""
+    """Render the complete document."""
     told_facts = "\n".join(
         f"<dt>{escaped(name)}</dt><dd>{escaped(fact)}</dd>" for name, fact in facts
     )
@@ -100,7 +100,7 @@ def page(
 
 
 def _anchor(title: str) -> str:
-    """The id of a section: only what a link needs no escape for."""
+    """The id of a section, of characters that a link need not escape."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
@@ -160,18 +160,18 @@ def _table(table: Table) -> str:
 
 
 def _command(command: str) -> str:
-    """A command as it can be typed, with its flags whole."""
+    """A command for copying, without line breaks in its flags."""
     words = escaped(command, _COMMAND_CHARACTERS_MAX)
     return _FLAG.sub(lambda flag: f"<span>{flag[0]}</span>", words)
 
 
 def _cell(heading: str, kind: str, value: object) -> str:
-    """A cell, which knows its heading: on a phone a row is a list of both."""
+    """A cell with its heading as an attribute: on a phone, rows are lists of both."""
     return f'<td{kind} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
 
 
 def _kind(column: Sequence[object]) -> str:
-    """The class of a column's cells: numbers end in one line, times are not broken."""
+    """The class of a column's cells: numbers are right-aligned, times have no line breaks."""
     match next((value for value in column if value is not None), None):
         case bool():
             return ""

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 PARTITIONS: Final = "Partitions"
 _BINS: Final = 250
 _PEAKS_MAX: Final = 3
-# Points of one plot are at least such a part of its time apart.
+# Peaks of one plot are at least its time span divided by this apart.
 _PEAKS_APART: Final = 40
 _LASTING: Final = "at the end of the log"
-# Reasons why replicas are missing, in the order in which the first that holds counts.
+# Reasons why replicas are missing; the first one that holds counts.
 _WHY: Final = {
     "gone": "lack replicas on brokers that are not registered ({}) and stay so until moved",
     "fenced": "wait for brokers that are fenced ({})",
@@ -62,9 +62,9 @@ def partitions_section(
     span: Span,
     commands: LogCommands,
 ) -> Section:
-    """The times in which partitions lacked replicas or a leader, and the topics that changed most.
+    """The section with partitions without replicas or a leader, and the topics that changed most.
 
-    `tables` are those of the job, `lacking` is what `lacking_replicas` found.
+    `tables` are those of the job, `lacking` is the result of `lacking_replicas`.
     """
     plots = [
         _Plot(title, name, _counts(tables[name], span))
@@ -94,11 +94,12 @@ def partitions_section(
 
 
 def lacking_replicas(history: DataFrame, brokers: BrokerIds) -> DataFrame:
-    """The partitions whose replicas are not all in sync, or not all on brokers that are there.
+    """The partitions with replicas that are not in sync, or not on registered brokers.
 
-    One row each, as of the end of the log: topic, partition, leader, replicas, isr, `missing` from
-    the ISR, those `gone` with their brokers, `why` the missing ones are (`gone`, `fenced`,
-    `moving`, `behind`, or null where none is), and on which brokers these are, `awaited`.
+    One row each, as of the end of the log: topic, partition, leader, replicas, isr; `missing` has
+    the replicas not in the ISR, `gone` those on unregistered brokers, `why` the reason for missing
+    ones (`gone`, `fenced`, `moving`, `behind`, or null if none is missing), and `awaited` the
+    brokers of the missing replicas.
     """
     missing = F.array_except("replicas", "isr")
     none = F.array().cast("array<int>")
@@ -186,7 +187,7 @@ def _reasons(found: Row) -> str:
 
 
 def _unclean_verdict(unclean: DataFrame, span: Span) -> HealthVerdict:
-    """Elections of the last day are judged; those before stand beside them, and in their table."""
+    """The verdict on unclean elections of the last day, with the number of all in its text."""
     at_ms = F.unix_millis("timestamp")
     recent_ms = int((span.end - RECENT).timestamp() * 1000)
     found = unclean.agg(
@@ -223,7 +224,7 @@ def _peaks(plot: _Plot, span: Span, commands: LogCommands) -> Table:
     apart = (span.end - span.start) / _PEAKS_APART
     found: list[tuple[datetime, int]] = []
     for at, level in sorted(plot.points, key=lambda point: (-point[1], point[0])):
-        # A plateau is told once.
+        # A plateau counts once.
         if level and all(abs(at - other) > apart for other, _ in found):
             found.append((at, int(level)))
     found = found[:_PEAKS_MAX]

@@ -1,7 +1,7 @@
 """Inline SVG plots: interval lanes, lines, bars.
 
-The drawings are stretched to the available width and hold no text: labels are HTML next to them, so
-that they have the same size on a phone, on a screen and on paper.
+The drawings are stretched to the available width and contain no text: labels are HTML next to them,
+so that they have the same size on a phone, on a screen and on paper.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from quorate.records.value_types import value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Units of a drawing's width. An interval is at least so wide, or it would not be seen.
+# The width of a drawing in units, and the minimum width of an interval, so that it is visible.
 WIDTH: Final = 1000.0
 _WIDTH_MIN: Final = 1.5
 _HEIGHT: Final = 100.0
-# Into so many parts a line is cut, of which each tells on pointing how high it gets, and when.
+# The number of parts of a line with a tooltip for the highest value in that part and its time.
 _PARTS: Final = 125
-# Round distances between the ticks of an axis of time, and how many of them fit: on a screen, and
-# on a phone, which leaves out the others.
+# Round intervals between the ticks of a time axis, and the maximum number of ticks on a screen and
+# on a phone, which hides the others.
 _STEPS: Final = tuple(
     timedelta(seconds=seconds)
     for seconds in (
@@ -34,13 +34,13 @@ _TICKS_MAX: Final = 10
 _TICKS_MAX_OF_PHONE: Final = 5
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# A label in the last part of an axis stands before its tick, or it would leave the page.
+# A label in the last part of an axis is shifted to the left, so that it stays on the page.
 _LAST_PART: Final = 0.95 * WIDTH
 
 
 @value
 class Span:
-    """The time that a plot shows."""
+    """The time span of a plot."""
 
     start: datetime
     end: datetime
@@ -53,7 +53,7 @@ class Span:
 
 @value
 class Interval:
-    """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is shown on pointing."""
+    """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is the tooltip."""
 
     start: datetime
     end: datetime
@@ -63,7 +63,7 @@ class Interval:
 
 @value
 class Lane:
-    """A label and its intervals, of which later ones are drawn above earlier ones."""
+    """A label and its intervals; later intervals are drawn above earlier ones."""
 
     label: str
     marks: tuple[Interval, ...]
@@ -71,7 +71,7 @@ class Lane:
 
 @value
 class Bar:
-    """A label, what is measured, and the measure in words."""
+    """A label, a value, and the value as text."""
 
     label: str
     value: float
@@ -82,7 +82,7 @@ class Bar:
 def lanes(
     title: str, span: Span, rows: Sequence[Lane], legend: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """A figure with a line for each lane over the same time; `legend` has kinds and their words."""
+    """A figure with a row per lane over the same time; `legend` has the kinds and their labels."""
     drawn = "".join(
         f'<div class="row"><span class="label">{escaped(row.label)}</span>{_lane(span, row)}</div>'
         for row in rows
@@ -97,7 +97,7 @@ def line(
     unit: str = "",
     kind: str = "bad",
 ) -> str:
-    """A figure of a value over time, which holds until the next point."""
+    """A figure of a value over time, which is constant until the next point."""
     top = _round_above(max((level for _, level in points), default=0.0))
     path, height = [f"M0 {_HEIGHT}"], _HEIGHT
     for at, level in points:
@@ -119,7 +119,7 @@ def line(
 
 
 def bars(title: str, rows: Sequence[Bar], legend: Sequence[tuple[str, str]] = ()) -> str:
-    """A figure with a bar for each row, the longest as wide as there is room."""
+    """A figure with a bar for each row; the longest has the full width."""
     top = max((row.value for row in rows), default=0.0) or 1.0
     drawn = "".join(
         f'<div class="row bar"><span class="label">{escaped(row.label)}</span>'
@@ -160,7 +160,7 @@ def _mark(span: Span, mark: Interval) -> str:
 
 
 def _pointers(span: Span, points: Sequence[tuple[datetime, float]], unit: str) -> str:
-    """Unseen rectangles that tell on pointing how high the line gets there, and when."""
+    """Transparent rectangles whose tooltips have the line's highest value there and its time."""
     width = WIDTH / _PARTS
     highest: list[tuple[datetime, float] | None] = [None] * _PARTS
     held, begun = None, 0
@@ -196,7 +196,7 @@ def _grid(span: Span, height: float, more: str = "") -> str:
 
 
 def _time_axis(span: Span) -> str:
-    """Round times at their places, with the day where it is the first one or has just begun."""
+    """Labels at round times; the first label and those at midnight have the day."""
     step = _step(span, _TICKS_MAX)
     ticks = _ticks(span, step) or [span.start]
     coarse = _ticks(span, _step(span, _TICKS_MAX_OF_PHONE, step)) or ticks[:1]
@@ -220,7 +220,7 @@ def _tick_words(at: datetime, step: timedelta, *, has_day: bool) -> str:
 
 
 def _step(span: Span, count_max: int, of: timedelta = _STEPS[0]) -> timedelta:
-    """The shortest round time, a multiple of `of`, by which so many ticks reach over a span."""
+    """The shortest round step, a multiple of `of`, that needs at most `count_max` ticks."""
     length = span.end - span.start
     days = max(of, _DAY)
     return next(
@@ -236,7 +236,7 @@ def _ticks(span: Span, step: timedelta) -> list[datetime]:
 
 
 def _round_above(level: float) -> int:
-    """The next number of one digit and noughts, of which most have a half."""
+    """The next higher number of one digit and zeros, from 1, 2, 4, 6 and 8: most can be halved."""
     whole = 1
     while whole < level:
         digit = int(str(whole)[0])

@@ -1,7 +1,7 @@
 """Builds the sections on elections, partitions and record sizes, and their verdicts.
 
-Everything here is collected to one machine, so each query of a table is limited, and reports how
-many rows it left out.
+All results are collected to one machine, so each query of a table is limited and reports the number
+of rows left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ELECTIONS: Final = "Who led"
 BYTES: Final = "What the log consists of"
 VOTERS: Final = "The voters' logs"
 _STATUSES: Final = ("critical", "warning", "unknown", "ok")
-# The metrics have Kafka's names, which few people know by heart.
+# Titles for metrics, whose names are Kafka's.
 _TITLES: Final = {
     health.LEADERS: "Leaders of one epoch",
     health.ELECTIONS: "Elections within an hour",
@@ -58,7 +58,7 @@ _IDLE: Final = (("idle", "may be idle time: this log has no NoOpRecord that woul
 def elections_section(
     elections: DataFrame, span: Span, commands: LogCommands, *, has_noops: bool
 ) -> Section:
-    """The leaders, and the times without one; `has_noops` tells these from idle times."""
+    """The section with leaders and times without one; with `has_noops` idle times are excluded."""
     longest = top(in_millis(elections), MARKS_MAX, F.col("duration_ms").desc(), "epoch")
     without = top(
         in_millis(elections.where("leaderless_ms > 0")),
@@ -130,7 +130,7 @@ def _newest_epochs(elections: DataFrame, commands: LogCommands) -> Table:
 
 
 def records_section(by_type: DataFrame, commands: LogCommands) -> Section:
-    """The log's bytes by record type, from the table of the job `sizes`."""
+    """The section with the log's bytes by record type, from the table of job `sizes`."""
     shown = top(by_type, BARS_MAX, F.col("bytes").desc(), "record_type")
     return Section(
         BYTES,
@@ -169,7 +169,7 @@ def records_section(by_type: DataFrame, commands: LogCommands) -> Section:
 
 
 def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
-    """The table of the job `health`, a verdict each; what is not judged stands elsewhere."""
+    """A verdict for each row of job `health` that has one; other rows are in other sections."""
     return [
         HealthVerdict(
             "warning" if row.verdict == "warn" else row.verdict,
@@ -185,7 +185,7 @@ def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
 
 
 def threshold_words(metric: str) -> str:
-    """Above what number a metric is a warning, and critical."""
+    """The numbers above which a metric is a warning and critical, as text."""
     threshold = health.THRESHOLDS.get(metric)
     if threshold is None:
         return ""

@@ -19,12 +19,12 @@ BARS_MAX: Final = 20
 LANES_MAX: Final = 40
 MARKS_MAX: Final = 400
 RECENT: Final = timedelta(milliseconds=RECENT_MS)
-"""The end of a log that counts for a verdict which would else last as long as the log."""
+"""The time before a log's end that determines verdicts on events, which would never expire."""
 
 
 @value
 class Shown:
-    """The first rows of a table in some order, and how many it has."""
+    """The first rows of a table in some order, and its total number of rows."""
 
     rows: list[Row]
     row_count: int
@@ -37,26 +37,26 @@ class Shown:
 
 
 def top(table: DataFrame, count: int, *order: Column | str) -> Shown:
-    """The first `count` rows in that order; equal ones go by all columns, as with --order-by."""
+    """The first `count` rows in that order; ties are sorted by all columns, as with --order-by."""
     rows = table.orderBy(*order, *table.columns).limit(count).collect()
     return Shown(rows, len(rows) if len(rows) < count else table.count())
 
 
 def in_millis(table: DataFrame) -> DataFrame:
-    """With `start_ms`, since Python would read a timestamp in the zone of this machine."""
+    """Add `start_ms`, because Python would convert a timestamp to this machine's time zone."""
     return table.withColumn("start_ms", F.unix_millis("start"))
 
 
 def identifier(value: object) -> object:
-    """An id as text: it is no amount, whose digits would be grouped."""
+    """An id as text, so that its digits are not grouped as those of a number."""
     return str(value) if isinstance(value, int) else value
 
 
 def utc(milliseconds: int) -> datetime:
-    """The moment so many milliseconds after 1970."""
+    """The time `milliseconds` after 1970, in UTC."""
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """The same where it may not be known."""
+    """The same for a time that may be unknown."""
     return None if milliseconds is None else utc(milliseconds)

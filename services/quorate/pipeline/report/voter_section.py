@@ -69,7 +69,7 @@ def voters_section(tables: Mapping[str, DataFrame], commands: LogCommands) -> Se
 
 
 def voter_verdict(divergence: DataFrame) -> HealthVerdict:
-    """The metric DIVERGENCE of the job `health`, with where two logs part."""
+    """The verdict for metric DIVERGENCE of job `health`, with the offset where two logs diverge."""
     parting = divergence.where("first_offset is not null")
     order = (F.desc("breaks_log_matching"), "first_offset", "node_id", "other_id")
     first = parting.orderBy(*order).first()

@@ -1,6 +1,6 @@
-"""Arrow schema of the DataFrame, field by field what Spark expects for it.
+"""Arrow schema of the DataFrame, field by field as Spark expects it.
 
-Spark asks for the columns in separate processes, which need not import Arrow.
+Spark requests the columns in separate processes, which need not import Arrow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
 
 
 def arrow_schema(columns: Iterable[str], record_types: Iterable[str]) -> pa.Schema:
-    """The schema of batches of the frame."""
+    """The schema of the frame's batches."""
     plain = [pa.field(name, _ARROW[COLUMNS[name]]) for name in columns]
     typed = [
         pa.field(column_name(name), _struct_arrow(schema_of(TYPED[name]).body))

@@ -1,8 +1,8 @@
 """Checks the epochs of one file's batches against their neighbours and the log's checkpoint.
 
-No CRC covers a batch's epoch, but a flipped bit there contradicts its surroundings: epochs rise at
-a LeaderChange and nowhere else. The checkpoint is used only if neighbours do not decide, because a
-copy of a log may have one of another time.
+No CRC covers a batch's epoch, but a flipped bit there contradicts the neighbours: epochs rise only
+at a LeaderChange. The checkpoint is used only if the neighbours do not decide, because a copy of a
+log may have a checkpoint of another time.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _START_OF: Final = itemgetter(1)
 
 @value
 class EpochFault:
-    """The contradiction of a batch's epoch; `epoch` is the right one where that is certain."""
+    """A contradiction in a batch's epoch; `epoch` is the correct one if that is certain."""
 
     reason: str
     epoch: int | None
 
 
 class BatchEpochs:
-    """Checks the epochs of a split's batches in order; `before` is that of the last one."""
+    """Checks the epochs of a split's batches in order; `before` is the epoch of the last batch."""
 
     def __init__(self, split: Split, file: File) -> None:
         self._split = split
@@ -52,11 +52,11 @@ class BatchEpochs:
         self._is_first = split.start == 0 and split.snapshot_offset is None
 
     def forget(self) -> None:
-        """Pass over a place where batches are missing: any epoch may follow."""
+        """Skip missing batches: any epoch may follow."""
         self.before, self._is_first = None, False
 
     def fault(self, batch: FileBatch) -> EpochFault | None:
-        """The contradiction in a batch's epoch, if there is one."""
+        """The contradiction in a batch's epoch, or None."""
         epoch = batch.header.epoch
         found = None
         try:
@@ -65,7 +65,7 @@ class BatchEpochs:
             elif epoch != self.before:
                 found = self._fault_of_other(batch)
         except (SchemaError, CorruptBatchError):
-            # A control record of a newer release is told among the records.
+            # A control record of a newer release is reported with the records.
             pass
         if found is None:
             self.before = epoch
@@ -75,7 +75,7 @@ class BatchEpochs:
         return found
 
     def _fault_of_other(self, batch: FileBatch) -> EpochFault | None:
-        """That of a batch which does not begin an epoch, so it has that of the one in front."""
+        """The fault of a batch that does not start an epoch: it must have the previous one's."""
         epoch = batch.header.epoch
         recorded, start = self._recorded(batch)
         following = self._following(batch)
@@ -91,14 +91,14 @@ class BatchEpochs:
             return EpochFault(reason, before if is_alone else epoch)
         if follower is not None and follower in {recorded, *following[1:]}:
             return EpochFault(f"epoch {epoch} in front of epoch {follower}", follower)
-        # A copy may have a checkpoint from before the last epoch.
+        # A copy may have a checkpoint that is older than the last epoch.
         if follower is None and recorded is not None:
             is_last = start == self._split.checkpoint[-1][1]
             return None if is_last and epoch > recorded else _against_checkpoint(epoch, recorded)
         return None
 
     def _fault_of_leader(self, batch: FileBatch) -> EpochFault | None:
-        """That of the first batch of an epoch, which is higher than the one in front."""
+        """The fault of the first batch of an epoch: it must be higher than the previous one's."""
         epoch = batch.header.epoch
         recorded, start = self._recorded(batch)
         if start != batch.header.base_offset:
@@ -110,10 +110,10 @@ class BatchEpochs:
         floor = -1 if before is None else before
         if recorded is not None and recorded > floor:
             fault = _against_checkpoint(epoch, recorded)
-            # Else one word stands against another, and the file may be of another time.
+            # Otherwise the checkpoint alone contradicts the batch, and may be of another time.
             is_certain = epoch <= floor or recorded in following
             return fault if is_certain else EpochFault(fault.reason, None)
-        # Of two that differ either may be the flipped one.
+        # If the two followers differ, either may be the corrupt one.
         follower = following[0] if len(set(following)) == 1 else None
         if follower is not None and follower > floor and (epoch <= floor or len(following) > 1):
             reason = f"epoch {epoch} of a LeaderChange in front of epoch {follower}"
@@ -127,13 +127,13 @@ class BatchEpochs:
         return None
 
     def _recorded(self, batch: FileBatch) -> tuple[int | None, int]:
-        """The epoch that the checkpoint has for a batch, and where that begins."""
+        """The epoch that the checkpoint has for a batch, and its start offset."""
         entries = self._split.checkpoint
         index = bisect_right(entries, batch.header.base_offset, key=_START_OF) - 1
         return entries[index] if index >= 0 else (None, -1)
 
     def _in_front(self) -> int | None:
-        """The epoch of the batch in front, also where the segment before this one has it."""
+        """The epoch of the previous batch, which may be in the previous segment."""
         if self.before is None and self._is_first and self._split.first_offset:
             with suppress(OptionError):
                 directory = find_directory(parent(self._split.path))
@@ -141,12 +141,12 @@ class BatchEpochs:
         return self.before
 
     def _following(self, batch: FileBatch) -> list[int]:
-        """The epochs of up to two batches that follow in the same epoch."""
+        """The epochs of up to two following batches before the next epoch starts."""
         found = takewhile(lambda each: not _leads(each), self._behind(batch))
         return [each.header.epoch for each in found]
 
     def _behind(self, batch: FileBatch) -> list[FileBatch]:
-        """Up to two batches behind one, also where the next segment has them."""
+        """Up to two batches after this one, which may be in the next segment."""
         position = batch.position + batch.header.size_bytes
         found = _batches_at(self._file, position)
         following = self._split.next_offset
@@ -167,7 +167,7 @@ def _batches_at(file: File, position: int) -> list[FileBatch]:
 
 
 def _leads(batch: FileBatch) -> bool:
-    """True if a batch begins an epoch. Raises SchemaError and CorruptBatchError."""
+    """True if a batch starts an epoch. Raises SchemaError and CorruptBatchError."""
     return batch.header.is_control and begins_epoch(
         control_records(batch.buffer, batch.at, batch.header)
     )

@@ -1,9 +1,9 @@
 """Plans a batch read: range, snapshot, splits.
 
-A log begins at the end of its oldest intact snapshot, unless it has all of its first records:
-records of a segment below that were deleted logically. `snapshot` begins with the newest intact
-snapshot at or below the end, to read the state there and little more. Positions of deleted records
-are rejected.
+A log starts at the end of its oldest intact snapshot, unless it has all of its first records:
+records of a segment below that count as deleted. The start `snapshot` is the newest intact snapshot
+at or below the end, to read the state there and few other records. Positions of deleted records are
+rejected.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
 @value
 class ReadingPlan:
-    """The parts to read, and what was found that cannot be, with the node of its directory."""
+    """The parts to read, and the damage found, each with the node id of its directory."""
 
     splits: tuple[Split, ...]
     damages: tuple[tuple[Damage, int | None], ...]
 
 
 def plan_batch(options: Options) -> ReadingPlan:
-    """All that the options ask for, of every directory or of all as one. Raises OptionError."""
+    """Plan the read of each directory, or of all as one log. Raises OptionError."""
     directories = find_directories(options.paths)
     logs = _logs(options, directories)
     _check_reached(options, directories, max(log.end for log, _ in logs))
@@ -70,7 +70,7 @@ def plan_batch(options: Options) -> ReadingPlan:
 
 
 def time_warnings(options: Options) -> list[str]:
-    """A sentence for each time of the options at which the times of a log go back."""
+    """A warning for each time in the options at which the times of a log go back."""
     if not options.times:
         return []
     found = (
@@ -84,7 +84,7 @@ def time_warnings(options: Options) -> list[str]:
 
 
 def _logs(options: Options, directories: Sequence[Directory]) -> list[tuple[SharedLog, int]]:
-    """The log of every directory, or of all as one, and up to which offset each is read."""
+    """The log of each directory, or of all as one, and the end of the offsets to read."""
     seeker = EndSeeker()
     is_committed_only = options.is_committed_only
     if len(directories) > 1 and (options.merges_directories or is_committed_only):
@@ -92,7 +92,7 @@ def _logs(options: Options, directories: Sequence[Directory]) -> list[tuple[Shar
         if options.merges_directories:
             return [(log, log.end)]
         logs = [shared_log([directory], seeker) for directory in log.directories]
-        # One that only lacks the last records is told where it does.
+        # A log that only lacks the last records is read to the common end, which reports the gap.
         return [
             (own, log.end if span.end == own.end else span.end)
             for own, span in zip(logs, log.spans, strict=True)
@@ -101,8 +101,8 @@ def _logs(options: Options, directories: Sequence[Directory]) -> list[tuple[Shar
 
 
 def _check_reached(options: Options, directories: Sequence[Directory], end: int) -> None:
-    """Raises OptionError for an offset that lies behind the end of each of the logs."""
-    # What cannot be read may reach further.
+    """Raise OptionError for an offset after the end of all logs."""
+    # Unreadable files may reach further.
     if not any(damage.is_unread for directory in directories for damage in directory.damages):
         where = ", ".join(directory.path for directory in directories)
         check_reached(options, f"the log in {where}", end)
@@ -118,7 +118,7 @@ class _Planner:
         self.end = self.offset_of(END, options.end)
 
     def plan(self) -> list[Split]:
-        """Raises OptionError where something was deleted that the options ask for."""
+        """Plan the splits. Raises OptionError if the options select deleted records."""
         high = min(self.high, self.end)
         snapshot, low = self.beginning(high)
         if low < min(self.begin, high):
@@ -132,7 +132,7 @@ class _Planner:
             (directory,) = self.log.directories
             found = log_splits(directory, low, high, size_bytes)
             if self.log.end in {each.snapshot_id.offset for each in directory.snapshots}:
-                # Segments that end before it lack what is between.
+                # Segments that end before that snapshot lack the records in between.
                 reach = min(high, self.log.end)
                 found[-1:] = [replace(split, reach=reach) for split in found[-1:]]
             return [*splits, *self.log.mendable(0, found)]
@@ -142,7 +142,7 @@ class _Planner:
         return splits
 
     def beginning(self, high: int) -> tuple[SnapshotFile | None, int]:
-        """The snapshot to read first, and from which offset on the log is read."""
+        """The snapshot to read first, and the offset from which the log is read."""
         match self.options.start:
             case AtOffset() | AtTime() as place:
                 return None, self.offset_of(START, place)
@@ -160,9 +160,9 @@ class _Planner:
         return found
 
     def offset_of(self, option: str, place: str | AtOffset | AtTime) -> int:
-        """The offset of an option's place.
+        """The offset of an option's position.
 
-        It is below the log's begin for a time that deleted records may have.
+        It is below the log's start for a time that deleted records may have.
         """
         match place:
             case AtOffset(offset=offset):
@@ -175,21 +175,21 @@ class _Planner:
                 return NO_END
 
     def is_gone(self, option: str, timestamp_ms: int, offset: int) -> bool:
-        """True if deleted records may be of the time that an option means by this offset."""
+        """True if deleted records may have the time of an option with this offset."""
         if self.begin == 0:
             return False
         snapshot = self.first_snapshot
         until_ms = None if snapshot is None else covered_until_ms(snapshot)
         if until_ms is None:
             return offset <= self.begin
-        # Where times go back, later records are earlier than the last that were deleted.
+        # If times go back, later records may have earlier times than the last deleted ones.
         is_first = offset <= self.begin or (
             option == START and isinstance(self.options.start, AtTime)
         )
         return is_first and timestamp_ms <= until_ms
 
     def gone(self, low: int) -> OptionError:
-        """The refusal of the option whose place lies below the log's begin."""
+        """The error for the option whose position is below the log's start."""
         option: str = START
         place: object = self.options.start
         if self.end < self.begin:

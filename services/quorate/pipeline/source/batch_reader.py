@@ -41,7 +41,7 @@ _RECORD_TYPE: Final = ("record_type",)
 
 
 class SplitPartition(InputPartition):
-    """Splits for one task, which cost about as much together as one that is cut to size."""
+    """Splits for one task, whose total cost is about that of one full-size split."""
 
     def __init__(self, splits: Sequence[Split]) -> None:
         super().__init__(splits)
@@ -49,7 +49,7 @@ class SplitPartition(InputPartition):
 
 
 class DamagePartition(InputPartition):
-    """Damage found before anything was read: unreadable files."""
+    """Damage found before reading: unreadable files."""
 
     def __init__(self, damages: Sequence[tuple[Damage, int | None]]) -> None:
         super().__init__(damages)
@@ -65,7 +65,7 @@ class LivePartition(InputPartition):
 
 
 class KraftReader(DataSourceReader):
-    """Reads directories that are at rest, or as they are at this moment; or a live quorum."""
+    """Reads directories, also in use, as they are now; or a live quorum."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -74,7 +74,7 @@ class KraftReader(DataSourceReader):
         self.wanted_types: frozenset[str] | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A partition for each split, and one for what cannot be read."""
+        """A partition for each group of splits, and one for damage."""
         if self.options.bootstrap_servers is not None:
             return self._live_partitions()
         plan = plan_batch(self.options)
@@ -109,14 +109,15 @@ class KraftReader(DataSourceReader):
 
 
 class PushingReader(KraftReader):
-    """The same where Spark hands its filters over: parts of the log that they rule out stay unread.
+    """The same with filter pushdown: parts of the log that Spark's filters exclude stay unread.
 
-    Spark refuses a reader with `pushFilters` where that is switched off, so it is a class of its
-    own. All filters are handed back: rows are given that Spark drops, never the other way round.
+    It is a separate class because Spark rejects a reader with `pushFilters` if pushdown is
+    disabled. All filters are returned to Spark: the reader may yield rows that Spark drops, but
+    never omits rows that match.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what the filters rule out."""
+        """Narrow offsets and record types by the filters, and return all of them."""
         for each in filters:
             match each:
                 case EqualTo(attribute=attribute, value=value) if attribute == _OFFSET:
@@ -148,9 +149,9 @@ def read_partition(
     *,
     fails_on_unread: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition, whichever reader planned it.
+    """The rows of one partition of any reader.
 
-    Raises UnreadError, if `fails_on_unread`, where another attempt may read more.
+    With `fails_on_unread`, raises UnreadError for damage that another attempt may read.
     """
     from quorate.pipeline.source.frame_builder import FrameBuilder
     from quorate.pipeline.source.record_repair import read_mended

@@ -1,9 +1,9 @@
 """Derives the committed end from the directories of several voters.
 
-No disk records the committed offset, but a record on a majority of the voters is committed as soon
-as their leader has counted them, and a record on no majority is not. Two logs agree up to the
-offset at which their epochs diverge (Raft's log matching). Of a single directory everything on the
-disk counts.
+No disk has the committed offset, but a record on a majority of the voters is committed as soon as
+their leader has counted them, and a record on fewer voters is not. Two logs agree up to the offset
+at which their epochs diverge (Raft's log matching). For a single directory, all records on disk
+count.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @value
 class SharedLog:
-    """One log up to `end`, and the offsets of it that each directory holds, by its number.
+    """One log up to `end`, and the offsets that each directory has, by its number.
 
-    `epochs` has of each of several directories the epochs and where they begin, if they are known;
-    `checkpoint` has what the file of a single one says of them.
+    For several directories, `epochs` has the epochs and start offsets of each, if known; for a
+    single one, `checkpoint` has those of its checkpoint file.
     """
 
     directories: tuple[Directory, ...]
@@ -43,20 +43,20 @@ class SharedLog:
 
     @property
     def place(self) -> str:
-        """Its directories, as messages name them."""
+        """The paths of its directories, for messages."""
         return ", ".join(directory.path for directory in self.directories)
 
     def start(self) -> tuple[SnapshotFile | None, int]:
-        """The snapshot that stands for what was deleted everywhere, and the offset behind it."""
+        """The snapshot that replaces records deleted everywhere, and the offset after it."""
         begin = covered_from(self.spans, self.end)
         starts = [start for start in map(log_start, self.directories) if start[1] == begin]
-        # One may begin there because it has lost the snapshot.
+        # A directory may start there because it has lost the snapshot.
         return next((start for start in starts if start[0] is not None), (None, begin))
 
     def mendable(self, voter: int, splits: Iterable[Split]) -> list[Split]:
-        """Parts of a directory's log that know who else may hold the same records.
+        """Add the other directories that may have the same records to parts of a log.
 
-        Those are told by their epochs. A single directory has its checkpoint to hold them against.
+        Epochs identify the same records. A single directory is checked against its checkpoint.
         """
         epochs = self.epochs[voter]
         others = tuple(
@@ -70,7 +70,7 @@ class SharedLog:
         ]
 
     def known_epoch(self, voter: int, offset: int) -> Epoch | None:
-        """The epoch of a record that this directory holds, as far as its epochs tell."""
+        """The epoch of a record in this directory, if its epochs are known."""
         starts = [start for _, start in self.epochs[voter]]
         index = bisect_right(starts, offset) - 1
         return Epoch(self.epochs[voter][index][0]) if index >= 0 else None
@@ -78,7 +78,7 @@ class SharedLog:
 
 @value
 class _VoterLog:
-    """A log's end and epochs, with the last epoch of what a snapshot at its begin stands for.
+    """A log's end and epochs; `epoch_before` is the last epoch of a snapshot at its start.
 
     Its segments end at `segments_end`; a snapshot that ends above that has `epoch_ahead`.
     """
@@ -91,7 +91,7 @@ class _VoterLog:
     epoch_ahead: int | None
 
     def stops(self) -> dict[int, int]:
-        """Each epoch and where it ends. Of a log whose epochs are not known there are none."""
+        """The end offset of each epoch; empty if the epochs of the log are unknown."""
         starts = [each.start_offset for each in self.epochs]
         last = self.end if self.epoch_ahead is None else self.segments_end
         ends = [*starts[1:], last][: len(starts)]
@@ -106,8 +106,8 @@ class _VoterLog:
 def shared_log(
     directories: Sequence[Directory], seeker: EndSeeker, *, is_committed_only: bool = True
 ) -> SharedLog:
-    """The log of these directories: up to where a majority agree, or the furthest one's."""
-    # In whichever order they are named.
+    """The log of these directories, up to the committed end or the end of the longest log."""
+    # The result does not depend on the order of the directories.
     directories = sorted(directories, key=lambda each: (each.node_id is None, each.node_id or 0))
     if len(directories) == 1:
         (only,) = directories
@@ -127,14 +127,14 @@ def shared_log(
             agreeing, key=lambda log: (bool(log.epochs), log.epoch_ahead is None, -log.begin)
         )
     else:
-        # As voters judge each other.
+        # As voters compare logs.
         followed = max(logs, key=lambda log: (max(log.stops(), default=-1), log.end))
         end = followed.end
     spans = (
         Span(number, log.begin, min(end, _agreed_end(followed, log)))
         for number, log in enumerate(logs)
     )
-    # One with a snapshot ahead does not have the epochs in between.
+    # A log with a snapshot ahead does not have the epochs in between.
     epochs = tuple(_pairs((log if log.epoch_ahead is None else followed).epochs) for log in logs)
     return SharedLog(tuple(directories), tuple(spans), end, epochs)
 

@@ -1,4 +1,4 @@
-"""A cover of a log's offsets by the logs of several voters, none of which need hold all."""
+"""A cover of a log's offsets by the logs of several voters, each of which may be incomplete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Span:
     """Offsets from `begin` up to, not including, `end`, of the log of one voter.
 
-    `voter` is a number of the caller's; among equals the lowest is taken.
+    `voter` is a number that the caller assigns; among equals the lowest is preferred.
     """
 
     voter: int
@@ -23,12 +23,12 @@ class Span:
 
 
 def longest(spans: Iterable[Span]) -> Span:
-    """The span that holds the most offsets."""
+    """The span with the most offsets."""
     return max(spans, key=lambda each: (each.end - each.begin, each.end, -each.voter))
 
 
 def covered_from(spans: Iterable[Span], end: int) -> int:
-    """The first offset from which on the spans together hold all below `end`."""
+    """The lowest offset from which the spans together cover all offsets below `end`."""
     begin, spans = end, tuple(spans)
     while (lower := min((s.begin for s in spans if s.end >= begin), default=begin)) < begin:
         begin = lower
@@ -36,9 +36,9 @@ def covered_from(spans: Iterable[Span], end: int) -> int:
 
 
 def cover(spans: Iterable[Span], low: int, high: int, preferred: Span) -> list[Span]:
-    """The offsets from `low` up to `high`, one part behind the other, as far as a span holds them.
+    """Consecutive parts for the offsets from `low` up to `high`, up to the first gap.
 
-    What `preferred` holds is its part, and the span that reaches furthest has the rest.
+    The offsets in `preferred` are its part; the span that reaches furthest has the rest.
     """
     parts: list[Span] = []
     spans = tuple(spans)

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 @value
 class Damage:
-    """Bytes that cannot be given as records, or that are not there at all.
+    """Bytes that cannot be read as records, or that are missing.
 
-    `offset` is the first that is missing where that is known, `behind` the first that is not;
-    `size_bytes` is 0 where nothing is wrong with the file's bytes, but something should be there.
-    `is_intact` says that the CRC holds
-    and what it guards cannot be read; `is_unread` that another attempt may read it, as after an
-    error of the disk or where a file is not in its place.
+    `offset` is the first missing offset if known, `behind` the first one after the gap.
+    `size_bytes` is 0 if the file's bytes are valid, but bytes are missing. `is_intact` means that
+    the CRC is correct, but its contents cannot be decoded. `is_unread` means that another attempt
+    may read it, as after a disk error or if a file is missing.
     """
 
     error: str
@@ -57,11 +56,11 @@ def words_of(error: Exception) -> str:
 
 
 class UnreadError(RuntimeError):
-    """A stream that is to lose nothing has come to records that cannot be read at the moment."""
+    """A stream that must not lose records has reached some that cannot be read at the moment."""
 
 
 def check_read(damages: Iterable[Damage]) -> None:
-    """Raises UnreadError for the first place that another attempt may read."""
+    """Raise UnreadError for the first damage that another attempt may read."""
     for damage in damages:
         if damage.is_unread:
             raise UnreadError(
@@ -71,4 +70,4 @@ def check_read(damages: Iterable[Damage]) -> None:
 
 
 class DamageError(RuntimeError):
-    """Damage was found, and the reader was asked to fail (`onDamage=fail`)."""
+    """Damage was found, and `onDamage=fail` is set."""

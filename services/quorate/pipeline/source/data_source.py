@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.stream_reader import KraftStreamReader
 
 
-# The worker in which Spark asks a reader for the filters that it takes, and which runs only where
-# spark.sql.python.filterPushdown.enabled is set. The setting itself is nowhere to be seen here.
+# The worker in which Spark asks a reader for supported filters. It runs only if
+# spark.sql.python.filterPushdown.enabled is set; that setting itself is not visible here.
 _PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-# Where the schema of a table has the table's options: Spark 4.3 keeps both, and hands over the
-# schema alone when the table is read.
+# The metadata key for a table's options in its schema: Spark 4.3 keeps both, but passes only the
+# schema when the table is read.
 _OPTIONS: Final = "kraft"
 
 
 class KraftDataSource(DataSource):
-    """A metadata log as a frame of records; `docs/source.md` tells its options."""
+    """A metadata log as a frame of records; `docs/source.md` describes its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,7 +36,7 @@ class KraftDataSource(DataSource):
         return "kraft"
 
     def schema(self) -> str | StructType:
-        """The columns. Raises OptionError for options that cannot be."""
+        """The columns. Raises OptionError for invalid options."""
         from quorate.pipeline.source.frame_schema import spark_schema
         from quorate.pipeline.source.options import parse_options, table_options
 
@@ -44,7 +44,7 @@ class KraftDataSource(DataSource):
         if of_table is None:
             options = parse_options(self.options)
             return spark_schema(options.columns, options.record_types)
-        # Both import Arrow, which a frame's columns do without.
+        # Both import Arrow, which the columns of a frame without a table do not need.
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from quorate.pipeline.source.arrow_schema import arrow_schema
@@ -55,7 +55,7 @@ class KraftDataSource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> KraftReader:
-        """The reader of a batch: it takes filters where it is to, and Spark hands them over."""
+        """The batch reader; with filter pushdown if the options and Spark enable it."""
         from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 
         options = self._read_options(schema)

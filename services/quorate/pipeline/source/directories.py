@@ -1,7 +1,7 @@
-"""Finds segments and snapshots of a log directory and what cannot be read.
+"""Finds segments, snapshots and unreadable files of a log directory.
 
-Nothing is changed, and damage is allowed: errors of one file are noted next to the other files.
-Only a path that is not a directory of the metadata log is rejected.
+The directory is not changed, and damage is allowed: errors of single files are recorded. Only a
+path that is not a directory of the metadata log is rejected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 @value
 class LogFile:
-    """A segment: where it is, the offset in its name, its bytes when it was looked at."""
+    """A segment: its path, the offset in its name, and its size when it was listed."""
 
     path: str
     base_offset: int
@@ -50,7 +50,7 @@ class LogFile:
 
 @value
 class SnapshotFile:
-    """A whole snapshot, as far as its footer tells."""
+    """A snapshot with a footer, so its end is present."""
 
     path: str
     snapshot_id: OffsetAndEpoch
@@ -59,10 +59,11 @@ class SnapshotFile:
 
 @dataclass(slots=True)
 class Directory:
-    """`segments` and `snapshots` in order of their offsets; `damages` is what cannot be read.
+    """The contents of a directory; `segments` and `snapshots` are in order of their offsets.
 
-    `node_id` and `cluster_id` are None where no meta.properties tells them. `listing` tells whether
-    names have changed since: device, inode and time; None where that would tell too little.
+    `damages` has the unreadable files. `node_id` and `cluster_id` are None without a readable
+    meta.properties. `listing` (device, inode, modification time) detects changed names; None if it
+    could not.
     """
 
     path: str
@@ -77,9 +78,9 @@ class Directory:
 def find_directories(paths: Sequence[str], before: Iterable[Directory] = ()) -> list[Directory]:
     """Read the contents of each of `paths`, the directories of different voters of one cluster.
 
-    Rows are identified by their node alone, so two directories of one node would count as one log
-    with every record twice. The result `before` saves opening files that have not changed. Raises
-    OptionError.
+    Only the node identifies a log's rows, so two directories of one node would count as one log
+    with every record twice. With the previous result `before`, unchanged files are not opened
+    again. Raises OptionError.
     """
     known = {directory.path: directory for directory in before}
     found = [find_directory(path, known) for path in paths]
@@ -107,7 +108,7 @@ def find_directories(paths: Sequence[str], before: Iterable[Directory] = ()) -> 
 
 
 def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> Directory:
-    """Read the contents of `path`: `__cluster_metadata-0`, or the metadata.log.dir around it.
+    """Read the contents of `path`: `__cluster_metadata-0`, or its parent metadata.log.dir.
 
     Raises OptionError if it has no metadata log.
     """
@@ -141,7 +142,7 @@ def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> 
 
 
 def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
-    """The snapshot that stands for what was deleted, and the first offset behind it."""
+    """The snapshot that replaces deleted records, and the first offset after it."""
     if not directory.segments and directory.snapshots:
         newest = directory.snapshots[-1]
         return newest, newest.snapshot_id.offset
@@ -149,13 +150,13 @@ def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
     for snapshot in directory.snapshots:
         end = snapshot.snapshot_id.offset
         if end >= first:
-            # Offset 0 has the bootstrap checkpoint, which holds the first voters, or nothing.
+            # The bootstrap checkpoint is at offset 0; it has the initial voters or is empty.
             return (snapshot, end) if end == 0 or first != 0 else (None, 0)
     return None, first
 
 
 def covered_until_ms(snapshot: SnapshotFile) -> int | None:
-    """The time of the last record that a snapshot covers, as far as its header tells."""
+    """The time of the last record that a snapshot covers; None if its header is unreadable."""
     try:
         size_bytes = read_header(read_at(snapshot.path, 0, HEADER_BYTES)).size_bytes
         first = read_at(snapshot.path, 0, min(size_bytes, snapshot.size_bytes))
@@ -168,7 +169,7 @@ def covered_until_ms(snapshot: SnapshotFile) -> int | None:
 
 
 def read_at(path: str, position: int, size_bytes: int) -> bytes:
-    """Bytes of a file. Raises OSError or StorageError."""
+    """Read bytes of a file. Raises OSError or StorageError."""
     file = OsFileSystem().open(path)
     try:
         return file.read_at(position, size_bytes)
@@ -177,7 +178,7 @@ def read_at(path: str, position: int, size_bytes: int) -> bytes:
 
 
 def header_at(file: File, position: int) -> BatchHeader:
-    """The header of the batch at `position`. Raises CorruptBatchError where there is none."""
+    """The header of the batch at `position`. Raises CorruptBatchError."""
     try:
         return read_header(file.read_at(position, HEADER_BYTES))
     except CorruptBatchError as error:
@@ -185,7 +186,10 @@ def header_at(file: File, position: int) -> BatchHeader:
 
 
 def _found_again(fs: OsFileSystem, before: Directory) -> Directory | None:
-    """The same directory, if its names are the same and all could be read: the last file grows."""
+    """The same directory if its names have not changed and all files were readable, else None.
+
+    Only the last segment is opened again, because it grows.
+    """
     if before.listing is None or before.damages or _listing(before.path) != before.listing:
         return None
     found = Directory(before.path, node_id=None, listing=before.listing)
@@ -198,9 +202,9 @@ def _found_again(fs: OsFileSystem, before: Directory) -> Directory | None:
 
 
 def _listing(path: str) -> tuple[int, int, int] | None:
-    """A mark that changes with the names in a directory; None if it has changed a moment ago.
+    """A value that changes with the names in a directory; None after a very recent change.
 
-    A file system may note the same time for a change that follows at once.
+    A file system may record the same time for another change right after.
     """
     with suppress(OSError):
         status = os.stat(path)
@@ -210,7 +214,7 @@ def _listing(path: str) -> tuple[int, int, int] | None:
 
 
 def _pattern_hint(path: str) -> str:
-    """The hint for a path that other sources would have filled in."""
+    """The hint for a path with patterns or escapes, which other sources would expand."""
     if _PATTERN.search(path):
         return "; no pattern is filled in: name each directory, separated by commas"
     if _ESCAPE.search(path):
@@ -228,7 +232,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
     try:
         file = fs.open(path)
     except (OSError, StorageError) as error:
-        # A log in use deletes files between the listing and this.
+        # A log in use may delete files between the listing and this call.
         if os.path.lexists(path):
             reason = f"cannot be opened: {words_of(error)}"
             found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
@@ -253,7 +257,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
 
 
 def _has_footer(file: File, size_bytes: int) -> bool:
-    """True if the last batch of a snapshot is one that ends it."""
+    """True if the last batch of a snapshot has a footer."""
     start = max(0, size_bytes - _FOOTER_BYTES_MAX)
     tail = file.read_at(start, size_bytes - start)
     for at in range(len(tail) - HEADER_BYTES, -1, -1):
@@ -272,12 +276,12 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
     for place in (above, found.path):
         path = f"{place}/{layout.META_PROPERTIES}"
         try:
-            # Kafka before 3.7 gave directories no ids, and none is read here.
+            # Kafka before 3.7 did not assign directory ids, and none is needed here.
             meta = read_meta(fs, path, new_directory_id=UNASSIGNED_DIR)
         except StorageError:
             continue
         except OSError as error:
-            # Two directories of nobody would count as one log.
+            # Two directories of unknown nodes would count as one log.
             reason = f"whose directory this is cannot be read: {words_of(error)}"
             found.damages.append(Damage(reason, path, 0, 0, is_unread=True))
             continue

@@ -49,34 +49,34 @@ _log: Final = logging.getLogger(__name__)
 
 
 class FollowedLog(Protocol):
-    """Interface of a log to a stream; snapshots are named as `516-1`, end offset and epoch."""
+    """Interface of a log for a stream; snapshots are named as `516-1`: end offset and epoch."""
 
     def cluster_id(self) -> ClusterId | None:
-        """The cluster of the log, if known, as of the last look at the log."""
+        """The cluster of the log, if known, as of the last refresh."""
         ...
 
     def log_start(self) -> int:
-        """The first offset that is there, as it was when the log was last looked at."""
+        """The first existing offset as of the last refresh."""
         ...
 
     def log_end(self) -> int:
-        """The offset behind the last that may be given, when the log was last looked at."""
+        """The end of the offsets that may be read, as of the last refresh."""
         ...
 
     def epoch_before(self, offset: int) -> Epoch | None:
-        """The epoch of the last record below `offset`, where that is known."""
+        """The epoch of the last record below `offset`, if known."""
         ...
 
     def beginning(self) -> tuple[str | None, int]:
-        """The snapshot that comes first, and the first offset behind it."""
+        """The snapshot to read first, and the first offset after it."""
         ...
 
     def ends(self) -> tuple[int, int]:
-        """The first offset that is there, and the one behind the last that may be given."""
+        """Refresh the log; returns the first existing offset and the end of the readable ones."""
         ...
 
     def snapshot_for_lost(self) -> tuple[str | None, int]:
-        """The snapshot that stands for what was deleted, and the first offset behind it."""
+        """The snapshot that replaces deleted records, and the first offset after it."""
         ...
 
     def parts(
@@ -89,9 +89,9 @@ class FollowedLog(Protocol):
 
 
 class DirectoryLog:
-    """Directories, looked at again each time. Of several each record is read from one of them.
+    """Directories, listed again each time; each record is read from one of several.
 
-    The directory that was chosen is kept until another one has the next record, and it has not.
+    The chosen directory is kept until it lacks the next record and another one has it.
     """
 
     def __init__(self, options: Options) -> None:
@@ -129,7 +129,7 @@ class DirectoryLog:
                 check_reached(self._options, name_of(log), log.end)
                 return None, offset
             case AtTime(timestamp_ms=timestamp_ms) as time:
-                # As a live quorum has it: there was no stream yet that could have lost the rest.
+                # As for a live quorum: no stream existed yet that could have lost earlier records.
                 place = place_of_time(log, timestamp_ms, self._preferred(log))
                 self._check_read(log)
                 return None, place.chosen(START, time, name_of(log))
@@ -190,7 +190,7 @@ class DirectoryLog:
     def _past_deleted(
         self, log: SharedLog, low: int, first: int
     ) -> tuple[SnapshotFile | None, int]:
-        """The snapshot to go on with where records went between two looks, and its end."""
+        """The snapshot to continue with after a deletion between two refreshes, and its end."""
         if self._options.fails_on_data_loss:
             raise UnreadError(
                 f"offsets {low} to {first - 1} are gone from {log.place} since this batch "
@@ -200,10 +200,10 @@ class DirectoryLog:
         return log.start()
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""
 
     def _last_seen(self) -> SharedLog:
-        # A look reads the ends of all directories, which is too much for each of a batch's facts.
+        # A refresh reads the ends of all directories, which is too much for each value of a batch.
         return self._seen or self._look()
 
     def _look(self) -> SharedLog:
@@ -217,7 +217,7 @@ class DirectoryLog:
         return log
 
     def _preferred(self, log: SharedLog) -> Span:
-        """The span of the chosen directory, or else of the one that holds the most."""
+        """The span of the chosen directory, or else of the one with the most offsets."""
         return preferred(log, self._chosen)
 
     def _choose(self, log: SharedLog, span: Span, why: str) -> None:
@@ -231,13 +231,13 @@ class DirectoryLog:
         self._chosen = path
 
     def _check_read(self, log: SharedLog) -> None:
-        """Raises UnreadError where more may be there than could be read, if that is to end it."""
+        """Raise UnreadError for unreadable files, if the stream must fail on data loss."""
         if self._options.fails_on_data_loss:
             check_read(damage for damage, _ in unreplaced(log))
 
 
 class QuorumLog:
-    """A live quorum, whose leader is asked."""
+    """A live quorum, read from its leader."""
 
     def __init__(self, options: Options) -> None:
         if not options.is_committed_only:

@@ -1,8 +1,8 @@
 """Builds Arrow batches of the DataFrame from what a split reader yields.
 
-Batches in one buffer are decoded together, in columns; control records, and the few that columns
-cannot represent, one by one. Memory holds only one buffer and its results, however long the log is
-and however large its batches are.
+Batches in one buffer are decoded together, in columns. Control records, and the few records that
+columns cannot represent, are decoded one by one. Memory holds only one buffer and its results, for
+any length of the log and any size of its batches.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class FrameBuilder:
-    """Turns what a reader found into Arrow batches of the schema that the options ask for.
+    """Converts the results of a reader to Arrow batches with the schema of the options.
 
-    Of records whose type is not among `wanted_types` no rows are made; None means all types.
+    Records whose type is not in `wanted_types` are skipped; None means all types.
     """
 
     def __init__(self, options: Options, wanted_types: frozenset[str] | None = None) -> None:
@@ -46,9 +46,9 @@ class FrameBuilder:
         self._bytes = 0
 
     def read(self, split: Split, found: Iterable[BatchRun | Damage]) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, the last ones after `flush`.
+        """Yield the rows of a split; `flush` yields the last ones.
 
-        Raises DamageError where the options want that.
+        Raises DamageError if the options require that.
         """
         for each in found:
             if isinstance(each, Damage):
@@ -66,7 +66,7 @@ class FrameBuilder:
                 yield from self._decode(split, data)
 
     def add_damage(self, damage: Damage, source_node: int | None) -> Iterator[pa.RecordBatch]:
-        """A row about damage. Raises DamageError where the options want that."""
+        """Add a row about damage. Raises DamageError if the options require that."""
         if self._options.fails_on_damage:
             raise DamageError(str(damage))
         self._rows.append(damage_row(damage, source_node))
@@ -101,7 +101,7 @@ class FrameBuilder:
             yield from _slices(batch)
 
     def _add_rows(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
-        """Record by record, so that what is wrong is told of the one that it is wrong with."""
+        """Add rows record by record, so that an error is reported for its own record."""
         for batch in batches_of(run):
             for row in self._row_reader.rows(split, batch):
                 if not self._is_wanted(row.get("record_type")):
@@ -112,7 +112,7 @@ class FrameBuilder:
                     yield from self.flush()
 
     def _is_wanted(self, record_type: str | None) -> bool:
-        """True if a row of this type is asked for; damage always is."""
+        """True if a row of this type is wanted; damage always is."""
         if record_type is None:
             return True
         if self._options.is_typed_only and record_type not in self._options.record_types:
@@ -121,7 +121,7 @@ class FrameBuilder:
 
 
 def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parts of a batch, none of them above ROWS_MAX rows or far above BYTES_MAX."""
+    """Yield parts of a batch of at most ROWS_MAX rows and not far above BYTES_MAX."""
     parts = max(-(-batch.num_rows // ROWS_MAX), -(-batch.nbytes // BYTES_MAX))
     step = max(1, -(-batch.num_rows // max(1, parts)))
     for start in range(0, batch.num_rows, step):

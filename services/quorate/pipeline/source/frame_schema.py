@@ -1,8 +1,8 @@
 """Spark schema of the DataFrame.
 
-The columns do not depend on what is read. Each requested record type adds one: a struct in snake
-case of the type's name, its fields named as Kafka names them, unsigned numbers as the next wider
-type, uuids as Kafka's base64.
+The columns do not depend on the log. Each requested record type adds a struct column with the
+type's name in snake case. Its fields have Kafka's names, unsigned numbers the next wider type, and
+uuids Kafka's base64.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS: Final[Mapping[str, str]] = {
     "offset": "bigint",
     "leader_epoch": "int",
-    # In a session whose spark.sql.timestampType is TIMESTAMP_NTZ the plain word means that.
+    # In a session whose spark.sql.timestampType is TIMESTAMP_NTZ, `timestamp` alone means that.
     "timestamp": "timestamp_ltz",
     "is_control": "boolean",
     "record_type": "string",
@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "crc_valid": "boolean",
     "source_node": "int",
 }
-# Python knows the years 1 to 9999, in the zone of the machine that shows them: that has a day.
+# Python supports the years 1 to 9999 in the local time zone, which may differ by up to a day.
 TIME_MIN_MS: Final = round(datetime(1, 1, 2, tzinfo=UTC).timestamp() * 1000)
 TIME_MAX_MS: Final = round(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000) - 1
 TYPED: Final[Mapping[str, type]] = {
@@ -60,7 +60,7 @@ _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def column_name(record_type: str) -> str:
-    """PartitionRecord becomes partition_record."""
+    """The column of a record type: partition_record for PartitionRecord."""
     return _CAPITAL.sub("_", record_type).lower()
 
 
@@ -84,7 +84,7 @@ def _ddl(field: Field) -> str:
 
 
 def plain_value(value: object, struct: Struct) -> dict[str, object]:
-    """A decoded record, or a structure in one, as a row of its column."""
+    """A decoded record, or a structure in one, as a row of its struct column."""
     return {
         field_name(field.name): _plain(getattr(value, field.name), field) for field in struct.fields
     }

@@ -1,7 +1,7 @@
-"""Builds the JSON payload column from decoded columns, equal to encoding each record alone.
+"""Builds the JSON payload column from decoded columns, equal to encoding each record separately.
 
-Records of one layout share names, brackets and commas, so the texts of all are joined from these
-and from columns of values.
+Records of one layout share names, brackets and commas, so all texts are joined from these and from
+columns of values.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ESCAPED: Final = (ord('"'), ord("\\"))
 
 
 def compact(value: object) -> str:
-    """A value as JSON without blanks."""
+    """Encode a value as JSON without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def json_strings(columns: Structs, struct: Struct, version: int, count: int) -> pa.StringArray:
-    """The JSON of `count` records of one type and version; null for those that need a look alone.
+    """The JSON of `count` records of one type and version; null for exceptions.
 
-    These are records that spell out the default of a tagged field, which JSON leaves out.
+    Exceptions are records that contain the default of a tagged field, which JSON omits.
     """
     writer = _JsonWriter(version, count)
     texts = _concatenated(writer.struct(columns, struct), count)
@@ -119,14 +119,14 @@ class _JsonWriter:
 
 
 def _nth(elements: Numbers | Octets, at: int, count: int) -> Column:
-    """The elements at one place of the lists."""
+    """The elements at one index of the lists."""
     if isinstance(elements, Numbers):
         return Numbers(elements.values[at::count])
     return Octets(elements.values[at::count])
 
 
 def _is_printed(octets: NDArray[np.uint8]) -> bool:
-    """True if JSON has these strings as they are."""
+    """True if these strings need no escapes in JSON."""
     found = octets < _FIRST_PRINTED
     for octet in _ESCAPED:
         found |= octets == octet
@@ -134,7 +134,7 @@ def _is_printed(octets: NDArray[np.uint8]) -> bool:
 
 
 def _is_default(column: Column, field: Field) -> Any:  # noqa: ANN401 - flags, or one for all
-    """The rows that may hold the field's default; all others surely do not."""
+    """The rows that may have the field's default; all others certainly do not."""
     default = field.default
     match column:
         case Numbers(values=values):
@@ -153,7 +153,7 @@ def _is_default(column: Column, field: Field) -> Any:  # noqa: ANN401 - flags, o
 
 
 def _concatenated(parts: Iterable[Part], count: int) -> pa.StringArray:
-    """The parts of each row as one text."""
+    """Join the parts of each row."""
     joined: list[Part] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):

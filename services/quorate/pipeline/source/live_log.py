@@ -1,6 +1,6 @@
 """Fetches committed batches and snapshots from a live quorum.
 
-Everything here blocks: Spark's workers are separate processes, with nothing else to do.
+All calls block: Spark's workers are separate processes with no other work.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
-# So many are fetched as they are rather than halved any further: they take about one answer, and a
-# log of many epochs then costs no more than reading it.
+# A search does not halve a range of at most this many offsets, but fetches it: that takes about one
+# response, so searching a log of many epochs costs no more than reading it.
 _FEW_OFFSETS: Final = 8192
 
 
 class QuorumError(RuntimeError):
-    """The quorum gave no answer in time, or refused; the message says what was tried."""
+    """The quorum did not respond in time, or rejected the request; the message has the details."""
 
 
 @value
 class LogEnds:
     """The range of a quorum's log: records from `start` up to, not including, `end`.
 
-    `snapshot_id` is the snapshot to begin with if the log does not begin at 0.
+    `snapshot_id` is the snapshot to start with if the log does not start at 0.
     """
 
     start: int
@@ -65,7 +65,7 @@ class LogEnds:
 
 
 class LiveLog:
-    """Reads from the leader, with an event loop of its own."""
+    """Reads from the leader, on its own event loop."""
 
     def __init__(self, options: Options) -> None:
         assert options.bootstrap_servers is not None
@@ -91,11 +91,11 @@ class LiveLog:
         return LogEnds(start, fetched.high_watermark, fetched.snapshot_id)
 
     def cluster_id(self) -> ClusterId:
-        """The id that the leader gave when it was first asked. Raises QuorumError."""
+        """The cluster id in the leader's first response. Raises QuorumError."""
         return self._run(self._reader.cluster_id)
 
     def check_cluster(self, cluster_id: ClusterId | None) -> None:
-        """Raises QuorumError if the log is another cluster's than the one that is expected."""
+        """Raise QuorumError if the log is of another cluster than expected."""
         found = self.cluster_id()
         if cluster_id is not None and found != cluster_id:
             raise QuorumError(
@@ -104,7 +104,7 @@ class LiveLog:
             )
 
     def epoch_before(self, offset: int) -> Epoch | None:
-        """The epoch of the last record below `offset`; None if the log has none to tell it by."""
+        """The epoch of the last record below `offset`; None if the log does not have it."""
         if offset == 0:
             return None
         fetched = self._fetch(offset - 1, max_bytes=1)
@@ -114,9 +114,9 @@ class LiveLog:
         return Epoch(read_header(fetched.data).epoch) if fetched.data else None
 
     def batches(self, start: int, end: int) -> Iterator[FileBatch]:
-        """Committed batches that hold offsets from `start` up to `end`.
+        """Yield the committed batches with offsets from `start` up to `end`.
 
-        Raises QuorumError, also where the log has come to begin above `start`.
+        Raises QuorumError, also if the log now starts above `start`.
         """
         while start < end:
             fetched = self._fetch(start)
@@ -143,7 +143,7 @@ class LiveLog:
             start = position
 
     def snapshot_batches(self, snapshot_id: OffsetAndEpoch) -> Iterator[FileBatch]:
-        """The batches of a snapshot. Raises QuorumError, also where it is gone."""
+        """Yield the batches of a snapshot. Raises QuorumError, also if it was deleted."""
         batches = self._reader.snapshot_batches(snapshot_id)
         try:
             while (batch := self._run(lambda: anext(batches, None))) is not None:
@@ -152,7 +152,7 @@ class LiveLog:
             raise QuorumError(f"bootstrap.servers: snapshot {snapshot_id}: {error}") from error
 
     def time_place(self, timestamp_ms: int, ends: LogEnds) -> TimePlace:
-        """The place of a time; the end where no record is that late. Raises QuorumError."""
+        """The position of a time; the log end if no record is that late. Raises QuorumError."""
         if (timestamp_ms, ends) not in self._places:
             self._places[timestamp_ms, ends] = self._time_place(timestamp_ms, ends)
         return self._places[timestamp_ms, ends]
@@ -160,7 +160,7 @@ class LiveLog:
     def _time_place(self, timestamp_ms: int, ends: LogEnds) -> TimePlace:
         if ends.start == ends.end:
             return TimePlace(ends.end, ends.end)
-        # Its first batch may begin below the log.
+        # The log's first batch may start below the log start offset.
         begin = replace(self.mark(ends.start), at=ends.start, offset=ends.start)
         found = stretches(
             _TimedQuorum(self, timestamp_ms), begin, Mark(ends.end, ends.end, None), timestamp_ms
@@ -168,7 +168,7 @@ class LiveLog:
         return place_of([sides_of(found, ends.start, ends.end)], ends.end)
 
     def mark(self, offset: int) -> Mark:
-        """The batch that holds an offset. Raises QuorumError, also where it is gone."""
+        """The batch with an offset. Raises QuorumError, also if it was deleted."""
         fetched = self._fetch(offset, max_bytes=1)
         if not fetched.data:
             raise QuorumError(
@@ -194,7 +194,7 @@ class LiveLog:
 
 @value
 class _TimedQuorum:
-    """A live log in which a time is looked for; marks are offsets."""
+    """A live log as the input of a time search; marks are offsets."""
 
     log: LiveLog
     timestamp_ms: int
@@ -203,7 +203,7 @@ class _TimedQuorum:
         if last.at - first.at <= _FEW_OFFSETS:
             return None
         middle = self.log.mark((first.at + last.at) // 2)
-        # One batch may hold all up to there.
+        # A single batch may have all offsets up to there.
         return middle if first.at < middle.at else None
 
     def read(self, first: Mark, last: Mark) -> Iterator[Stretch]:
@@ -216,7 +216,7 @@ class _TimedQuorum:
 
 @contextmanager
 def live_log(options: Options) -> Iterator[LiveLog]:
-    """A LiveLog that is closed behind its reader."""
+    """Open a LiveLog for the block."""
     log = LiveLog(options)
     try:
         yield log
@@ -225,7 +225,7 @@ def live_log(options: Options) -> Iterator[LiveLog]:
 
 
 def _checked(data: bytes, start: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Positions and headers of the batches that a leader sent for `start`. Raises QuorumError."""
+    """Yield position and header of each batch in a response for `start`. Raises QuorumError."""
     try:
         yield from iter_batches(data)
     except CorruptBatchError as error:
@@ -235,12 +235,12 @@ def _checked(data: bytes, start: int) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def snapshot_words(snapshot_id: OffsetAndEpoch) -> str:
-    """A snapshot's id as a stream's offset has it: `516-1`, end offset and epoch."""
+    """Format a snapshot id for a stream's offset, as `516-1`: end offset and epoch."""
     return f"{snapshot_id.offset}-{snapshot_id.epoch}"
 
 
 def snapshot_of(text: str) -> OffsetAndEpoch:
-    """The id that `snapshot_words` says."""
+    """Parse the result of `snapshot_words`."""
     offset, _, epoch = text.partition("-")
     return OffsetAndEpoch(epoch=Epoch(int(epoch)), offset=Offset(int(offset)))
 
@@ -257,5 +257,5 @@ def _kind(options: Options) -> ChannelKind:
 
 
 async def _opened(servers: list[tuple[str, int]], kind: ChannelKind) -> LogReader:
-    """Channels belong to the loop on which they are opened."""
+    """Open the channels on the loop to which they belong."""
     return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=kind.tls, transport=kind.transport)

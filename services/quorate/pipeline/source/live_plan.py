@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     Place: TypeAlias = str | AtOffset | AtTime | SnapshotAt
 
-# One leader serves all of them: more tasks than this gain nothing.
+# The offsets per task. One leader serves all tasks, so smaller ones gain nothing.
 RANGE_OFFSETS: Final = 500_000
 QUORUMS_LOG: Final = "the quorum's log"
-"""The log as messages name it."""
+"""The name of the log in messages."""
 
 
 @value
 class LiveRange:
-    """Records from `low` up to, not including, `high`; or a whole snapshot, at its last offset.
+    """Records from `low` up to, not including, `high`; or a snapshot, at its last offset.
 
-    `cluster_id` is whose they are: by the time of reading another quorum may have the addresses.
+    `cluster_id` is the expected cluster: another quorum may have the addresses when it is read.
     """
 
     low: int
@@ -49,7 +49,7 @@ class LiveRange:
 
 
 def plan_live(options: Options) -> list[LiveRange]:
-    """All that the options ask for, as far as it is committed now. Raises QuorumError."""
+    """Plan the read of the committed records that the options select. Raises QuorumError."""
     if not options.is_committed_only:
         raise OptionError(
             "isolation: a live quorum gives what is committed; read_uncommitted needs a path"
@@ -75,7 +75,7 @@ def plan_live(options: Options) -> list[LiveRange]:
 
 
 def live_time_warnings(options: Options) -> list[str]:
-    """A sentence for each time of the options at which the log's times go back."""
+    """A warning for each time in the options at which the log's times go back."""
     if not options.times:
         return []
     with live_log(options) as log:
@@ -88,9 +88,9 @@ def live_time_warnings(options: Options) -> list[str]:
 
 
 def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, int]:
-    """The snapshot to begin with, if any, and the first offset behind it.
+    """The snapshot to start with, if any, and the first offset after it.
 
-    A quorum whose log is whole is read from its first record: it names no snapshot then.
+    A quorum with a complete log names no snapshot; it is read from its first record.
     """
     if options.start == "latest":
         return None, ends.end
@@ -100,18 +100,18 @@ def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, i
 
 
 def log_ranges(low: int, high: int, tasks_max: int | None = None) -> list[LiveRange]:
-    """The offsets from `low` up to `high` in parts, of which there are at most `tasks_max`."""
+    """Divide the offsets from `low` up to `high` into at most `tasks_max` parts."""
     size = RANGE_OFFSETS if tasks_max is None else max(RANGE_OFFSETS, -(-(high - low) // tasks_max))
     return [LiveRange(start, min(high, start + size)) for start in range(low, high, size)]
 
 
 def snapshot_range(snapshot_id: OffsetAndEpoch) -> LiveRange:
-    """A whole snapshot."""
+    """The range for a snapshot."""
     return LiveRange(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id)
 
 
 def of_cluster(cluster_id: ClusterId, ranges: Iterable[LiveRange]) -> list[LiveRange]:
-    """These parts of that cluster's log, and of no other."""
+    """Set the expected cluster of the ranges."""
     return [replace(each, cluster_id=cluster_id) for each in ranges]
 
 
@@ -132,14 +132,14 @@ def range_split(wanted: LiveRange) -> Split:
 
 
 def _is_before(log: LiveLog, option: str, place: Place, ends: LogEnds, snapshot_end: int) -> bool:
-    """True if a place asks for a state that is older than the newest snapshot."""
+    """True if a position selects a state that is older than the newest snapshot."""
     match place:
         case SnapshotAt(place=inner):
             return _is_before(log, option, inner, ends, snapshot_end)
         case AtOffset(offset=offset):
             return offset < snapshot_end
         case AtTime(timestamp_ms=timestamp_ms):
-            # Nothing tells of the records below the log's begin when they were written.
+            # The times of records below the log start are unknown.
             return log.time_place(timestamp_ms, ends).of(option) <= snapshot_end
         case _:
             return False

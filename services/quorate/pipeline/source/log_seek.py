@@ -1,7 +1,7 @@
 """Finds the log end, and the offset of a timestamp, in a log directory.
 
-Batches are verified one after the other from a nearby position, not from the beginning of the log.
-Those that fail are skipped, and an unreadable file is noted as damage of its directory.
+Batches are verified one after the other from a nearby position, not from the start of the log.
+Invalid batches are skipped, and an unreadable file is recorded as damage of its directory.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import File
 
 _STEP_BYTES: Final = 1024 * 1024
-# Of a log as short as this every batch is looked at for a time.
+# In a log of at most this size, a time search reads every batch.
 SHORT_BYTES: Final = 32 * 1024 * 1024
 
 
 @value
 class _Place:
-    """A whole batch in the last segment of a log, and the file as it was seen then."""
+    """A valid batch in the last segment of a log, and the file's state at that time."""
 
     path: str
     inode: tuple[int, int]
@@ -65,7 +65,7 @@ class _Place:
 
 
 class EndSeeker:
-    """Finds where logs end, and remembers a batch close to each end: the next look begins there."""
+    """Finds log ends, and keeps a batch near each end, from which the next search starts."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
@@ -73,19 +73,19 @@ class EndSeeker:
         self._epochs = LogEpochs()
 
     def epochs_of(self, directory: Directory) -> tuple[EpochStart, ...]:
-        """Each epoch of a log and where it begins, once its end has been found."""
+        """The epochs of a log and their start offsets; call it after the search for its end."""
         return self._epochs.of(directory, self._last_epochs.get(directory.path))
 
     def log_end(self, directory: Directory) -> int:
-        """The offset behind the last batch that checks, as far as the last segment tells.
+        """The offset after the last valid batch of the last segment, or of the newest snapshot.
 
-        What does not check behind that one may be on its way to the disk.
+        Invalid bytes after it may be a write in progress.
         """
         end = max((s.snapshot_id.offset for s in directory.snapshots), default=0)
         return max(end, self.segments_end(directory))
 
     def segments_end(self, directory: Directory) -> int:
-        """The same without its snapshots; 0 where there is no segment."""
+        """The same without snapshots; 0 without a segment."""
         return max((self._segment_end(directory, s) for s in directory.segments[-1:]), default=0)
 
     def _segment_end(self, directory: Directory, segment: LogFile) -> int:
@@ -97,10 +97,10 @@ class EndSeeker:
                 place = at, end
             behind = found[index + 1][1].base_offset if index + 1 < len(found) else None
             if behind == end + header.record_count:
-                # Also where its own offset is flipped.
+                # Even if its own offset is corrupt.
                 end = behind
-            # Bytes that do not check hold as many records at most. Any other offset counts as soon
-            # as the batch behind it bears it out.
+            # Invalid bytes can have at most one record per byte. Any other offset counts only if
+            # the following batch confirms it.
             elif header.base_offset - end <= at - position or behind == header.last_offset + 1:
                 end = max(end, header.last_offset + 1)
             position = at + header.size_bytes
@@ -114,12 +114,12 @@ class EndSeeker:
     def _last_batches(
         self, directory: Directory, segment: LogFile, status: os.stat_result | None
     ) -> tuple[tuple[int, int], list[tuple[int, BatchHeader]]]:
-        """A place in the segment with its offset, and the batches from there on."""
+        """A position in the segment with its offset, and the batches from there on."""
         known = self._places.get(directory.path)
         if known is not None and known.is_in(segment, status):
             start = known.position, known.offset
             found = list(_batches_from(directory, segment, known.position))
-            # A log that was truncated and written again may have another batch there.
+            # A log that was truncated and rewritten may have another batch there.
             if [(at, header.base_offset) for at, header in found[:1]] == [start]:
                 return start, found
         start = boundaries(
@@ -129,7 +129,7 @@ class EndSeeker:
 
 
 def log_end(directory: Directory) -> int:
-    """The end of a log that is looked at once."""
+    """The end of a log, for a single use."""
     return EndSeeker().log_end(directory)
 
 
@@ -142,7 +142,8 @@ def _status(segment: LogFile) -> os.stat_result | None:
 def time_sides(directory: Directory, timestamp_ms: int, begin: int, end: int) -> Sides:
     """The sides of a time among the offsets from `begin` up to, not including, `end`.
 
-    The first late batch is in front of what is damaged or missing there, which may be of any time.
+    Damaged or missing records may have any time, so the late side starts before those that precede
+    its first batch.
     """
     return sides_of(_stretches(directory, timestamp_ms), begin, end)
 
@@ -153,7 +154,7 @@ def _stretches(directory: Directory, timestamp_ms: int) -> Iterator[Stretch]:
     reached: int | None = None
     begins = [_begin_of(directory, segment) for segment in segments]
     for segment, begin, behind in zip(segments, begins, [*begins[1:], None], strict=False):
-        # Where a segment is missing in front of this one, what it had may be of any time.
+        # If the previous segment is missing, its records may have any time.
         reached = segment.base_offset if reached is None else min(reached, segment.base_offset)
         with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
             timed = _TimedSegment(file, timestamp_ms)
@@ -175,7 +176,7 @@ def _begin_of(directory: Directory, segment: LogFile) -> Mark:
 
 @value
 class _TimedSegment:
-    """A segment in which a time is looked for; marks are positions in its file."""
+    """A segment as the input of a time search; marks are positions in its file."""
 
     file: File
     timestamp_ms: int
@@ -206,9 +207,9 @@ class _TimedSegment:
 
 
 def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list[int]:
-    """The offsets that are to follow each batch of a run; a flipped one of a batch changes none.
+    """The offsets expected after each batch of a run; a batch's corrupt offset has no effect.
 
-    `expected` is to begin the first batch, and `following` begins the next run.
+    The first batch is expected at `expected`, and `following` is the start of the next run.
     """
     bases, lasts = run.field("base_offset"), run.last_offsets
     if bases[0] == expected and (bases[1:] == lasts[:-1] + 1).all():
@@ -225,7 +226,7 @@ def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list
         elif behind == expected + count:
             expected = behind
         elif behind is not None and expected <= last < behind:
-            # What is damaged on both sides of it leaves nothing else to go by.
+            # With damage on both sides of the batch, no other information is left.
             expected = last + 1
         found.append(expected)
     return found
@@ -234,7 +235,7 @@ def _offsets_behind(run: BatchRun, expected: int, following: int | None) -> list
 def _batches_from(
     directory: Directory, segment: LogFile, position: int
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Positions and headers of all that checks from `position` on."""
+    """Yield position and header of each valid batch from `position` on."""
     with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
         for batch in salvage_batches(file, segment.size_bytes, position):
             yield batch.position, batch.header
@@ -242,7 +243,7 @@ def _batches_from(
 
 @contextmanager
 def _noting(directory: Directory, segment: LogFile) -> Iterator[None]:
-    """Note that a segment cannot be read, once."""
+    """Record an unreadable segment as damage, once."""
     try:
         yield
     except (OSError, StorageError) as error:

@@ -1,4 +1,4 @@
-"""The logs of several voters' directories merged: each record comes from one that holds it."""
+"""The merged log of several voters' directories: each record comes from one that has it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def preferred(log: SharedLog, path: str | None = None) -> Span:
-    """The span of the directory of this path, or else of the one that holds the most."""
+    """The span of the directory of this path, or else of the one with the most offsets."""
     kept = (span for span in log.spans if log.directories[span.voter].path == path)
     return next(kept, None) or longest(log.spans)
 
 
 def choice_words(log: SharedLog) -> str:
-    """The sentence about which directory is read, what it holds, and what comes from others."""
+    """The message that names the directory read, its offsets, and those from other ones."""
     spans = readable(log)
     chosen = spans[preferred(log).voter]
     path = log.directories[chosen.voter].path
@@ -45,7 +45,7 @@ def _offsets(span: Span) -> str:
 
 
 def readable(log: SharedLog) -> list[Span]:
-    """The spans of all directories, with records that are in a segment and in a snapshot."""
+    """The spans of the segments of all directories, including records also in a snapshot."""
     return [
         replace(span, begin=segments[0].base_offset if segments else span.end)
         for span in log.spans
@@ -54,7 +54,7 @@ def readable(log: SharedLog) -> list[Span]:
 
 
 def unreplaced(log: SharedLog) -> Iterator[tuple[Damage, Directory]]:
-    """The damages of all directories, but for files for which another one stands in."""
+    """Yield the damage of all directories, except files that another directory replaces."""
     held = readable(log)
     for voter, directory in enumerate(log.directories):
         others = [span for span in held if span.voter != voter]
@@ -76,7 +76,7 @@ def unreplaced(log: SharedLog) -> Iterator[tuple[Damage, Directory]]:
 
 
 def lost_beginning(log: SharedLog) -> Damage | None:
-    """The records below the log's begin, where no whole snapshot stands for them."""
+    """The damage for records below the log's start if no intact snapshot replaces them."""
     snapshot, begin = log.start()
     if snapshot is not None or begin == 0:
         return None
@@ -88,9 +88,9 @@ def lost_beginning(log: SharedLog) -> Damage | None:
 
 
 def newest_of_all(log: SharedLog, high: int) -> tuple[SnapshotFile | None, int]:
-    """The newest snapshot that ends at or below `high`, or how the log begins where none does.
+    """The newest snapshot that ends at or below `high`, or else the start of the log.
 
-    One of which no copy is whole gives way to an older one, or to the log from its first record.
+    If no copy of a snapshot is intact, an older one is used, or the log from its first record.
     """
     start = log.start()
     copies = _copies_by_id(log, high)
@@ -120,7 +120,7 @@ def _copies_by_id(
 
 
 def _damage_of(directory: Directory, snapshot: SnapshotFile) -> Damage | None:
-    """The first thing that is wrong in a snapshot."""
+    """The first damage in a snapshot, or None."""
     splits = snapshot_splits(directory, snapshot, snapshot.size_bytes + 1)
     found = (each for split in splits for each in read_split(split))
     return next((each for each in found if isinstance(each, Damage)), None)
@@ -129,7 +129,7 @@ def _damage_of(directory: Directory, snapshot: SnapshotFile) -> Damage | None:
 def place_of_time(
     log: SharedLog, timestamp_ms: int, chosen: Span, high: int | None = None
 ) -> TimePlace:
-    """The place of a time among what is read, up to `high`; its end if no record is that late."""
+    """The position of a time in the log up to `high`; the end if no record is that late."""
     begin, end = log.start()[1], log.end if high is None else min(high, log.end)
     parts = []
     for part in cover(log.spans, begin, end, chosen):
@@ -143,20 +143,20 @@ def place_of_time(
 
 
 def name_of(log: SharedLog) -> str:
-    """The log as messages name it."""
+    """The name of the log in messages."""
     return f"the log in {log.place}"
 
 
 def merged_parts(log: SharedLog, low: int, high: int, chosen: Span) -> list[Span]:
-    """The spans that are read from `low` up to `high`; `chosen` is one of `readable`."""
+    """The spans to read from `low` up to `high`; `chosen` is one of `readable`."""
     parts = cover(readable(log), low, high, chosen) or [Span(chosen.voter, low, high)]
-    # What no directory has by now is missed behind the last part.
+    # Records that no directory has any more are reported as missing after the last part.
     parts[-1] = replace(parts[-1], end=max(high, parts[-1].end))
     return parts
 
 
 def merged_splits(log: SharedLog, parts: Sequence[Span], split_bytes: int) -> list[Split]:
-    """The records of these parts; each has to reach its end, and knows who else may have it."""
+    """The splits of these parts; each must reach its end, and names alternative directories."""
     splits: list[Split] = []
     for part in parts:
         found = log_splits(log.directories[part.voter], part.begin, part.end, split_bytes)
@@ -168,9 +168,9 @@ def merged_splits(log: SharedLog, parts: Sequence[Span], split_bytes: int) -> li
 def snapshot_of_any(
     log: SharedLog, wanted: OffsetAndEpoch, chosen: Span, split_bytes: int
 ) -> list[Split] | None:
-    """A whole snapshot, of the chosen directory if it has it; None where no directory has.
+    """The splits of a snapshot, preferably of the chosen directory; None if no directory has it.
 
-    A copy that is damaged gives way to another directory's.
+    An intact copy of another directory replaces a damaged one.
     """
     copies = [
         (directory, snapshot)

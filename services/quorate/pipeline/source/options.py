@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {"true": True, "false": False}
 _SPLIT_BYTES: Final = 32 * 1024 * 1024
-# Records that become JSON take several times as long, and a log of tens of megabytes is large then.
+# Records converted to JSON take several times as long, so smaller splits pay off.
 _SPLIT_BYTES_WITH_PAYLOAD: Final = 8 * 1024 * 1024
 _SPLIT_BYTES_MIN: Final = 4096
 _INT64_MAX: Final = 2**63 - 1
@@ -46,14 +46,14 @@ _NAMES: Final = (
     "pushdown",
     "mergeDirectories",
 )
-# Spark's catalog says these of a table that is made, and has its options once more with a prefix.
+# Spark's catalog sets these for a new table, and repeats its options with a prefix.
 _OF_A_TABLE: Final = frozenset({"owner", "provider"})
 _TABLE_OPTION: Final = "option."
 _STARTS: Final = ("earliest", "latest", "snapshot")
 _ENDS: Final = ("latest",)
 _PLACES: Final = "an offset from 0 on or a time such as 2026-11-20T08:00:00Z"
 _TIMES: Final = "{} takes a time, too, such as 2026-11-20T08:00:00Z"
-# Names that Spark's other sources have, by what is here for them.
+# Option names of other Spark sources, with the equivalent here.
 _HINTS: Final = {
     "kafka.bootstrap.servers": "it is bootstrap.servers here",
     "startingtimestamp": _TIMES.format(START),
@@ -67,17 +67,17 @@ _HINTS: Final = {
 }
 _FILE_URL: Final = re.compile(r"file:(//(localhost)?)?(?=/(?!/))", re.IGNORECASE)
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-# An offset like that is a time of this century in milliseconds.
+# An offset of at least this is probably a time of this century in milliseconds.
 _MILLISECONDS_MIN: Final = 946_684_800_000
 
 
 class OptionError(ValueError):
-    """An option of the source that cannot be; the sentence names it and what it may be."""
+    """An invalid option of the source; the message names it and the valid values."""
 
 
 @value
 class AtOffset:
-    """A place in the log: the record with this offset, or whichever comes next."""
+    """A position in the log: the record with this offset, or the next one."""
 
     offset: int
 
@@ -87,7 +87,7 @@ class AtOffset:
 
 @value
 class AtTime:
-    """A place in the log: the first record with this timestamp or a later one."""
+    """A position in the log: the first record with this timestamp or a later one."""
 
     timestamp_ms: int
 
@@ -98,7 +98,7 @@ class AtTime:
 
 @value
 class SnapshotAt:
-    """The newest whole snapshot that ends at or below a place."""
+    """The newest intact snapshot that ends at or below a position."""
 
     place: AtOffset | AtTime
 
@@ -112,8 +112,8 @@ class Options:
 
     `start` and `end` are a keyword (earliest, latest, snapshot) or a position; the end is
     exclusive. `payload_types` are the data records returned as JSON, None means all;
-    `has_control_payload` is the same for control records. `paths` is empty if `bootstrap_servers`
-    names a live quorum, and the other way round.
+    `has_control_payload` is the same for control records. Either `paths` or `bootstrap_servers` (a
+    live quorum) is set.
     """
 
     paths: tuple[str, ...]
@@ -138,21 +138,21 @@ class Options:
 
     @property
     def times(self) -> dict[str, AtTime]:
-        """The options that name a time, also that of a snapshot."""
+        """The options that name a time, including the time of a snapshot."""
         start = self.start.place if isinstance(self.start, SnapshotAt) else self.start
         places = {START: start, END: self.end}
         return {name: place for name, place in places.items() if isinstance(place, AtTime)}
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
-    """The options as given to `spark.read`. Raises OptionError for the first that cannot be."""
+    """Parse the options of `spark.read`. Raises OptionError for the first invalid one."""
     return _Parser(options).parse()
 
 
 def table_options(options: Mapping[str, str]) -> dict[str, str] | None:
-    """The options of a table that is being made, without what Spark's catalog says beside them.
+    """The options of a table that is being created, without those that Spark's catalog adds.
 
-    None for those of a frame.
+    Returns None for the options of a frame.
     """
     if not {name.lower() for name in options} >= _OF_A_TABLE:
         return None
@@ -163,13 +163,13 @@ def table_options(options: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def gone_error(option: str, place: object, log: str, begin: int, more: str = "") -> OptionError:
-    """The refusal of a place whose records were deleted, for a log that begins at `begin`."""
+    """The error for a position whose records were deleted, in a log that starts at `begin`."""
     remedy = "begin there, or with earliest" if option == START else "end there or later"
     return OptionError(f"{option}: {place} is gone, {log} begins at offset {begin}; {remedy}{more}")
 
 
 def check_reached(options: Options, log: str, end: int) -> None:
-    """Raises OptionError for an offset that lies behind the end of a log."""
+    """Raise OptionError for an offset after the end of a log."""
     for name, place in ((START, options.start), (END, options.end)):
         if isinstance(place, AtOffset) and place.offset > end:
             more = ""
@@ -244,7 +244,7 @@ class _Parser:
     def check_order(
         self, start: str | AtOffset | AtTime | SnapshotAt, end: str | AtOffset | AtTime
     ) -> None:
-        """An offset and a time are not compared: only the log knows which comes first."""
+        """Check that the end is not before the start; an offset and a time are not compared."""
         is_reversed = False
         if isinstance(start, AtOffset) and isinstance(end, AtOffset):
             is_reversed = end.offset < start.offset
@@ -280,7 +280,7 @@ class _Parser:
         return is_only
 
     def offset_or_time(self, name: str, text: str, words: tuple[str, ...]) -> AtOffset | AtTime:
-        # Python reads no number of thousands of digits, and says so in words of its own.
+        # Python rejects numbers with thousands of digits, with an error message of its own.
         if text.isdecimal() and len(text) <= _DIGITS_MAX and int(text) <= _INT64_MAX:
             return AtOffset(int(text))
         try:
@@ -361,7 +361,7 @@ def _hint(name: str, known: Mapping[str, str]) -> str:
 
 
 def _local_path(path: str) -> str:
-    """The path that a URL of a file has, and others as they are."""
+    """The path in a file URL; other paths are returned unchanged."""
     local = _FILE_URL.match(path)
     if local is None and URL.match(path):
         raise OptionError(

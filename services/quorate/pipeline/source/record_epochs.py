@@ -24,15 +24,15 @@ _STEP_BYTES: Final = 1024 * 1024
 
 
 class LogEpochs:
-    """Reads the epochs of logs: of their checkpoint, or of their batches where that lacks any."""
+    """Reads the epochs of logs from the checkpoint, or from the batches if it is incomplete."""
 
     def __init__(self) -> None:
         self._of_segments: dict[str, dict[tuple[str, int], list[EpochStart]]] = {}
 
     def of(self, directory: Directory, last: int | None) -> tuple[EpochStart, ...]:
-        """Each epoch and where it begins; `last` is that of the log's last batch."""
+        """The epochs and their start offsets; `last` is the epoch of the log's last batch."""
         found = recorded_epochs(directory)
-        # A copy may have a file from before the last epoch.
+        # A copy may have a checkpoint that is older than the last epoch.
         if last is not None and (not found or found[-1].epoch < last):
             return self._of_batches(directory)
         return found
@@ -52,9 +52,9 @@ class LogEpochs:
 
 
 def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[EpochStart, ...]:
-    """The checkpoint's entries: none where it is missing, or is noted as damage.
+    """The checkpoint's entries; empty if it is missing or unreadable, which is recorded as damage.
 
-    Of one directory nothing depends on it; where it `is_needed` another attempt may give more.
+    With `is_needed`, another attempt may read it; for a single directory it is not needed.
     """
     path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
     try:
@@ -66,10 +66,10 @@ def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[Ep
 
 
 def _epoch_starts(segment: LogFile) -> list[EpochStart]:
-    """The epochs that begin in a segment, and that of its first batch.
+    """The epochs that start in a segment, and the epoch of its first batch.
 
-    No CRC guards the epoch of a batch, so it counts if the next batch has it, too, or is the first
-    of another one.
+    No CRC covers the epoch of a batch, so it counts only if the next batch has the same epoch or
+    starts another one.
     """
     with suppress(OSError, StorageError), closing(OsFileSystem().open(segment.path)) as file:
         headers = [batch.header for batch in salvage_batches(file, segment.size_bytes, 0)]
@@ -85,16 +85,16 @@ def _epoch_starts(segment: LogFile) -> list[EpochStart]:
 
 
 class RecordEpochs:
-    """Reads epochs of records, and remembers the last batch: the next one is mostly close by.
+    """Reads epochs of records, and keeps the last batch, because the next one is mostly nearby.
 
-    An epoch counts as far as the batches beside it bear it out.
+    An epoch counts if neighbouring batches confirm it.
     """
 
     def __init__(self) -> None:
         self._last = ("", 0)
 
     def before(self, directory: Directory, offset: int) -> Epoch | None:
-        """The epoch of the last record below `offset`; None if it is damaged or not there."""
+        """The epoch of the last record below `offset`; None if it is damaged or missing."""
         holding = [each for each in directory.segments if each.base_offset < offset]
         epoch = self._in_segment(holding[-1], offset - 1) if holding else None
         if epoch is None and offset > 0:
@@ -106,7 +106,7 @@ class RecordEpochs:
         path, position = self._last
         with suppress(OSError, StorageError):
             if path == segment.path:
-                # Whether the file has been written again since is seen by what is found.
+                # If the file has been rewritten since, the search fails and starts over.
                 epoch = self._from(segment, position, position + _STEP_BYTES, wanted)
                 if epoch is not None:
                     return epoch
@@ -134,7 +134,7 @@ class RecordEpochs:
 
 
 def _is_borne_out(header: BatchHeader, before: FileBatch | None, behind: FileBatch | None) -> bool:
-    """True if a batch beside this one has its epoch, or none can tell."""
+    """True if a neighbouring batch confirms the epoch, or no neighbour exists."""
     beside = [each.header for each in (before, behind) if each is not None]
     if not beside or header.epoch in {each.epoch for each in beside}:
         return True

@@ -1,6 +1,6 @@
 """Reads records that are damaged in one voter's log from the log of another.
 
-Two logs that agree up to an offset hold the same records below it (Raft's log matching), so records
+Two logs that agree up to an offset have the same records below it (Raft's log matching), so records
 lost on one disk are still available. Records that no other directory has are reported as damage.
 """
 
@@ -30,7 +30,7 @@ _STEP_BYTES: Final = 1024 * 1024
 
 
 def read_mended(split: Split) -> Iterator[tuple[Split, Iterable[BatchRun | Damage]]]:
-    """Everything in a split, by the split of whose directory it comes from."""
+    """Yield the contents of a split in order, each part with the split that it is read from."""
     if not split.elsewhere:
         yield split, read_split(split)
         return
@@ -42,7 +42,7 @@ def read_mended(split: Split) -> Iterator[tuple[Split, Iterable[BatchRun | Damag
 class _MendedSplit:
     def __init__(self, split: Split) -> None:
         self.split = split
-        # All that is wanted below this offset has been given.
+        # All wanted records below this offset have been yielded.
         self.done = split.low
 
     def run(self) -> Iterator[Found]:
@@ -60,7 +60,7 @@ class _MendedSplit:
                 yield self.split, replace(each, offset=reached)
 
     def give(self, run: BatchRun) -> Iterator[Found]:
-        """Give of a run what has not been given."""
+        """Yield the part of a run that has not been yielded."""
         if run.last_offset < self.done:
             return
         part = self.split
@@ -70,19 +70,19 @@ class _MendedSplit:
         yield part, run
 
     def lost(self, damage: Damage) -> tuple[int, int]:
-        """The offsets that damage costs, as far as they are wanted."""
+        """The wanted offsets that are lost by a damage, from and up to."""
         low = self.split.low if damage.offset is None else damage.offset
         behind = damage.behind
         if behind is None:
             behind = self.split.high if self.split.reach is None else self.split.reach
-        # What stands behind the split is read with the next one, whatever damaged bytes say.
+        # Records after the split are read with the next one, even if damaged bytes disagree.
         if self.split.next_offset is not None:
             behind = min(behind, self.split.next_offset)
         return max(low, self.done), min(behind, self.split.high)
 
 
 def _elsewhere(split: Split, low: int, high: int) -> tuple[list[Found], int]:
-    """The batches of other directories without a gap from `low` on, and up to where they go."""
+    """The batches of other directories from `low` up to a gap, and the offset of that gap."""
     found: list[Found] = []
     while low < high < NO_END:
         parts = (_of_directory(path, split, low, high) for path in split.elsewhere)
@@ -95,7 +95,7 @@ def _elsewhere(split: Split, low: int, high: int) -> tuple[list[Found], int]:
 
 
 def _of_directory(path: str, split: Split, low: int, high: int) -> list[tuple[Split, BatchRun]]:
-    """The batches of a directory that hold these offsets, up to the first that is not there."""
+    """The batches of a directory with these offsets, up to the first missing one."""
     found: list[tuple[Split, BatchRun]] = []
     reached = low
     with suppress(OptionError):

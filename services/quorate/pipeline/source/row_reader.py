@@ -1,6 +1,6 @@
 """Decodes records one by one: control records and what columns cannot handle.
 
-A record that does not decode although its CRC is valid becomes a damage row.
+A record that cannot be decoded although its CRC is valid becomes a damage row.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def type_name(api_key: int) -> str:
 
 
 def payload_of(value: bytes) -> str:
-    """A metadata record's fields as JSON. Raises SchemaError where it does not decode."""
+    """A metadata record's fields as JSON. Raises SchemaError if it cannot be decoded."""
     decoded, version = decode_record(value)
     return compact(record_to_json(decoded, version)["data"])
 
 
 def damage_row(damage: Damage, source_node: int | None) -> dict[str, Any]:
-    """Damage as a row."""
+    """Convert damage to a row."""
     return {
         "offset": damage.offset,
         "payload": damage.payload,
@@ -54,7 +54,7 @@ def damage_row(damage: Damage, source_node: int | None) -> dict[str, Any]:
 
 
 class RowReader:
-    """Makes rows, dicts by column, of batches."""
+    """Converts batches to rows, dicts by column."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -62,7 +62,7 @@ class RowReader:
         self._has_control_payload = options.has_control_payload
 
     def rows(self, split: Split, batch: FileBatch) -> Iterator[dict[str, Any]]:
-        """The rows of a batch. Raises DamageError where the options want that."""
+        """Yield the rows of a batch. Raises DamageError if the options require that."""
         header = batch.header
         try:
             for run in read_runs(batch.buffer, batch.at, header):
@@ -107,7 +107,7 @@ class RowReader:
             return row | {"payload": broken.payload}
 
     def _said(self, record: Record, header: BatchHeader) -> dict[str, Any]:
-        """The contents of the value."""
+        """The columns from the contents of the value."""
         value = record.value or b""
         if header.is_control:
             key = record.key or b""
@@ -123,7 +123,7 @@ class RowReader:
         said: dict[str, Any] = {"record_type": name, "record_version": version}
         decoded, _ = decode_record(value)
         if isinstance(decoded, UnknownRecord) and api_key in RECORD_TYPES:
-            # The type alone would pass for a record whose fields are all unset.
+            # A row with the type alone would look like a record with all fields unset.
             versions = schema_of(RECORD_TYPES[api_key]).versions
             raise ValueError(
                 f"a {name} of version {version}, and this release knows versions {versions.first} "

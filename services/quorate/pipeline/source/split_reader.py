@@ -1,8 +1,8 @@
 """Reads the batches of one split in order and reports damage and gaps.
 
-A CRC does not cover a batch's offset and epoch, so these are checked against their neighbours. If a
-batch's offset is impossible at its position, while its successor continues as if it were right, a
-bit has flipped; otherwise something is missing before the batch.
+A CRC does not cover a batch's offset and epoch, so these are checked against the neighbours. If a
+batch's offset is impossible at its position, but its successor continues from the expected offset,
+a bit has flipped. Otherwise records are missing before the batch.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from quorate.records.columnar.batch_run import BatchRun
     from quorate.storage.file_system import File
 
-# Records in one buffer are decoded together, and what that costs for each of their shapes is shared
-# by more of them in a larger one.
+# Records in one buffer are decoded together. A larger buffer spreads the cost per record layout
+# over more records.
 BUFFER_BYTES: Final = 8 * 1024 * 1024
 
 
 def read_split(split: Split) -> Iterator[BatchRun | Damage]:
-    """Everything in a split, in order; what cannot be read is told where it stands.
+    """Yield the contents of a split in order, with damage at its position.
 
-    Batches come in runs of those that go on where the log does, as far as they lie in one buffer.
+    Consecutive batches in one buffer form a run.
     """
     try:
         file = OsFileSystem().open(split.path)
@@ -72,7 +72,7 @@ def _unreadable(split: Split, position: int, error: Exception) -> Damage:
 
 
 def _first_segment(path: str) -> int | None:
-    """The offset with which a directory's segments begin."""
+    """The lowest base offset of a directory's segments; None without any."""
     with suppress(OSError, StorageError):
         bases = map(layout.parse_segment, OsFileSystem().list_dir(path))
         return min((base for base in bases if base is not None), default=None)
@@ -90,7 +90,10 @@ def _snapshot_for(path: str, end: int) -> str | None:
 
 
 class _Sequence:
-    """The batches of a run as columns, and where one does not simply go on behind another."""
+    """The batches of a run as columns, and the breaks between batches.
+
+    A break is before a control batch, a gap in offsets and a change of epoch.
+    """
 
     def __init__(self, run: BatchRun) -> None:
         self.base = run.field("base_offset")
@@ -104,7 +107,7 @@ class _Sequence:
         self._breaks = np.append(np.flatnonzero(is_break), len(run))
 
     def stop(self, index: int) -> int:
-        """The first batch behind one that does not simply go on."""
+        """The first break after the batch at `index`."""
         return int(self._breaks[np.searchsorted(self._breaks, index, "right")])
 
 
@@ -115,9 +118,9 @@ class _SplitReader:
         self.position = split.start
         self.expected = split.first_offset
         self.epochs = BatchEpochs(split, file)
-        # Where other directories may have it: why offsets from the expected one on are missing.
+        # If other directories may have them: the reason why offsets from `expected` on are missing.
         self.lost: str | None = None
-        # The reader of the next part gives what lies from there on.
+        # The reader of the next split yields the records from this offset on.
         self.limit = split.next_offset
 
     def run(self) -> Iterator[BatchRun | Damage]:
@@ -127,7 +130,7 @@ class _SplitReader:
                 for run in scan_runs(self.file, end, self.position, chunk_bytes=BUFFER_BYTES):
                     yield from self.take_run(run)
                     if self.is_done():
-                        # The next batch is not asked for, and may be on its way to the disk.
+                        # The next batch is not wanted, and may be a write in progress.
                         return
             except CorruptBatchError as error:
                 yield from self.skip(error)
@@ -137,7 +140,7 @@ class _SplitReader:
         return self.expected is not None and self.expected >= self.split.high
 
     def take_run(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
-        """Give the batches of a run; damage between two of them parts it."""
+        """Yield the batches of a run; damage between two batches divides it."""
         sequence = _Sequence(run)
         given = np.zeros(len(run), np.bool_)
         index = first = 0
@@ -164,12 +167,12 @@ class _SplitReader:
             yield run.part(slice(first, index)).part(given[first:index])
 
     def count_fitting(self, sequence: _Sequence, index: int) -> int:
-        """The number of batches from one on that hold what follows, in the right epoch."""
+        """The number of batches from `index` on with the expected offsets and epoch."""
         base = int(sequence.base[index])
         if base != self.expected or self.lost is not None:
             return 0
         known, until = self.split.epoch_from(base)
-        # A control batch may begin an epoch.
+        # A control batch may start an epoch.
         if known is None and sequence.is_control[index]:
             return 0
         if sequence.epoch[index] != (self.epochs.before if known is None else known):
@@ -181,7 +184,7 @@ class _SplitReader:
         return int(np.searchsorted(sequence.base[index:stop], high))
 
     def check_end(self) -> Iterator[Damage]:
-        """Tell of offsets that should follow, and do not; those of another file may come back."""
+        """Report expected offsets that are missing; those of another file may be readable later."""
         first, following = self.expected, self.split.next_offset
         why = ""
         if following is None and self.split.reach is not None:
@@ -201,11 +204,11 @@ class _SplitReader:
             yield from self.tell(reason, 0, following, is_unread=bool(why))
 
     def part_behind(self) -> int | None:
-        """The offset with which this file goes on behind the split; None at the file's end."""
+        """The offset with which this file continues after the split; None at the file's end."""
         return offset_behind(self.file, self.split.end, self.file.size(), None)
 
     def take(self, run: BatchRun) -> Iterator[BatchRun | Damage]:
-        """Give a batch, which is a run of its own, and tell what is wrong about it."""
+        """Yield a batch, which is a run of its own, and its damage."""
         batch = next(batches_of(run))
         header = batch.header
         self.position = batch.position
@@ -213,7 +216,7 @@ class _SplitReader:
         if self.split.elsewhere and (self.lost is not None or base != expected):
             is_borne_out = header.last_offset + 1 in {self.behind(header), self.split.reach}
             if not is_borne_out and not self.follows(header, expected or 0):
-                # No CRC guards its offset, and no neighbour bears that out: others have it.
+                # No CRC covers its offset, and no neighbour confirms it: read it elsewhere.
                 self.lost = self.lost or f"offset {base} where the log goes on at {expected}"
                 self.position += header.size_bytes
                 return
@@ -254,11 +257,11 @@ class _SplitReader:
         yield run
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
-        """True if the batch behind this one goes on as if this one began at `expected`."""
+        """True if the following batch continues as if this batch started at `expected`."""
         return self.behind(header) == expected + header.record_count
 
     def behind(self, header: BatchHeader) -> int | None:
-        """The offset that goes on behind this batch."""
+        """The offset of the following batch."""
         following = self.split.next_offset
         if following is None:
             following = self.split.reach
@@ -266,12 +269,12 @@ class _SplitReader:
         return offset_behind(self.file, position, self.split.end, following)
 
     def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
-        """Go on behind bytes that do not check, and say what they cost."""
+        """Continue after invalid bytes, and report the lost offsets."""
         self.position = error.position
         found = next(salvage_batches(self.file, self.split.end, self.position + 1), None)
         behind = self.split.end if found is None else found.position
         if self.split.elsewhere and found is not None:
-            # The batch behind says what is lost, once its own offset is borne out.
+            # The following batch determines the lost offsets, once its own offset is confirmed.
             self.lost = self.lost or error.reason
             self.position = behind
             self.epochs.forget()
@@ -284,16 +287,16 @@ class _SplitReader:
             reason += "; nothing behind it checks: a torn tail, or the end of the log is damaged"
         yield from self.tell(reason, behind - self.position, following)
         self.position = behind
-        # The batch behind may be one that was there before, or its offset may be damaged, too.
+        # The following batch may be older data, or its offset may be damaged as well.
         self.expected = max((each for each in (first, following) if each is not None), default=None)
         self.epochs.forget()
 
     def tell(
         self, reason: str, size_bytes: int, following: int | None, *, is_unread: bool = False
     ) -> Iterator[Damage]:
-        """Damage here that costs offsets below `following`, if any of those is wanted.
+        """Yield damage at this position if any offset below `following` is wanted.
 
-        Otherwise a stream would give it again with each batch of a segment.
+        Otherwise a stream would report it again with each micro-batch from a segment.
         """
         if following is None or following > self.split.low:
             path, at, first = self.split.path, self.position, self.expected

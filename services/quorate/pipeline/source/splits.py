@@ -1,9 +1,8 @@
 """Splits log files at batch boundaries for parallel reading, without reading them completely.
 
-A file is split near every so many bytes, at the next position with an intact batch whose offset and
-epoch are confirmed by the following batches, because no CRC covers those. Each split knows its
-first offset and the offset that must follow: the reader of the first of two splits detects records
-missing between them.
+A file is split about every `split_bytes`, at the next intact batch. The following batches must
+confirm its offset and epoch, because no CRC covers these. Each split has its first offset and the
+offset that must follow: the reader of the first of two splits detects records missing between them.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _START_OF: Final = itemgetter(1)
 
 @value
 class Split:
-    """Bytes `start` to `end` of a file, whole batches as far as nothing is damaged.
+    """Bytes `start` to `end` of a file, which are complete batches unless damaged.
 
-    `first_offset` is what the first batch must begin with, `next_offset` what must follow the last;
-    None where that is not known. Records are given from `low` up to, not including, `high`; the
-    last part of a batch of a stream has to reach `reach`, up to where the log was seen. All records
-    of a snapshot stand at `snapshot_offset`, the last one that it covers. The logs in `elsewhere`,
-    of other voters, hold the same records, and then `epochs` has all epochs and where each begins.
-    `checkpoint` is what the directory's own file says of them, which may be of another time.
+    `first_offset` is the required offset of the first batch, `next_offset` the one that must follow
+    the last batch; None if unknown. Records are read from `low` up to, not including, `high`. The
+    last part of a stream's micro-batch must reach `reach`, the known end of the log. All records of
+    a snapshot have `snapshot_offset`, the last offset that it covers. The logs in `elsewhere`, of
+    other voters, have the same records; then `epochs` has all epochs and their start offsets.
+    `checkpoint` has those of the directory's own file, which may be of another time.
     """
 
     path: str
@@ -62,15 +61,15 @@ class Split:
     checkpoint: tuple[tuple[int, int], ...] = ()
 
     def wants(self, first: int, last: int) -> bool:
-        """True if any of these offsets of the file is to be given."""
+        """True if any of these offsets of the file is wanted."""
         return self.snapshot_offset is not None or (last >= self.low and first < self.high)
 
     def epoch_of(self, offset: int) -> int | None:
-        """The epoch of the record at this offset, where the log's epochs are known."""
+        """The epoch of the record at this offset, if the log's epochs are known."""
         return self.epoch_from(offset)[0]
 
     def epoch_from(self, offset: int) -> tuple[int | None, int | None]:
-        """The same, and the offset at which the next epoch begins if one does."""
+        """The same, and the start offset of the next epoch, if any."""
         index = bisect_right(self.epochs, offset, key=_START_OF)
         until = self.epochs[index][1] if index < len(self.epochs) else None
         return self.epochs[index - 1][0] if index else None, until
@@ -81,8 +80,8 @@ def boundaries(
 ) -> list[tuple[int, int]]:
     """Positions, with their offsets, of batches about every `split_bytes`; the first is at 0.
 
-    Offsets of a segment lie from `first` up to `last`, exclusive where that is known. A file that
-    cannot be read is left whole from there on: its reader tells.
+    Offsets of a segment are from `first` up to `last`, exclusive, if known. An unreadable file is
+    not split from there on: its reader reports it.
     """
     found = [(0, first)]
     if size_bytes <= split_bytes:
@@ -101,7 +100,7 @@ def boundaries(
 def batch_from(
     file: File, size_bytes: int, position: int, *, first: int, last: int | None
 ) -> tuple[int, int] | None:
-    """The first whole batch at or behind `position` with an offset that can stand there."""
+    """Position and offset of the first intact batch from `position` on with a possible offset."""
     for at in _candidates(file, size_bytes, position):
         header = whole_batch_at(file, at)
         if header is None or header.base_offset <= first:
@@ -112,14 +111,14 @@ def batch_from(
         behind = offset_behind(file, position, size_bytes, last)
         if behind != header.last_offset + 1 or (last is not None and behind > last):
             continue
-        # Nor does it cover the epoch, which the first batch of a part has nothing in front to tell.
+        # No CRC covers the epoch either, and the first batch of a split has no predecessor.
         if header_at(file, position).epoch == header.epoch:
             return at, header.base_offset
     return None
 
 
 def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
-    """The segments' records from `low` up to `high`, exclusive."""
+    """The splits of the segments' records from `low` up to `high`, exclusive."""
     splits = []
     segments = directory.segments
     for index, segment in enumerate(segments):
@@ -143,7 +142,7 @@ def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> l
 
 
 def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
-    """A whole snapshot."""
+    """The splits of a snapshot."""
     last = snapshot.snapshot_id.offset - 1
     return _file_splits(directory, snapshot, split_bytes, snapshot_offset=last)
 
@@ -159,9 +158,9 @@ def _file_splits(
     high: int = NO_END,
     snapshot_offset: int | None = None,
 ) -> list[Split]:
-    """The parts of a file that hold offsets from `low` up to `high`.
+    """The splits of a file with offsets from `low` up to `high`.
 
-    Its offsets lie from `first` up to `behind`, exclusive where that is known.
+    The file's offsets are from `first` up to `behind`, exclusive, if known.
     """
     places = boundaries(file.path, file.size_bytes, split_bytes, first=first, last=behind)
     ends = [*places[1:], (file.size_bytes, behind)]
@@ -183,7 +182,7 @@ def _file_splits(
 
 
 def offset_behind(file: File, position: int, end: int, next_offset: int | None) -> int | None:
-    """The offset that goes on at `position`; `next_offset` is what follows behind `end`."""
+    """The offset of the batch at `position`; `next_offset` is the one after `end`."""
     if position >= end:
         return next_offset
     try:
@@ -193,12 +192,12 @@ def offset_behind(file: File, position: int, end: int, next_offset: int | None) 
 
 
 def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
-    """Neighbours together, up to `split_bytes` in all: a task for each tiny file costs more."""
+    """Group neighbours up to `split_bytes`, because a task per tiny file costs more."""
     packs: list[list[Split]] = []
     size_bytes = 0
     for split in splits:
         size_bytes += split.end - split.start
-        # A file without a byte is a split, too.
+        # An empty file is a split as well.
         if not packs or size_bytes > split_bytes:
             packs.append([])
             size_bytes = split.end - split.start
@@ -207,7 +206,7 @@ def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
 
 
 def whole_batch_at(file: File, position: int) -> BatchHeader | None:
-    """The header of the batch that begins here, if one does and it checks."""
+    """The header of the batch at `position`; None without a valid one."""
     try:
         head = file.read_at(position, HEADER_BYTES)
         length = int.from_bytes(head[_LENGTH_AT:_LENGTH_END], "big", signed=True)
@@ -219,7 +218,7 @@ def whole_batch_at(file: File, position: int) -> BatchHeader | None:
 
 
 def _candidates(file: File, size_bytes: int, position: int) -> Iterator[int]:
-    """Positions at which a batch may begin: the magic byte is at the right distance."""
+    """Yield positions at which a batch may start: the magic byte is at the right distance."""
     while position < size_bytes:
         window = file.read_at(position, _WINDOW_BYTES + _MAGIC_AT)
         at = window.find(_MAGIC, _MAGIC_AT)

@@ -1,11 +1,10 @@
 """Position of a stream, as Spark stores it in the checkpoint: a JSON object.
 
-`offset` is the next record of the log. `epoch` is that of the last record below it: a log with
-another one there was truncated and rewritten. `cluster` is the cluster id of the log, and
-`log_start` the first offset that the log had. `snapshot` names a snapshot that has to be read
-before `offset`, `through` one that replaces records which were deleted before they were read.
-Unknown values are left out; earlier releases wrote only `offset`, `cluster`, `snapshot` and
-`through`.
+`offset` is the next record of the log. `epoch` is the epoch of the last record below it: a log with
+another epoch there was truncated and rewritten. `cluster` is the cluster id of the log, and
+`log_start` the first offset that the log had. `snapshot` names a snapshot that must be read before
+`offset`, `through` one that replaces records that were deleted before they were read. Unknown
+values are left out; earlier releases wrote only `offset`, `cluster`, `snapshot` and `through`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class CheckpointError(RuntimeError):
 
 @value
 class StreamOffset:
-    """A place of a stream; snapshots are named as `516-1`, end offset and epoch."""
+    """A position of a stream; snapshots are named as `516-1`: end offset and epoch."""
 
     offset: int
     epoch: int | None = None
@@ -36,7 +35,7 @@ class StreamOffset:
     through: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The object that goes into the checkpoint."""
+        """The JSON object for the checkpoint."""
         named = {name: getattr(self, name) for name in _KINDS}
         return {name: given for name, given in named.items() if given is not None}
 
@@ -48,7 +47,7 @@ _KINDS: Final = {
 
 
 def read_offset(place: Mapping[str, Any]) -> StreamOffset:
-    """The place that a checkpoint has. Raises CheckpointError."""
+    """Parse the position in a checkpoint. Raises CheckpointError."""
     unread = [name for name, given in place.items() if type(given) is not _KINDS.get(name)]
     if unread or "offset" not in place:
         what = f"{', '.join(unread)}, which this release cannot read" if unread else "no offset"

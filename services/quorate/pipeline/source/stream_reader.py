@@ -1,7 +1,7 @@
 """Streaming reader: offsets, admission, data-loss handling (`spark.readStream`).
 
-Its offsets are in the checkpoint, so a batch that is repeated after a restart is the same batch.
-Each is checked against the log before records behind it are read.
+Its offsets are in the checkpoint, so a batch that is repeated after a restart has the same records.
+Each offset is checked against the log before records after it are read.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 class DataLossError(RuntimeError):
-    """The log lost records that the stream has not read, or has others than it read.
+    """The log lost records that the stream has not read, or differs from what it has read.
 
-    `failOnDataLoss` says whether that ends the stream.
+    `failOnDataLoss` determines if that ends the stream.
     """
 
 
 class OtherClusterError(RuntimeError):
-    """The checkpoint of a stream is that of another cluster's log."""
+    """The checkpoint of a stream is for another cluster's log."""
 
 
 def check_stream(options: Options) -> None:
-    """Raises OptionError for options of a batch that a stream cannot take."""
+    """Raise OptionError for batch options that a stream does not support."""
     if options.end != "latest":
         raise OptionError("endingOffsets: a stream has no end; it may be latest, or left out")
     if isinstance(options.start, SnapshotAt):
@@ -113,7 +113,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return place.to_json()
 
     def _check(self, place: StreamOffset) -> None:
-        """Raises where what lies below a place is not what the stream has read."""
+        """Raise if the log below a position is not the one that the stream has read."""
         was, is_now = place.cluster, self.log.cluster_id()
         if was is not None and is_now is not None and was != is_now:
             raise OtherClusterError(
@@ -153,7 +153,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """The tasks of one batch. Raises what `latestOffset` does."""
         begin, behind = read_offset(start), read_offset(end)
-        # A batch that is run again may meet another log than the one that it was planned for.
+        # A repeated batch may find another log than the one that it was planned for.
         self._check(behind)
         low = begin.offset
         snapshot = behind.through or (begin.snapshot if start != end else None)
@@ -171,10 +171,9 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def log(self) -> FollowedLog:
-        """Opened at its first use, for a reader travels to the workers, too.
+        """The log, opened at its first use, because readers are also pickled for workers.
 
-        What the options have wrong is told here: PySpark replaces an error of the constructor by
-        one about itself.
+        Invalid options are reported here: PySpark replaces an error of the constructor by its own.
         """
         if self._log is None:
             check_stream(self.options)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.records.columnar.reader import Column
 
 _UUID_CHARACTERS: Final = 22
-# Base64 is made for all of them in one go, so each is filled up to whole groups of three bytes.
+# Base64 is computed for all uuids together, so each is padded to complete groups of three bytes.
 _PADDED_BYTES: Final = 18
 _PADDED_CHARACTERS: Final = 24
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
@@ -31,13 +31,13 @@ def struct_array(columns: Structs, struct: Struct, count: int) -> pa.StructArray
     arrays = [_array(columns.fields[field.name], field, count) for field in struct.fields]
     fields = [pa.field(field_name(field.name), arrow_type(field)) for field in struct.fields]
     if not fields:
-        # Of no arrays a struct array could not tell how many rows it has.
+        # Without arrays, a struct array would have no length.
         return pa.Array.from_buffers(pa.struct([]), count, [None])
     return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
 def uuid_strings(values: NDArray[np.uint8]) -> pa.StringArray:
-    """Uuids, rows of sixteen bytes, as Kafka writes them."""
+    """Format uuids, rows of sixteen bytes, as Kafka does."""
     padded = np.zeros((len(values), _PADDED_BYTES), np.uint8)
     padded[:, :UUID_BYTES] = values
     text = binascii.b2a_base64(padded.tobytes(), newline=False).translate(_URL_SAFE)
@@ -46,7 +46,7 @@ def uuid_strings(values: NDArray[np.uint8]) -> pa.StringArray:
 
 
 def _array(column: Column, field: Field, count: int) -> pa.Array:
-    """A column of `count` rows as the field's array."""
+    """Convert a column of `count` rows to an array of the field's type."""
     wanted = arrow_type(field)
     match column:
         case Constant(value=None):
@@ -90,7 +90,7 @@ def _single(column: Column, field: Field, count: int) -> pa.Array:
 
 
 def octet_strings(values: NDArray[np.uint8], wanted: pa.DataType) -> pa.Array:
-    """Rows of equally many bytes as strings or binaries."""
+    """Convert rows of the same number of bytes to strings or binaries."""
     count, size = values.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(size)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]

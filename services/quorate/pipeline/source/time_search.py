@@ -1,8 +1,8 @@
 """Finds the offset of a time in a log, also if its times go back.
 
-Each leader stamps records by its own clock, so times may go back when another leader takes over.
-Within one epoch they are assumed to go forward: a search halves the log only if both ends of a part
-are of one epoch and in order, and searches every other part completely.
+Each leader sets timestamps by its own clock, so times may go back when another leader takes over.
+Within one epoch they are assumed to ascend: a search halves a part of the log only if both of its
+ends are of one epoch and in order, and searches every other part completely.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _log: Final = logging.getLogger(__name__)
 
 @value
 class TimePlace:
-    """The offsets between which a time lies; one and the same unless times go back there.
+    """The range of offsets for a time; both are equal unless times go back there.
 
-    `first` is that of the first batch with a record of the time or later. `behind` follows the last
-    batch in which all are earlier.
+    `first` is the offset of the first batch with a record of that time or later. `behind` follows
+    the last batch in which all records are earlier.
     """
 
     first: int
     behind: int
 
     def of(self, option: str) -> int:
-        """The offset that an option means: as much is read as may be of its times."""
+        """The offset for an option: it includes all records that may be in the option's range."""
         return self.first if option == START else self.behind
 
     def warning(self, option: str, time: object, log: str) -> str | None:
-        """The sentence about times that go back at an option's time, if they do."""
+        """The warning if times go back at an option's time, else None."""
         if self.first == self.behind:
             return None
         return (
@@ -48,7 +48,7 @@ class TimePlace:
         )
 
     def chosen(self, option: str, time: object, log: str) -> int:
-        """The offset that an option means, with that sentence logged."""
+        """The offset for an option; logs the warning."""
         warning = self.warning(option, time, log)
         if warning is not None:
             _log.warning("%s", warning)
@@ -59,8 +59,8 @@ class TimePlace:
 class Stretch:
     """Batches from offset `begin` up to, not including, `end`, all late or all early.
 
-    A batch is late if one of its records is of the time that is looked for, or later. The first of
-    the stretch begins at `at`; what lies between `begin` and that is damaged or missing.
+    A batch is late if one of its records has the searched time or a later one. The first batch of
+    the stretch starts at `at`; records between `begin` and `at` are damaged or missing.
     """
 
     begin: int
@@ -71,10 +71,10 @@ class Stretch:
 
 @value
 class Sides:
-    """The two sides of a time in a part of a log; None where it has no batch of one.
+    """The early and late side of a time in a part of a log; None for a side without a batch.
 
-    The first late batch is at `late`, with `first` in front of it and of what is lost there, and
-    the last one ends at `late_end`. The last early one ends at `behind`.
+    The first late batch is at `late`; `first` is the start of records lost before it. The last late
+    batch ends at `late_end`, the last early one at `behind`.
     """
 
     late: int | None = None
@@ -85,9 +85,9 @@ class Sides:
 
 @value
 class Mark:
-    """A place in a log at which a batch begins, with the batch's offset, and with its header.
+    """A position in a log at which a batch starts, with the batch's offset and header.
 
-    `header` is None where no batch is known, as at the end of a log.
+    `header` is None if no batch is known, as at the end of a log.
     """
 
     at: int
@@ -96,17 +96,17 @@ class Mark:
 
 
 class TimedLog(Protocol):
-    """A log, or a segment of one, in which a time is looked for."""
+    """A log, or a segment of one, as the input of a time search."""
 
     def between(self, first: Mark, last: Mark) -> Mark | None:
-        """A batch about halfway; None where the part is short enough to be read."""
+        """A batch about halfway; None if the part is short enough to be read."""
 
     def read(self, first: Mark, last: Mark) -> Iterator[Stretch]:
-        """All batches from one mark up to another, as they are."""
+        """Yield all batches from one mark up to another."""
 
 
 def stretches(log: TimedLog, first: Mark, last: Mark, timestamp_ms: int) -> Iterator[Stretch]:
-    """The batches between two marks in order, as little of them as possible read."""
+    """Yield the stretches between two marks in order, reading as few batches as possible."""
     if _is_one_stretch(first, last, timestamp_ms):
         assert first.offset is not None
         assert last.offset is not None
@@ -123,7 +123,7 @@ def stretches(log: TimedLog, first: Mark, last: Mark, timestamp_ms: int) -> Iter
 
 
 def _is_one_stretch(first: Mark, last: Mark, timestamp_ms: int) -> bool:
-    """True if all between are early, or all are late, as the batches at both ends are."""
+    """True if the batches at both ends show that all between are early, or all late."""
     one, other = first.header, last.header
     if one is None or other is None or one.epoch != other.epoch:
         return False
@@ -133,7 +133,7 @@ def _is_one_stretch(first: Mark, last: Mark, timestamp_ms: int) -> bool:
 
 
 def sides_of(found: Iterable[Stretch], begin: int, end: int) -> Sides:
-    """The sides of a time among stretches, of which only offsets from `begin` up to `end` count."""
+    """The sides of a time among stretches, within the offsets from `begin` up to `end`."""
     sides = Sides()
     for stretch in found:
         if stretch.end <= begin or stretch.at >= end:
@@ -150,7 +150,7 @@ def sides_of(found: Iterable[Stretch], begin: int, end: int) -> Sides:
 
 
 def of_copies(copies: Sequence[Sides]) -> Sides:
-    """The sides in a part of which there are several copies; each may have lost other batches."""
+    """The sides in a part with several copies, each of which may have lost other batches."""
     late = min((each.late for each in copies if each.late is not None), default=None)
     return Sides(
         late,
@@ -165,12 +165,12 @@ def _furthest(offsets: Iterable[int | None]) -> int | None:
 
 
 def place_of(parts: Sequence[Sides], end: int) -> TimePlace:
-    """The place of a time in a log that ends at `end`, from its parts in order."""
+    """The position of a time in a log that ends at `end`, from its parts in order."""
     first = next((each.first for each in parts if each.first is not None), end)
     behind = _furthest(each.behind for each in parts)
     if behind is None:
         return TimePlace(first, first)
     if behind > (_furthest(each.late_end for each in parts) or 0):
-        # All that may follow is as early, for all that is known.
+        # The last known batch is early, so records after it may be early as well.
         behind = end
     return TimePlace(first, max(first, behind))

@@ -1,7 +1,7 @@
 """Decodes data records of many batches at once into columns, without an object per record.
 
-All rows of one buffer are decoded together and returned in the order of their types, because rows
-of a frame are unordered: then a struct column needs no rearranging.
+All rows of one buffer are decoded together and returned in the order of their types, so that a
+struct column needs no rearranging. That is possible because rows of a frame are unordered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Frame version, api key and version take a byte each in every record that this release knows.
 _FRAME_BYTES: Final = 3
 _ONE_BYTE: Final = 0x80
-# By api key and version: false where the type is known and this version of it is not.
+# By api key and version: False for an unknown version of a known type.
 _HAS_VERSION: Final = np.array(
     [
         [
@@ -52,13 +52,13 @@ _HAS_VERSION: Final = np.array(
         for api_key in range(_ONE_BYTE)
     ]
 )
-# For so few records of one size it is sooner done one by one than in columns.
+# For fewer records of one size, decoding one by one is faster than in columns.
 _COLUMNS_FROM: Final = 8
 
 
 @value
 class Buffer:
-    """Batches in one buffer, and where their records lie in it."""
+    """Batches in one buffer, and the positions of their records."""
 
     split: Split
     run: BatchRun
@@ -67,14 +67,14 @@ class Buffer:
 
 
 def buffer_of(split: Split, run: BatchRun) -> Buffer:
-    """The records of data batches that share a buffer. Raises CorruptBatchError."""
+    """Locate the records of data batches that share a buffer. Raises CorruptBatchError."""
     return Buffer(split, run, np.frombuffer(run.buffer, np.uint8), record_places(run))
 
 
 def unfit_batches(buffer: Buffer) -> NDArray[np.bool_]:
-    """True for a batch that holds a record which does not begin as others of a metadata log do.
+    """True for each batch with a record that does not start as records of a metadata log do.
 
-    One of a version that is not known is of these, too: it has to be told of by itself.
+    This includes a record of an unknown version, which must be reported separately.
     """
     places, octets = buffer.places, buffer.octets
     is_fit = places.is_plain & (places.value_size >= _FRAME_BYTES)
@@ -88,7 +88,7 @@ def unfit_batches(buffer: Buffer) -> NDArray[np.bool_]:
 
 
 class VectorReader:
-    """Makes Arrow batches of buffers."""
+    """Converts buffers to Arrow batches."""
 
     def __init__(self, options: Options, wanted_types: frozenset[str] | None) -> None:
         self._options = options
@@ -96,7 +96,7 @@ class VectorReader:
         self._wanted_types = wanted_types
 
     def batches(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
-        """The rows of a buffer. Raises SchemaError where a record does not decode."""
+        """Yield the rows of a buffer. Raises SchemaError if a record cannot be decoded."""
         places = buffer.places
         octets = buffer.octets
         api_keys = octets[places.value_at + 1]
@@ -115,7 +115,7 @@ class VectorReader:
                 yield self._assemble(buffer, rest, "", None)
 
     def _chosen(self, buffer: Buffer) -> Index:
-        """The records that are asked for."""
+        """The wanted records."""
         split, places = buffer.split, buffer.places
         chosen = np.arange(len(places.batch))
         if split.snapshot_offset is None:
@@ -149,7 +149,7 @@ def _api_key(name: str) -> int:
 
 
 def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
-    """The records of one type, in the order in which their column has them."""
+    """The records of one type in the order of their column, and that column."""
     places, octets, shape = buffer.places, buffer.octets, TYPED[name]
     schema = schema_of(shape)
     versions = octets[places.value_at[index] + 2].astype(np.int64)
@@ -166,7 +166,7 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
 
 
 def _payloads(buffer: Buffer, index: Index, wanted: tuple[str, ...] | None) -> pa.StringArray:
-    """The JSON of records of the wanted types, None means any; null for the others."""
+    """The JSON of records of the wanted types (None: all); null for other records."""
     places, octets = buffer.places, buffer.octets
     at, size = places.value_at[index], places.value_size[index]
     api_keys, versions = octets[at + 1].astype(np.int64), octets[at + 2].astype(np.int64)
@@ -227,7 +227,7 @@ class _PlainColumns:
             case "leader_epoch":
                 return pa.array(self.of_batch("epoch").astype(np.int32), wanted)
             case "timestamp":
-                # Both are bounded before they are added, so that nothing overflows.
+                # Both are clipped before the addition, so that it does not overflow.
                 width = TIME_MAX_MS - TIME_MIN_MS
                 base = np.clip(self.of_batch("base_timestamp_ms"), TIME_MIN_MS, TIME_MAX_MS)
                 deltas = self.buffer.places.timestamp_delta_ms[self.index]
@@ -263,7 +263,7 @@ class _PlainColumns:
         return self.buffer.octets[self.value_at + distance]
 
     def values(self, wanted: pa.DataType) -> pa.Array:
-        """The values' bytes: as if what lies between two of them were values, too, and dropped."""
+        """The values' bytes, without a copy: every second span between bounds in the buffer."""
         order = np.argsort(self.value_at, kind="stable")
         at = self.value_at[order]
         bounds = np.empty(2 * len(at), np.int32)

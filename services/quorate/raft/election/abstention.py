@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Abstention:
-    """Abstention of a replica, the voters it heard since its start, and the offset it has to reach.
+    """Abstention of a replica: the voters that have answered since its start, and its goal.
 
-    The goal is the high watermark that the leader of that epoch reported.
+    The goal is the offset that its log has to reach: the high watermark that the leader of that
+    epoch reported.
     """
 
     is_on: bool
@@ -22,7 +23,7 @@ class Abstention:
     goal: tuple[Epoch, Offset] | None = None
 
     def unheard(self, own: ReplicaKey, voters: VoterSet) -> list[NodeId]:
-        """The other voters of this set not heard yet; empty if this voter is not in the set."""
+        """The other voters that have not answered yet; empty if this voter is not in the set."""
         if own not in voters:
             return []
         ids = (voter.key.node_id for voter in voters)

@@ -1,17 +1,17 @@
 """Decides when an abstaining voter may vote again, without risking a double vote (rule 8).
 
-A voter of kraft.version 0 that starts with an empty disk may have lost what it promised: a vote,
-not to follow older epochs, and the records that it acknowledged. Without directory ids no replica
-can tell. So the voter neither votes nor campaigns until it knows as much as it may have known.
+A voter of kraft.version 0 that starts with an empty disk may have lost state that others rely on:
+its vote, its epoch, and the records that it acknowledged. Without directory ids no replica can
+tell. So the voter neither votes nor campaigns until it has recovered at least that state.
 
 First it waits for a response from every other voter, which reports that voter's epoch. A replica
 that received a vote of the previous disk is in the epoch of that vote, or has lost its own disk and
-is not a candidate any more. From then on this voter's epoch is not one that it had already left.
-Until then it fetches without its name, as an observer reads what is committed: under its name, a
-leader that it may have helped to depose would count it. Then it fetches under its name, which
-replaces what its leader counted for the previous disk. The high watermark that this leader reports
-covers all that may depend on this voter. Once that is on this disk, its vote cannot lose more than
-any other vote.
+is no longer a candidate. After these responses this voter's epoch is at least that of the previous
+disk. Until then it fetches without its replica id, as an observer: a leader that it may have helped
+to depose must not count it. Then it fetches under its replica id, which replaces the progress that
+its leader recorded for the previous disk. The high watermark that this leader reports covers all
+records that may depend on this voter. Once these are on this disk, its vote is as safe as any other
+vote.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 
 def unheard(replica: Replica) -> list[NodeId]:
-    """The voters whose epoch this one must still learn before it may count again."""
+    """The voters whose epochs this one must still learn before a leader may count it."""
     abstention = replica.abstention
     return abstention.unheard(replica.key, replica.voters) if abstention.is_on else []
 
 
 def name(replica: Replica) -> ReplicaKey | None:
-    """The name under which this replica fetches; None as long as no leader may count it."""
+    """The replica key under which it fetches; None as long as no leader may count it."""
     return None if unheard(replica) else replica.key
 
 
 class Abstaining:
-    """Exit of one replica from abstention."""
+    """Ends the abstention of one replica."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
     def hear(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        """A request of this process got its response, which was handled: that epoch is known now.
+        """Record that a response to a request of this process was handled: that epoch is known.
 
-        A voter whose epoch was not believed does not count.
+        A voter whose epoch was rejected does not count.
         """
         r = self.r
         if not isinstance(response, FetchResponse) or response.error in REFUSED_OUTRIGHT:
@@ -64,12 +64,12 @@ class Abstaining:
             return
         r.abstention.heard.add(call.to)
         if not unheard(r):
-            # The high watermark of a fetch without a name does not cover what counts under the
-            # name.
+            # The high watermark of a fetch without a replica id may not cover records that
+            # depend on this voter.
             r.calls.abandon(CallKind.FETCH)
 
     def told(self, high_watermark: Offset) -> None:
-        """Record the high watermark in the leader's response to a fetch of this voter."""
+        """Record the high watermark of the leader's response to a fetch of this voter."""
         r = self.r
         if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
             return

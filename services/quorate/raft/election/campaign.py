@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from quorate.raft.election.transitions import Becoming
     from quorate.raft.replica import Replica
 
-# Fraction of the election timeout after which a lost round is repeated, at the soonest.
+# Minimum delay before a lost round is repeated, as a fraction of the election timeout.
 RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
-# Fraction of the election timeout after which a voter that has not answered is asked again: the
-# loss of one request must not fail the round, and the first may still be answered.
+# Fraction of the election timeout after which a voter that has not answered is asked again, so that
+# the loss of one request does not fail the round. The first one may still be answered.
 REPEAT_SHARE: Final = 4
 _NOMINEES: Final = (Prospective, Candidate)
 
@@ -55,9 +55,9 @@ class Elections:
     def ask(self) -> None:
         """Request a vote from every voter that has not answered and may be asked now.
 
-        Pre-votes are requested again while the round lasts: a voter that rejected may be free by
-        now, and a granted pre-vote is a lease that ends. No voter is asked before the whole log is
-        on the disk: a crash could make it shorter than the log for which the votes were granted.
+        Pre-votes are requested repeatedly during the round: a voter that rejected may be free by
+        now, and a granted pre-vote is a lease that expires. No voter is asked before the complete
+        log is flushed: after a crash it could be shorter than when the votes were granted.
         """
         r = self.r
         role = r.role
@@ -88,7 +88,7 @@ class Elections:
             r.send(CallKind.VOTE, peer, request)
 
     def _let_lapse(self, role: Prospective) -> None:
-        """Drop pre-votes that were not renewed in time: a contender may have them by now."""
+        """Drop pre-votes that were not renewed in time: another nominee may have them by now."""
         now = self.r.timers.now
         for node_id, until in list(role.promised_until.items()):
             if until <= now:
@@ -107,8 +107,8 @@ class Elections:
             return
         r.calls.succeeded(CallKind.VOTE, call.to)
         role = r.role
-        # A voter that still names the leader which this nominee has lost reports nothing new; that
-        # must not hide its vote.
+        # A voter may still name the leader that this nominee has lost. That is not news, and its
+        # vote counts all the same.
         if response.leader.epoch > r.epoch or r.election.leader_id is None:
             self.learning.learn(response.leader, f"answer of {call.to}")
         if r.role is not role or call.epoch != r.epoch:
@@ -128,8 +128,8 @@ class Elections:
             role.promised_until.pop(call.to, None)
             if response.vote_granted:
                 role.promised_until[call.to] = r.timers.after(self.promises.part(PROMISE_SHARE))
-            # Counted from the request: otherwise a pre-vote would end before it is renewed if the
-            # round trip takes as long as the wait.
+            # Measured from the request: otherwise a pre-vote would expire before it is renewed if
+            # the round trip takes as long as the delay.
             again = Millis(call.sent_ms + self.promises.part(ASK_SHARE))
             r.calls.back_off(CallKind.VOTE, call.to, again)
             self._let_lapse(role)
@@ -158,9 +158,9 @@ class Elections:
                 self.suspecting.look_again()
 
     def _has_rivals(self, role: Prospective) -> bool:
-        """True if others have just lost the leader, too: their leases end soon, so the round lasts.
+        """True if others have just lost the leader, too: their leases end soon, so continue.
 
-        Returning to the leader would only make all of them start over, at the same moment again.
+        Returning to the leader would only make all of them start over simultaneously.
         """
         since = role.rival_ms
         return since is not None and self.r.timers.now < since + self.promises.part(TURN_SHARE)
@@ -169,8 +169,8 @@ class Elections:
         """Return to the leader if one is known, otherwise wait for another round (KIP-996).
 
         The next round comes soon, since the voters that rejected may lose the leader a moment
-        later, or were contenders. It comes later with each round that fails without a response of
-        the leader.
+        later, or were nominees themselves. The delay grows with each round that fails without a
+        response of the leader.
         """
         r = self.r
         r.lost_rounds += 1
@@ -226,7 +226,7 @@ class Elections:
         if not r.may_campaign:
             becoming.unattached(r.epoch, Cause.FETCH_TIMEOUT, why)
         elif r.waits_until_ready():
-            # It defers campaigning, so it must not claim to be in contact with the leader.
+            # It defers its campaign, so it must not claim to be in contact with the leader.
             becoming.leave_to_others(role)
         elif role.has_ended:
             is_voter = r.voters.by_id(leader) is not None

@@ -1,7 +1,7 @@
 """Sends and handles BeginQuorumEpoch and EndQuorumEpoch.
 
-The leader announces itself to the voters that do not fetch. A resigned leader notifies all voters,
-with the order in which they should campaign (KIP-595; Kafka: LeaderState, ResignedState). A leader
+The leader announces itself to the voters that do not fetch. A resigned leader notifies all voters
+of the order in which they should campaign (KIP-595; Kafka: LeaderState, ResignedState). A leader
 also announces itself to voters that may not be at their known address, and to the target of a
 leadership transfer: a response shows that EndQuorumEpoch will reach that voter.
 """
@@ -170,10 +170,10 @@ class Announcements:
         return self.r.timers.after(self.r.config.election_timeout_ms // REPEAT_SHARE)
 
     def _pass_turn(self, role: Resigned) -> None:
-        """Pass the first place to the next voter that acknowledged, if the first one did not.
+        """Make the next voter that acknowledged the preferred successor, if the first did not.
 
-        That voter is notified again. Otherwise it would wait for the first one, which need not
-        know.
+        That voter is notified again: otherwise it would wait for the first one, which may not have
+        been notified.
         """
         successor = self._next_in_turn(role)
         if successor is None:
@@ -190,7 +190,7 @@ class Announcements:
 
     @staticmethod
     def _next_in_turn(role: Resigned) -> ReplicaKey | None:
-        """The voter to campaign instead of the first one; None if the first one knows."""
+        """The voter to campaign instead of the first one; None if the first acknowledged."""
         if not role.preferred or role.preferred[0].node_id in role.heard:
             return None
         return next((key for key in role.preferred if key.node_id in role.heard), None)
@@ -198,7 +198,7 @@ class Announcements:
     def handle_end_response(
         self, call: Call, response: EndQuorumEpochResponse | CallFailure
     ) -> None:
-        """Record that a voter knows; otherwise retry until the next election timeout."""
+        """Record the acknowledgement, or retry until the next election timeout."""
         r = self.r
         role = r.role
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
@@ -219,7 +219,7 @@ class Announcements:
             self._hear_answer(call, response)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """Add the deadlines of repeated EndQuorumEpoch requests and of passing first place."""
+        """Add the deadlines of repeated EndQuorumEpoch requests and of the preferred successor."""
         r = self.r
         if isinstance(r.role, Resigned):
             repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
@@ -254,14 +254,14 @@ class Announcements:
         error = self._reason_to_refuse(request) or ErrorCode.NONE
         if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            # A repeated request does not restart a nominee: its round may take longer than the
-            # interval.
+            # A repeated request does not restart a nominee's round, which may take longer than
+            # the interval.
             if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
                 self.learning.learn(info, "EndQuorumEpoch")
             role = r.role
             if isinstance(role, Follower) and role.leader_id == request.leader_id:
                 turn = r.timers.after(self.turn_ms(request.preferred_candidates))
-                # A repeated request may bring its time to campaign forward, and never delays it.
+                # A repeated request may bring its campaign forward, and never delays it.
                 if role.has_ended and role.fetch_deadline <= turn:
                     return EndQuorumEpochResponse(error, self.believing.told_with(error))
                 role.has_ended = True
@@ -312,7 +312,7 @@ class Announcements:
         return None
 
     def turn_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
-        """Milliseconds to wait for the voters in front of us (Kafka's strict exponential backoff).
+        """Delay for the voters before this one in the list (Kafka's strict exponential backoff).
 
         If no order is given, a small random delay keeps two voters from campaigning simultaneously.
         """
@@ -320,7 +320,7 @@ class Announcements:
         longest = r.config.election_backoff_max_ms
         if not preferred:
             return r.timers.draw(UNORDERED_JITTER_MS)
-        # At kraft.version 0 the leader knows its voters by their node ids alone.
+        # At kraft.version 0 the leader knows its voters only by node id.
         own = (r.key, ReplicaKey(r.node_id))
         index = next((i for i, key in enumerate(preferred) if key in own), None)
         if index is None:

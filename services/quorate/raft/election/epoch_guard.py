@@ -1,8 +1,8 @@
 """Rejects peer epochs that no election can have produced (rules 27 and 28).
 
-Each message is filtered once, before its handler. A request with a top-level error teaches nothing
-(rule 27). A response of an older epoch is ignored. No message may use up the epochs that elections
-need (rule 28): an epoch is a 32-bit number that never decreases
+Each message is filtered once, before its handler. The epoch of a message with a top-level error is
+ignored (rule 27), and so is a response of an older epoch. No message may use up the epochs that
+elections need (rule 28): an epoch is a 32-bit number that never decreases
 (docs/decisions/0004-epochs-that-are-believed.md).
 """
 
@@ -32,11 +32,11 @@ EPOCH_BELIEVED_MAX: Final = EPOCH_MAX - 2**24
 JUMP_MAX: Final = 2**20
 # At this rate a continuous stream of forged epochs needs eight months to reach the highest one.
 JUMP_REGAINED_PER_SECOND: Final = 100
-# A voter or bootstrap server that was asked for the leader may be further ahead: of a replica that
-# was down for long, of a new one. Even so half of all epochs are out of reach.
+# A voter or bootstrap server that was asked for the leader may be further ahead, if this replica is
+# new or was down for long. Even so half of all epochs are out of reach.
 ASKED_MAX: Final = 2**30
 ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY, CallKind.LOOK_AROUND)
-# A peer that answers so has not examined the request: it may be any process.
+# A peer that answers with these has not examined the request: it may be any process.
 REFUSED_OUTRIGHT: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -47,7 +47,7 @@ REFUSED_OUTRIGHT: Final = (
 
 
 class Believing:
-    """Filter for messages of other replicas: how far they may raise the epoch of this one."""
+    """Filter for messages of other replicas; limits the epoch increase that they may cause."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -55,9 +55,9 @@ class Believing:
         self._counted_ms = Millis(0)
 
     def admit(self, epoch: Epoch, asked: CallKind | None = None) -> bool:
-        """True if the epoch that a peer names is accepted: it is then to become the own one.
+        """True if the epoch of a peer is accepted, for this replica to adopt.
 
-        `asked` is the kind of request that it answers, None if it came unsolicited.
+        `asked` is the kind of request that it answers; None if it was unsolicited.
         """
         if epoch <= self.r.epoch:
             return True
@@ -79,7 +79,10 @@ class Believing:
     def screened(
         self, call: Call, response: PeerResponse | CallFailure
     ) -> PeerResponse | CallFailure:
-        """The response as it may be handled."""
+        """The response to handle: IGNORED if its epoch is rejected or older than the own one.
+
+        With a top-level error it has no leader.
+        """
         r = self.r
         if isinstance(response, CallFailure | ApiVersionsResponse):
             return response
@@ -96,7 +99,7 @@ class Believing:
         return response
 
     def teaches_nothing(self, error: ErrorCode) -> bool:
-        """True if a response with this error contains nothing about the quorum."""
+        """True if a response with this error contains no information about the quorum."""
         return error in REFUSED_OUTRIGHT
 
     def told_with(self, error: ErrorCode) -> LeaderInfo:

@@ -1,4 +1,4 @@
-"""The control records with which a new leader starts its epoch, and its own corrected entry."""
+"""The control records at the start of an epoch, and the leader's own corrected entry."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
-    """Append LeaderChange; version and voters if no log or snapshot holds them yet (KIP-853).
+    """Append LeaderChange; also version and voters if no log or snapshot has them (KIP-853).
 
-    Also the voters if this voter's own entry is out of date: no other replica could report that.
+    The voters are also appended if this voter's own entry is out of date: no other replica could
+    report that.
     """
     r = replica
     ids = tuple(voter.key.node_id for voter in r.voters)
@@ -32,8 +33,8 @@ def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
 def drifted_entry(replica: Replica) -> Voter | None:
     """The up-to-date entry of this voter; None if it is up to date, or if this is not a voter.
 
-    Listeners of other names stay: another program may serve them on this directory. A name that
-    an entry holds twice is kept once.
+    Listeners of other names are kept: another program may serve them on this directory. Duplicate
+    names are dropped.
     """
     entry = replica.voters.voter(replica.key)
     if entry is None:

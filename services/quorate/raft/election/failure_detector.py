@@ -1,7 +1,7 @@
 """Detects a dead leader process before the fetch timeout: broken stream, refused TCP connect.
 
 After both, the leader does not count as live, and a voter requests pre-votes after a small random
-delay (rule 10). It probes again when a contender that cannot win requests its vote.
+delay (rule 10). It probes again when a nominee that cannot win requests its vote.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ class Suspecting:
         self.act()
 
     def rival_is_behind(self) -> None:
-        """A contender has lost the leader, too, and cannot win: this voter has records it lacks.
+        """Handle a nominee that cannot win because it lacks records of this voter.
 
-        A voter that lost a round probes if the leader is back, and a connect to an address that has
-        disappeared may never be refused. While it waits, others lose the leader that were still in
-        contact before: without this they would wait for each other until the fetch timeout.
+        It has lost the leader, too. This voter, after a lost round, waits for a probe of the leader
+        to be refused, which may never happen if its address has disappeared. Meanwhile other voters
+        lose the leader, and all would wait for each other until the fetch timeout.
         """
         r = self.r
         suspicion = r.suspicion
@@ -111,13 +111,13 @@ class Suspecting:
             suspicion.probe = None
 
     def look_again(self) -> None:
-        """An election failed: probe soon if the leader is back."""
+        """Probe soon if the leader is back, after a failed election."""
         timers, suspicion = self.r.timers, self.r.suspicion
         if suspicion is not None:
             suspicion.probe_ms = timers.after(timers.draw(SUSPICION_RETRY_MS))
 
     def put_off(self) -> bool:
-        """A pre-vote round failed: probe before the next one. Returns True if one was due."""
+        """Probe before the next pre-vote round, after one failed. Returns True if one was due."""
         suspicion = self.r.suspicion
         if suspicion is None:
             return False

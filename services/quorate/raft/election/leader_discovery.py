@@ -1,8 +1,8 @@
 """Asks voters and bootstrap servers for the leader while no leader responds (rule 26).
 
 It asks the voters at all of their known addresses, and the bootstrap servers, one after the other.
-Knowing the id of a leader does not count as having one: that leader may be dead, removed from the
-voters, or at another address. The same holds for all voters that this replica knows.
+Knowing the id of a leader is not sufficient: that leader may be dead, removed from the voters, or
+at another address. The same applies to all voters that this replica knows.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ class Finding:
         return [peer for peer in targets if peer.node_id in missing]
 
     def _is_waiting(self) -> bool:
-        """True if the last target that was asked may still answer before the next one is asked."""
+        """True if the previous target may still answer before the next one is asked."""
         asked_by = self.r.timers.after(-self._patience_ms())
         return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
 
     def _patience_ms(self) -> int:
-        """Time in ms for which one request delays the next.
+        """Time in ms by which one request delays the next.
 
-        An address that swallows requests does not fail before the request timeout, which may be
-        many election timeouts; a response that arrives later than this still counts.
+        An address that drops requests does not fail before the request timeout, which may be many
+        election timeouts. A response that arrives after this time still counts.
         """
         config = self.r.config
         return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
@@ -90,8 +90,8 @@ class Finding:
         """True if this replica has no leader that responds.
 
         An election comes first: a voter that has just lost its leader requests pre-votes, and asks
-        for the leader only if that fails. No successor announces itself to a leader that left the
-        voters, once that leader has notified them all of its end.
+        for the leader only if that fails. A resigned leader that is no longer a voter asks once it
+        has notified all voters, because no successor announces itself to it.
         """
         match self.r.role:
             case Unattached():
@@ -118,7 +118,7 @@ class Finding:
         return targets + r.bootstrap_peers()
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Use only the leader that the response names; its records are fetched from the leader."""
+        """Use only the leader that the response names; records are fetched from that leader."""
         r = self.r
         self._wait()
         if isinstance(response, CallFailure):
@@ -148,7 +148,7 @@ class Finding:
         return is_own_word or is_other or isinstance(r.role, Unattached)
 
     def _wait(self) -> None:
-        """Set the time of the next request: soon in the first round of all targets, then later."""
+        """Set the time of the next request; the delay grows after the first round of targets."""
         r, timers = self.r, self.r.timers
         if self._asked_in != r.epoch:
             self._asked_in, self._asked = r.epoch, 0
@@ -159,7 +159,7 @@ class Finding:
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadline of the next discovery request."""
-        # Before the log is flushed, or without a peer to ask, time alone does not allow a request.
+        # Before the log is flushed, or without a peer to ask, no deadline permits a request.
         if not self._is_asking() or not self.following.may_fetch():
             return
         calls, now_ms = self.r.calls, self.r.timers.now

@@ -25,7 +25,7 @@ class Learning:
         self.rivalry = rivalry
 
     def learn(self, info: LeaderInfo, why: str) -> None:
-        """Apply an epoch, and maybe its leader, that a peer reports (Kafka: maybeTransition)."""
+        """Apply an epoch, and possibly its leader, from a peer (Kafka: maybeTransition)."""
         r, becoming = self.r, self.becoming
         if info.epoch < r.epoch or info.leader_id == r.node_id or self.rivalry.doubts(info):
             return

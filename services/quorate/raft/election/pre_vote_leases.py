@@ -1,7 +1,7 @@
-"""Short renewable leases on pre-votes, so that of several contenders only one proceeds.
+"""Short renewable leases on pre-votes, so that only one of several nominees proceeds.
 
 A voter grants its pre-vote to one nominee at a time. The lease is short and is renewed by each
-request of that nominee, up to a maximum term. After that a contender takes precedence
+request of that nominee, up to a maximum term. After that another nominee takes precedence
 (docs/decisions/0003-pre-vote-is-a-promise.md).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROMISE_SHARE: Final = 8
 TURN_SHARE: Final = 4
 ASK_SHARE: Final = 16
-# Fraction of a term in which a contender rejects pre-votes after a term that no other waited for.
+# Fraction of a term in which a nominee rejects pre-votes after a term that no other waited for.
 REST_SHARE: Final = 2
 
 
@@ -41,14 +41,14 @@ class Promise:
 
 
 class Promises:
-    """Pre-vote leases granted by this replica, and whether it must stay quiet because of one."""
+    """Pre-vote leases granted by this replica; while one is valid it must not campaign first."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
         self.newest: Promise | None = None
 
     def part(self, share: int) -> int:
-        """That fraction of the election timeout, at least one millisecond."""
+        """The election timeout divided by `share`, at least one millisecond."""
         return max(1, self.r.config.election_timeout_ms // share)
 
     def reason_to_refuse(
@@ -69,8 +69,8 @@ class Promises:
                 why = f"{promise.nominee} has just been given its pre-vote"
                 return VoteRefusal.PROMISED, why
             return None
-        # A contender that waits for its own term waits for less than a term: otherwise two voters,
-        # both of which are needed, could alternate in supporting a nominee for ever.
+        # A nominee waits for its own term for less than a term: otherwise two voters, both of which
+        # are needed, could alternate forever in supporting a nominee.
         rest = turn if promise.is_wanted else turn // REST_SHARE
         if turn <= age < turn + rest and (promise.is_wanted or is_rival):
             return VoteRefusal.HAD_ITS_TURN, "it had its turn, and others wait for theirs"
@@ -87,7 +87,7 @@ class Promises:
 
     @property
     def silent_until(self) -> Millis | None:
-        """End of the time for which this replica stays quiet, so that the holder is first."""
+        """The time until which this replica does not campaign, so that the holder is first."""
         promise = self._current()
         if promise is None:
             return None
@@ -98,5 +98,5 @@ class Promises:
         promise, election = self.newest, self.r.election
         if promise is None or promise.epoch != election.epoch:
             return None
-        # The leader of this epoch used its lease; its followers are not bound any more.
+        # The leader of this epoch has used its lease; its followers are no longer bound.
         return None if promise.nominee == election.leader_id else promise

@@ -46,9 +46,9 @@ class Becoming:
         r, old = self.r, self.r.role
         if isinstance(old, Leader):
             end_waiting(r, old)
-            # Before the role: a scrape that sees the new one counts from here.
+            # Set before the role, because a metrics scrape may see the new role in between.
             self.hearing.needs_leader()
-        # A peer that was asked for the leader may still answer: a far one answers after the round.
+        # A distant peer that was asked for the leader may still answer, after this round.
         r.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         r.calls.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
@@ -69,7 +69,7 @@ class Becoming:
         voted: ReplicaKey | None = None,
         deadline: Millis | None = None,
     ) -> None:
-        """Have no leader, in this epoch or a later one; `voted` records a vote granted in it."""
+        """Become unattached in this or a later epoch; `voted` records a vote granted in it."""
         r = self.r
         if deadline is None:
             deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
@@ -82,7 +82,7 @@ class Becoming:
         self._enter(Unattached(deadline), cause, why)
 
     def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
-        """The rest of the old timer: a higher epoch must not postpone elections."""
+        """The deadline of the old timer, if any: a higher epoch must not postpone elections."""
         timers = self.r.timers
         is_higher = epoch > self.r.epoch
         match self.r.role:
@@ -131,7 +131,7 @@ class Becoming:
             self.leader()
 
     def new_tally(self) -> Tally:
-        """A round of votes that only this voter itself has answered."""
+        """A new round of votes, with only this voter's own vote."""
         r = self.r
         votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in r.voters}
         if r.is_voter:
@@ -176,8 +176,8 @@ class Becoming:
     def leader(self) -> None:
         """Become leader: durable first, then the records that start the epoch.
 
-        The first leader of a quorum with voters in the log also writes its version and its voter
-        set, which so far are only in the bootstrap checkpoint (KIP-853, "First leader").
+        The first leader of a quorum with voters in the log also writes kraft.version and the voter
+        set, which until then are only in the bootstrap checkpoint (KIP-853, "First leader").
         """
         r, role = self.r, self.r.role
         assert isinstance(role, Candidate)
@@ -196,14 +196,14 @@ class Becoming:
         append_epoch_start(r, granted)
 
     def resigned(self, preferred: tuple[ReplicaKey, ...], cause: Cause, why: str) -> None:
-        """Give up leadership within the epoch; nothing to save, the epoch's leader stays known."""
+        """Resign within the epoch; there is nothing to save, since the leader stays the same."""
         self._enter(self._resigned(preferred), cause, why)
 
     def resigned_again(self) -> None:
-        """End the epoch as a leader that restarted.
+        """Resign as a leader that restarted within its epoch.
 
-        Unflushed records of this epoch may be lost: continuing to lead could use an (offset, epoch)
-        twice, and so could a vote for another candidate.
+        Unflushed records of this epoch may be lost: a leader that continued could use an
+        (offset, epoch) twice, and so could another candidate with this replica's vote.
         """
         text = f"led epoch {self.r.epoch} before the restart: resigned"
         self._take(self._resigned(()), Cause.STARTUP, text)

@@ -1,4 +1,4 @@
-"""Handles Vote requests: grants or rejects votes and pre-votes, and gives the reason.
+"""Handles Vote requests: grants or rejects votes and pre-votes, with the reason.
 
 KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 16 and 27.
 """
@@ -46,8 +46,8 @@ class Voting:
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
         """Answer a vote or pre-vote request (Kafka: handleVoteRequest).
 
-        Rule 2: it does not matter if this replica's own voter set holds itself or the nominee,
-        since that set may lag; the request must only be addressed to this replica.
+        Rule 2: this replica's voter set may lag, so it need not contain this replica or the
+        nominee; the request must only be addressed to this replica.
         """
         r = self.r
         if request.cluster_id != r.config.cluster_id:
@@ -66,7 +66,7 @@ class Voting:
         if request.replica_epoch > r.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
             self.becoming.unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
-        # Rule 27: its epoch is known now, even if it was addressed to another replica.
+        # Rule 27: its epoch counts even if it was addressed to another replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
@@ -100,23 +100,23 @@ class Voting:
             reason=refusal.value,
         )
 
-    # --- what a grant does ------------------------------------------------------------------------
+    # --- effects of a grant -----------------------------------------------------------------------
 
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
-        """Note a contender: it has lost the leader, too, so an election is due."""
+        """Record another nominee: it has lost the leader, too, so an election is due."""
         r = self.r
         if role.rival_ms is None:
             r.calls.end_backoff(CallKind.VOTE, rival)
         role.rival_ms = r.timers.now
 
     def _promise(self, nominee: NodeId) -> None:
-        """Grant a contender the pre-vote, end the own round, and start another later."""
+        """Grant the pre-vote to another nominee, end the own round, and start one later."""
         self.promises.give(nominee)
         if isinstance(self.r.role, Prospective):
             self._begin_anew(self.r.role)
 
     def _vote_for(self, request: VoteRequest) -> None:
-        """Grant a candidate the vote: a nominee's own round restarts, and so does its timer."""
+        """Grant a candidate the vote: a nominee restarts its own round, and its timer."""
         r = self.r
         if r.election.voted is not None:
             return
@@ -134,13 +134,13 @@ class Voting:
         role.tally = self.becoming.new_tally()
         role.promised_until.clear()
 
-    # --- whether it is granted --------------------------------------------------------------------
+    # --- conditions -------------------------------------------------------------------------------
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
         """True if the request names this replica, without its directory at kraft.version 0.
 
-        An upgrade at the end of this log alone does not count: it may have been lost with its
-        leader, and a leader that could truncate it does not know of directories.
+        An upgrade only at the end of this log does not count: it may have been lost with its
+        leader, and a leader that could truncate it does not know directory ids.
         """
         r, voter = self.r, request.voter
         if voter.node_id != r.node_id:
@@ -152,8 +152,8 @@ class Voting:
     def reason_to_refuse(self, request: VoteRequest) -> WhyNot | None:
         """The reason to reject the vote; None if it is granted. The epochs are equal here.
 
-        A granted vote is granted again, whatever the log contains by now: its candidate claims only
-        what is on its disk, so that no restart makes its log shorter than it claimed.
+        A granted vote is granted again, regardless of the log: the candidate claims only what it
+        has flushed, so that its log is not shorter than claimed even after a restart.
         """
         r = self.r
         if r.abstains:
@@ -171,15 +171,15 @@ class Voting:
         return self._reason_to_refuse_vote(request)
 
     def is_up_to_date(self, request: VoteRequest) -> bool:
-        """Raft's election restriction, against what this replica has or once had (rule 16)."""
+        """Raft's election restriction, against the log that this replica has or had (rule 16)."""
         return request.last >= self.r.vote_bar
 
     def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
         """Reject, per KIP-996, if this replica leads or is in contact with the leader.
 
-        Of two nominees that ask each other the one with the longer log takes precedence, with equal
-        logs the one with the higher id: two that had each other's pre-vote would split the votes.
-        For the same reason no replica grants its pre-vote to two nominees at the same time.
+        If two nominees ask each other, the one with the longer log takes precedence, and with equal
+        logs the one with the higher id: if both had the other's pre-vote, they would split the
+        votes. For the same reason no replica grants its pre-vote to two nominees at the same time.
         """
         r = self.r
         rival = request.replica.node_id

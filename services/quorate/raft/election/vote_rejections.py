@@ -35,7 +35,7 @@ class Refusals:
         before = self._by_nominee.pop(nominee, None)
         count = before.count if before is not None and self._is_recent(before) else 0
         if len(self._by_nominee) >= REFUSALS_MAX:
-            # Any peer can invent nominees; the one whose last rejection is oldest is dropped first.
+            # Any peer can make up nominees; the one with the oldest rejection is dropped first.
             del self._by_nominee[next(iter(self._by_nominee))]
         self._by_nominee[nominee] = _Refusal(count + 1, reason, self._timers.now)
 
@@ -48,5 +48,5 @@ class Refusals:
         ]
 
     def _is_recent(self, refusal: _Refusal) -> bool:
-        """True if a rejection still describes the quorum; one of last week's election does not."""
+        """True if a rejection is recent enough to describe the current state of the quorum."""
         return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS

@@ -1,13 +1,13 @@
-"""Two processes on copies of one directory, that fetch as one voter (rule 33).
+"""Detects two processes on copies of one directory that fetch as one voter (rule 33).
 
-Each Fetch names its process by a number that was drawn when the process started. A new number takes
-over immediately, since a voter that restarts must not wait. But as long as an earlier process may
-still run, nothing that the new process has counts for commits.
+Each Fetch identifies its process by a random number that was generated at process start. A new
+process takes over immediately, since a voter that restarts must not wait. But as long as an earlier
+process may still run, the log of the new process does not count for commits.
 
-Each Fetch also echoes the read round of the newest response that its process received, and a new
-process begins a round. So a process that echoes this round ran after the first Fetch of the new
-process, however late its other Fetches arrive. If both echo it, both ran at that moment: there are
-two processes, and the second one to arrive is rejected from then on.
+Each Fetch also echoes the read round of the newest response that its process received, and the
+first Fetch of a new process starts a round. So a process that echoes this round ran after the first
+Fetch of the new process, however late its other Fetches arrive. If both echo it, both ran at the
+same time: there are two processes, and the second one is rejected from then on.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
 
-# Fraction of the fetch timeout: a process that has been silent for so long is taken to have exited.
+# Fraction of the fetch timeout after which a silent process is assumed to have exited.
 SILENCE_SHARE: Final = 2
-# In fetch timeouts: the time for which a silent process is kept, and reported if refused.
+# In fetch timeouts: the time for which a silent process is kept, and reported if rejected.
 TOLD_FACTOR: Final = 5
-# Processes of one voter that a leader tells apart.
+# Number of processes of one voter that a leader can distinguish.
 PROCESSES_MAX: Final = 4
 
 
@@ -41,7 +41,7 @@ class Admission(Enum):
     """The treatment of a voter's Fetch or FetchSnapshot."""
 
     COUNTED = "counted"
-    # Served, but a process before it may still run, and the disk of that process counts.
+    # Served, but an earlier process may still run, and the log of that process counts.
     UNCOUNTED = "uncounted"
     REFUSED = "refused"
 
@@ -55,7 +55,7 @@ class Clones:
     def admit(
         self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
     ) -> Admission:
-        """Decide if this process is the voter. Earlier releases drew no number: 0 is any."""
+        """Decide if this process is the voter. Earlier releases send no number (0)."""
         number = request.incarnation
         if number == 0:
             return Admission.COUNTED
@@ -66,7 +66,7 @@ class Clones:
             found = role.doubles[key] = Doubles(number)
         processes = found.processes
         if len(processes) == 1 and processes[0].number == number:
-            # Nearly always; the rest of this would come to the same.
+            # The usual case; the rest would have the same result.
             found.is_clone = False
             self._note(role, processes[0], request)
             return Admission.COUNTED
@@ -92,12 +92,12 @@ class Clones:
             process.echoed = max(process.echoed, min(request.read_round, role.read_round))
 
     def _forget_others(self, role: Leader) -> None:
-        """Drop replicas that are voters no more."""
+        """Drop replicas that are no longer voters."""
         for key in [key for key in role.doubles if key not in self.r.voters]:
             del role.doubles[key]
 
     def _forget_silent(self, found: Doubles) -> None:
-        """Drop processes that have been silent for long; without them the current one is alone."""
+        """Drop processes that have been silent for long."""
         found.processes = [
             process
             for process in found.processes
@@ -106,9 +106,9 @@ class Clones:
         found.is_clone = found.is_clone and len(found.processes) > 1
 
     def _add(self, role: Leader, found: Doubles, number: int) -> Process | None:
-        """A new process takes over, unless one is known to be the voter.
+        """Add a new process, which takes over unless another one is known to be the voter.
 
-        None if so many processes fetched recently that it has to wait.
+        Returns None if too many processes fetched recently, so that it has to wait.
         """
         if len(found.processes) >= PROCESSES_MAX:
             gone = [p for p in found.processes if p.number != found.current and self._is_gone(p)]
@@ -125,21 +125,21 @@ class Clones:
         return process
 
     def _take_over(self, found: Doubles, process: Process) -> None:
-        """A process replaces the current one, which has ended: it takes precedence from now on."""
+        """Replace the current process, which has ended, by this one."""
         found.processes.remove(process)
         found.processes.insert(0, process)
         found.current, found.is_clone = process.number, False
 
     @staticmethod
     def _has_outrun_current(found: Doubles, process: Process) -> bool:
-        """True if the earlier process has shown that it runs, and the current one never has."""
+        """True if the earlier process has shown that it runs, and the current one has not."""
         current = found.process(found.current)
         if current is None or found.is_clone or not found.is_before_current(process):
             return False
         return _is_outrun(current, process)
 
     def _find_clones(self, found: Doubles, process: Process, key: ReplicaKey) -> None:
-        """Of two that ran at the same time the one that came first is the voter."""
+        """Find a process that ran at the same time; the first one to arrive is the voter."""
         for other in found.processes:
             if other is process or self._is_gone(other) or not _ran_together(process, other):
                 continue
@@ -153,7 +153,7 @@ class Clones:
                 self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
 
     def _judge(self, found: Doubles, process: Process) -> Admission:
-        """A process before the current one is served: it has yet to show that it runs."""
+        """Decide about a valid Fetch; an earlier process than the current one is served only."""
         if process.number != found.current:
             is_second = found.is_clone and not found.is_before_current(process)
             return Admission.REFUSED if is_second else Admission.UNCOUNTED
@@ -162,7 +162,7 @@ class Clones:
 
     @staticmethod
     def _rivals(found: Doubles, process: Process) -> Iterator[Process]:
-        """The processes that have to have ended before this one counts."""
+        """The processes that must have ended before this one counts."""
         before = found.processes[: found.processes.index(process)]
         yield from before
         if not found.is_clone:
@@ -185,10 +185,10 @@ class Clones:
         return process.has_ended or not _was_heard_lately(self.r, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
-        """The connection on which this process waited has ended: it sends nothing more.
+        """Handle the end of the connection on which a process waited.
 
-        Only the connection may have been reset. While another process may run that would then
-        count, only silence shows that the process has ended.
+        Possibly only the connection was reset. If another process would count instead, only silence
+        shows that this process has ended.
         """
         found = None if fetch is None or fetch.key is None else role.doubles.get(fetch.key)
         if fetch is None or found is None:
@@ -199,22 +199,22 @@ class Clones:
             process.has_ended = True
 
     def _is_waiting(self, found: Doubles, process: Process) -> bool:
-        """True for a process that runs, or that is refused and may ask again."""
+        """True for a process that runs, or that was rejected and may fetch again."""
         was_refused_lately = self.r.timers.now - process.heard_ms < self.r.config.fetch_timeout_ms
         may_ask = found.is_clone and not process.has_ended and was_refused_lately
         return may_ask or not self._is_gone(process)
 
 
 def _is_outrun(newer: Process, process: Process) -> bool:
-    """True if the older process ran after the first Fetch of the newer, which shows no such run.
+    """True if only the older process has shown that it ran after the newer one's first Fetch.
 
-    All Fetches of the newer may be late, or of a copy that only asks for a snapshot.
+    All Fetches of the newer one may be delayed, or from a copy that only fetches a snapshot.
     """
     return newer.echoed < newer.first_round <= process.echoed
 
 
 def _ran_together(one: Process, other: Process) -> bool:
-    """True if both ran when the later one first fetched."""
+    """True if both ran at the first Fetch of the later one."""
     first_round = max(one.first_round, other.first_round)
     return min(one.echoed, other.echoed) >= first_round
 
@@ -232,7 +232,7 @@ def is_contested(
 ) -> bool:
     """True if these listeners may be those of a second process of that voter.
 
-    Until it is known which process the voter is, its entry stays unchanged.
+    Until it is known which process is the voter, its entry is not changed.
     """
     found = role.doubles.get(key)
     if found is None:
@@ -252,7 +252,7 @@ def is_told(replica: Replica, process: Process) -> bool:
 
 
 def refused(replica: Replica) -> Iterator[tuple[ReplicaState, tuple[Endpoint, ...]]]:
-    """The second processes of voters, and the addresses of the first; for a leader alone."""
+    """The second processes of voters, and the addresses of the first; only at a leader."""
     role = replica.role
     if not isinstance(role, Leader):
         return

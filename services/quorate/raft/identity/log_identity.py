@@ -1,8 +1,8 @@
 """Identifies the quorum of a log by the position and content of its voter sets (rule 34).
 
-Two logs of one quorum with the same epoch at one offset hold the same record there. So two logs
-that have the same epoch at a voter set, but other voters in effect there, are of two quorums. A
-voter set that came with a snapshot is placed at the end of the snapshot, and is in effect there.
+Two logs of one quorum with the same epoch at an offset have the same record there. So two logs that
+have the same epoch at the offset of a voter set, but different voters in effect there, are of two
+quorums. A voter set from a snapshot counts as being at the end of the snapshot.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def mark_of(log: LogState) -> VotersMark | None:
 
 
 def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
-    """The oldest voter set that is known of a log, and the one in effect just below an offset.
+    """The oldest known voter set of a log, and the one in effect just below an offset.
 
-    The oldest one is the likeliest to lie where another log has the same epochs.
+    The oldest one is most likely to be at an offset where another log has the same epoch.
     """
     below = [entry for entry in log.voters if 0 <= entry.offset < offset]
     return tuple(
@@ -38,7 +38,7 @@ def marks_below(log: LogState, offset: Offset) -> tuple[VotersMark, ...]:
 def is_of_another_quorum(log: LogState, mark: VotersMark) -> bool:
     """True if this log cannot be of the quorum that the mark is from.
 
-    What was cleaned away or does not exist cannot be compared; what was kept of it is compared.
+    Offsets that were cleaned or do not exist cannot be compared.
     """
     after = Offset(mark.offset + 1)
     if not max(1, log.log_start) <= after <= log.end.offset or mark.epoch <= 0:

@@ -1,7 +1,7 @@
 """Decides if the replica that answers is the one that was addressed.
 
-An address may lead to another replica: DNS is late after pods got new addresses, or a name is
-configured wrongly. Every request is answered there, so the connection would be kept for ever.
+An address may lead to another replica: DNS is stale after pods got new addresses, or a name is
+misconfigured. Every request is answered there, so the connection would be kept forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerRequest, PeerResponse
     from quorate.records.ids import ClusterId
 
-# Errors that only the leader returns, or that report what the snapshot lacks.
+# Errors that only the leader returns.
 _OF_THE_LEADER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
@@ -41,15 +41,15 @@ class ReplicaIdentity:
 def needs_check(request: PeerRequest, answer: PeerResponse) -> bool:
     """True if another replica could have given this answer.
 
-    A replica accepts EndQuorumEpoch whether or not it was meant; every other request that it
-    accepts was for it.
+    A replica accepts EndQuorumEpoch even if it was for another one; every other request that it
+    accepts was for itself.
     """
     is_accepted = answer.error is ErrorCode.NONE or answer.error in _OF_THE_LEADER
     return isinstance(request, EndQuorumEpochRequest) or not is_accepted
 
 
 def addressed(peer: Peer, request: PeerRequest) -> ReplicaKey:
-    """The replica that a request is for, with its directory if the request names it."""
+    """The replica that a request is for, with its directory id if the request has it."""
     if isinstance(request, VoteRequest | BeginQuorumEpochRequest):
         return request.voter
     return ReplicaKey(peer.node_id)
@@ -58,7 +58,7 @@ def addressed(peer: Peer, request: PeerRequest) -> ReplicaKey:
 def identity_problem(
     wanted: ReplicaKey, found: ApiVersionsResponse, own: ReplicaIdentity
 ) -> str | None:
-    """Describes the replica that was found instead of the wanted one; None if it is the right one.
+    """Describes the replica that was found instead of the addressed one; None if they are the same.
 
     A negative node id stands for a bootstrap server: any other replica of the cluster.
     """
@@ -77,7 +77,7 @@ def identity_problem(
 
 
 def outcome(request: PeerRequest, answer: PeerResponse) -> str:
-    """The answer as text, for an operator who looks for the reason why no leader is found."""
+    """The answer as text, to help operators find the reason why there is no leader."""
     name = type(request).__name__.removesuffix("Request")
     if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
         reason = "" if answer.refusal is None else f" ({answer.refusal.value})"

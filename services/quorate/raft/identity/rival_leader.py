@@ -1,4 +1,4 @@
-"""The leader of another quorum of the same cluster, as the single voter of this one knows it."""
+"""The leader of another quorum of the same cluster, found by the single voter of this one."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Another quorum of the same cluster, met by a replica of a quorum of several voters (rule 34).
+"""Detects another quorum of the same cluster, in a quorum of several voters (rule 34).
 
-Every leader of this quorum has all that is committed. So a leader whose log diverges below the high
+Every leader of this quorum has all committed records. So a leader whose log diverges below the high
 watermark of its follower, or has other voters at the same position, leads another quorum. Each of
-the two quorums acknowledges records that the other lacks, and only an operator knows which is
-right. Either side can detect different voters: the follower by what the leader states, the leader
-by rejecting a Fetch.
+the two quorums acknowledges records that the other lacks, and only an operator knows which one is
+right. Different voters are detected by the follower, from the response, or by the leader, which
+rejects the Fetch.
 
-Until some fetch timeouts after the last proof this replica is not ready, and as leader it accepts
-no writes. It continues to vote and to lead: the single voter of the other quorum learns of its
-leader by that, and resigns permanently. One response proves nothing, since it may be damaged.
+For some fetch timeouts after the last proof this replica is not ready, and as leader it accepts no
+writes. It continues to vote and to lead, so that a single voter of the other quorum learns of its
+leader and resigns permanently. One response is no proof, since it may be damaged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.raft.timers import Timers
     from quorate.records.ids import Epoch, Millis, NodeId
 
-# Answers of one leader, in any epochs: two quorums that depose each other begin many.
+# Answers of one leader, in any epochs: two quorums that depose each other start many epochs.
 PROOFS: Final = 3
 # In fetch timeouts, after the last proof: longer than the two quorums need to depose each other.
 MET_FACTOR: Final = 5
@@ -32,7 +32,7 @@ MET_FACTOR: Final = 5
 
 @value
 class _Proof:
-    """The proofs by one leader so far, with the epoch and the time of the last one."""
+    """The proofs from one leader so far, with the epoch and the time of the last one."""
 
     leader_id: NodeId
     epoch: Epoch
@@ -58,7 +58,7 @@ class SecondQuorum:
         return self._until is not None and self._timers.now < self._until
 
     def prove(self, leader_id: NodeId, epoch: Epoch, reason: str) -> None:
-        """Count an answer of that leader which none of this quorum could give."""
+        """Count an answer of that leader which no leader of this quorum could give."""
         before, count, now = self._proof, 1, self._timers.now
         if before is not None and before.leader_id == leader_id and now - before.at < self._met_ms:
             count = before.count + 1
@@ -70,7 +70,7 @@ class SecondQuorum:
         self._until = self._timers.after(self._met_ms)
 
     def take_back(self, leader_id: NodeId) -> None:
-        """The leader has shown that it agrees with this log after all: its answers were damaged."""
+        """Drop the proofs of a leader that agrees with this log after all: they were damaged."""
         proof = self._proof
         if proof is not None and proof.leader_id == leader_id:
             self._proof = self._until = None
@@ -82,7 +82,7 @@ class SecondQuorum:
         )
 
     def remark(self) -> str | None:
-        """The status warning, with what to do; None if no other quorum was met."""
+        """The status warning, with the remedy; None if no other quorum was detected."""
         if not self.is_met or self._proof is None:
             return None
         return (

@@ -1,17 +1,17 @@
 """The single voter of a quorum that finds another quorum of the same cluster (rule 34).
 
-A quorum grows and shrinks by one voter at a time, so no leader of this quorum can do without the
-vote of its single voter. A leader that leads without it leads another quorum: one of the two
-directories was formatted by mistake, and their logs agree in offsets and epochs but not in content.
-The single voter then neither leads nor follows, and reports it, until an operator decides.
+A quorum grows and shrinks by one voter at a time, so every leader of this quorum needs the vote of
+its single voter. A leader without it leads another quorum: one of the two directories was formatted
+by mistake, and their logs may agree in offsets and epochs but not in content. The single voter then
+neither leads nor follows, and reports it, until an operator decides.
 
 Reports of such a leader by other replicas are not sufficient to give up: the single voter asks that
-leader itself, at its reported address. No replica calls a voter that is in no voter set but its
-own, so a single voter that leads regularly asks its bootstrap servers for the leader.
+leader itself, at its reported address. No replica contacts a voter that is only in its own voter
+set, so a single voter that leads regularly asks its bootstrap servers for the leader.
 
 A leader of an earlier epoch may have been one of this quorum. Such a leader notices within two
-check-quorum intervals that no majority follows it any more. One that leads for longer has voters of
-its own.
+check-quorum intervals that no majority follows it any more. If it leads for longer, it is of
+another quorum.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 # fetch timeouts.
 BACKOFF_FACTOR: Final = 5
 ROUND_FACTOR: Final = 5
-# In fetch timeouts: the time for which a leader of an earlier epoch has to lead, asked once in
-# each, before it cannot be one that this quorum had. Such a leader may have one voter change in
-# progress, and so leads for two check-quorum intervals at most, which are three fetch timeouts.
+# In fetch timeouts, with a request in each: the time for which a leader of an earlier epoch has to
+# lead to be of another quorum. A former leader of this quorum may have one voter change in
+# progress, and so leads for at most two check-quorum intervals, which are three fetch timeouts.
 LEADS_ON_FACTOR: Final = 5
 
 
 @value
 class _Row:
-    """A leader of an earlier epoch, and the times of the first and last answer in a row."""
+    """A leader of an earlier epoch, and the times of its first and last consecutive answer."""
 
     rival: Rival
     since_ms: Millis
@@ -68,14 +68,14 @@ class _Row:
 
 
 class Rivalry:
-    """The search of a single voter for another quorum, and its resignation before one."""
+    """The search of a single voter for another quorum, and its resignation if it finds one."""
 
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
         self.becoming = becoming
-        # The leader that this replica has yet to ask, by the reports of others.
+        # The leader that others reported and that this replica has yet to ask.
         self._alleged: Rival | None = None
-        # The leader of an earlier epoch whose every answer has shown that it leads.
+        # The leader of an earlier epoch that has led in every answer so far.
         self._earlier: _Row | None = None
         self._asked_in: Epoch | None = None
         self._turn = 0
@@ -84,15 +84,15 @@ class Rivalry:
     # --- reports ----------------------------------------------------------------------------------
 
     def is_alone(self) -> bool:
-        """True if no leader of this quorum can do without the vote of this replica.
+        """True if every leader of this quorum needs the vote of this replica.
 
-        A replica that heals may have had more voters at the end that it remembers.
+        A replica that heals may have had more voters at its remembered end.
         """
         r = self.r
         return r.is_only_voter and not (r.log.is_healing or r.abstains)
 
     def doubts(self, named: LeaderInfo) -> bool:
-        """True if a named leader is perhaps not this quorum's: then it is to be asked."""
+        """True if a reported leader may be of another quorum: then it has to be asked."""
         leader_id = named.leader_id
         if leader_id is None or not self._is_strange(leader_id, named.epoch):
             return False
@@ -107,7 +107,7 @@ class Rivalry:
     def _is_strange(self, leader_id: NodeId, epoch: Epoch) -> bool:
         """True if it leads without the vote of this single voter, or did so before this epoch.
 
-        A leader that was followed before it removed all other voters needed no vote of this one.
+        A leader that it followed before all other voters were removed did not need its vote.
         """
         r = self.r
         if r.rival is not None or not self.is_alone() or leader_id == r.node_id:
@@ -119,7 +119,7 @@ class Rivalry:
     # --- asking -----------------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Ask the replica that is reported to lead; a single voter that leads asks its servers."""
+        """Ask the reported leader; a single voter that leads asks its bootstrap servers."""
         r = self.r
         is_alone = r.rival is None and self.is_alone()
         is_leading = isinstance(r.role, Leader) and not r.is_stopping
@@ -156,11 +156,11 @@ class Rivalry:
         self._ask(servers[(self._turn - 1) % len(servers)], Epoch(0))
 
     def _ask_whether_it_leads(self, named: Rival) -> None:
-        """A Fetch of its own epoch, which a leader alone answers without an error."""
+        """Send a Fetch of its epoch, which only a leader answers without an error."""
         self._ask(Peer(named.leader_id, named.host, named.port), named.epoch)
 
     def _ask(self, peer: Peer, epoch: Epoch) -> None:
-        """A Fetch without a name: its answer names the leader, and it counts for nothing."""
+        """Send a Fetch without a replica id: the answer has the leader, which does not count it."""
         question = FetchRequest(
             cluster_id=self.r.config.cluster_id,
             replica=None,
@@ -173,7 +173,7 @@ class Rivalry:
         self.r.send(CallKind.LOOK_AROUND, peer, question)
 
     def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Only a leader's own answer proves that it leads; others' answers are followed up."""
+        """Handle an answer: only a leader's own proves that it leads; others lead to a request."""
         if self._alleged is not None and call.to == self._alleged.leader_id:
             self._alleged = None
         row = self._earlier
@@ -183,7 +183,7 @@ class Rivalry:
             return
         named = response.leader
         if named.leader_id != call.to or not self._is_strange(call.to, named.epoch):
-            # Replicas of an earlier epoch may name one another in a circle.
+            # Replicas of an earlier epoch may refer to one another in a cycle.
             if named.epoch >= self.r.epoch or call.to < 0:
                 self.doubts(named)
             return
@@ -196,9 +196,9 @@ class Rivalry:
     def _see_earlier(self, found: Rival, call: Call, row: _Row | None) -> None:
         """Stand down if a leader of an earlier epoch has led for too long.
 
-        One that is about to notice its end answers in the same way, and one that has noticed it
-        continues to name itself, but with an error. A row ends while this replica does not ask,
-        since the other one may have been suspended as well.
+        A leader that has not noticed yet that it was deposed gives the same answer; one that has
+        noticed still names itself, but with an error. Answers are not consecutive across a time in
+        which this replica did not ask, since the other one may have been suspended as well.
         """
         r = self.r
         timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
@@ -221,7 +221,7 @@ class Rivalry:
     # --- standing down ----------------------------------------------------------------------------
 
     def _stand_down(self, rival: Rival) -> None:
-        """Stop leading, durably: what is acknowledged from here on could be lost."""
+        """Stop leading, durably: records acknowledged from now on could be lost."""
         r = self.r
         r.readiness.rival = rival
         r.out.emit(SaveRival(rival))
@@ -233,7 +233,7 @@ class Rivalry:
             self.becoming.unattached(r.epoch, Cause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
-        """The response of a replica with a rival to other replicas, which must not mislead.
+        """The response to other replicas while another quorum is known; it must not mislead.
 
         None for a request that it still answers.
         """
@@ -257,7 +257,7 @@ class Rivalry:
 
 
 def remark(replica: Replica) -> str | None:
-    """The status warning of a replica that found another quorum, with what to do."""
+    """The status warning of a replica that found another quorum, with the remedy."""
     rival = replica.rival
     if rival is None:
         return None

@@ -1,4 +1,4 @@
-"""A voter set of a log, as a Fetch request and its response state it (rule 34)."""
+"""Identification of a voter set of a log in Fetch requests and responses (rule 34)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """AddRaftVoter at the leader: makes a caught-up observer a voter (KIP-853, "AddVoter").
 
-The leader checks the request. Then it asks the observer by ApiVersions for its identity and
-supported versions, while the voters show that they still fetch. Then it checks again and appends.
+The leader checks the request. Then it asks the observer for its identity and supported versions
+(ApiVersions), while it waits for Fetches of the voters. Then it checks again and appends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Adding:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: AddRaftVoterRequest) -> None:
-        """Reject immediately what is not allowed; otherwise ask the new voter for its versions."""
+        """Reject an invalid request immediately; otherwise ask the new voter for its versions."""
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id) or self._why_malformed(request)
         if obstacle is None:
@@ -94,7 +94,7 @@ class Adding:
         return self.changes.why_no_live_majority(role, r.voters.with_voter(Voter(key)))
 
     def why_duplicate(self, key: ReplicaKey) -> Obstacle | None:
-        """A node id has one vote, with any directory; the rejection if it is a voter already."""
+        """The rejection if the node id is already a voter: it has one vote, with any directory."""
         twin = self.r.voters.by_id(key.node_id)
         if twin is None:
             return None

@@ -1,10 +1,9 @@
 """Auto-join: an observer asks the leader to make it a voter (KIP-853, "auto joining").
 
 It first requests the removal of the voter that has its node id and another directory: its own
-previous disk. The leader decides: it rejects that while the voter is alive (rule 6). A
-decommissioned voter does not auto-join (rule 7), so it does not even ask. Nor does a process that
-was removed while it ran: a process whose pod is scaled down is about to be stopped, and may ask
-after its next start.
+previous disk. The leader rejects that while the voter is alive (rule 6). A decommissioned voter
+does not auto-join (rule 7), so it does not request it. Nor does a process that was removed while it
+ran: a process whose pod is scaled down is about to be stopped, and may join after its next start.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.request_manager import Call
 
-# Fraction of the fetch timeout: the delay before a rejected request is repeated, plus a random
-# delay of up to as long again so that several joining observers do not collide each time.
+# Fraction of the fetch timeout: the delay before a rejected request is repeated. A random delay of
+# up to the same length is added, so that several joining observers do not collide each time.
 RETRY_SHARE: Final = 4
 ACCEPTED_FETCH_TIMEOUTS: Final = 3
-# Percentage of the call's timeout that the leader may take, so that its answer still arrives.
+# Percentage of the request timeout that the leader may take, so that its answer still arrives.
 ANSWER_PERCENT: Final = 80
 
 
@@ -46,7 +45,7 @@ class Joining:
         self.is_adding = False
 
     def drive(self) -> None:
-        """Request the change that is next."""
+        """Request the next change."""
         r = self.r
         r.was_voter = r.was_voter or self._is_known_voter()
         if not self._is_due() or self.next_ms > r.timers.now or r.calls.in_flight(CallKind.JOIN):
@@ -89,7 +88,7 @@ class Joining:
             return False
         if r.leader_peer() is None:
             return False
-        # An observer only sees what is committed, so its voter set may be out of date.
+        # An observer only fetches committed records, so its voter set may be out of date.
         is_behind = role.download is not None or r.log.end.offset < r.ends.leader_high_watermark
         is_kept_away = self.is_unwanted() or self.has_left()
         return not is_behind and not r.log.is_healing and not is_kept_away
@@ -99,14 +98,14 @@ class Joining:
         return self.r.key in self.r.voters.decommissioned
 
     def has_left(self) -> bool:
-        """True if this process was a voter and has been removed since, as its pod goes."""
+        """True if this process was a voter and has been removed since, to scale down."""
         return has_left(self.r)
 
     def _is_known_voter(self) -> bool:
-        """True if it is a voter by what a leader of this process's lifetime knew to be committed.
+        """True if it is a voter in a set that a leader reported as committed since the start.
 
-        The disk may predate a removal that an earlier process did not receive; and a leader knows
-        what is committed once a record of its own epoch is.
+        The log on the disk may predate a removal that an earlier process did not receive. A leader
+        knows the committed state once a record of its own epoch is committed.
         """
         r = self.r
         if not r.config.auto_join:
@@ -134,8 +133,8 @@ class Joining:
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
         """Wait for the record of the change, or ask again.
 
-        An accepted removal is visible once its record is fetched, and then the next step follows.
-        An accepted addition that does not become visible was rolled back.
+        An accepted removal is visible once its record is fetched, and then the addition follows. An
+        accepted addition that does not become visible was rolled back.
         """
         r = self.r
         if isinstance(answer, CallFailure):

@@ -1,7 +1,7 @@
 """UpdateFeatures at the leader: upgrades kraft.version from 0 to 1, never back (KIP-853).
 
-KRaftVersion and the voters, now with their directory ids, are one batch of the log, so that no
-replica ever has one without the other.
+KRaftVersion and the voters, now with directory ids, are in one batch of the log, so that no replica
+ever has one without the other.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Upgrading:
         r = self.r
         target = request.kraft_version
         obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
-        # A caller that asks again while the upgrade is in progress must not be told that it is
-        # done.
+        # A repeated request while the upgrade is in progress must not get the answer that it is
+        # complete.
         is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
         if obstacle is None and not is_done:
             assert isinstance(r.role, Leader)

@@ -1,10 +1,10 @@
 """TransferLeadership at the leader: moves leadership to a caught-up voter; not in Kafka.
 
-The leader holds proposals back until that voter has the whole log and has answered a
-BeginQuorumEpoch. Then the leader resigns and names that voter first, so that it campaigns
-immediately and no voter has more than it. The answer shows that EndQuorumEpoch will reach it: a
-voter that has just returned at another address may fetch from a leader that does not know the
-address yet. If the voter does not get there within an election timeout, the leader continues.
+The leader holds proposals until that voter has the complete log and has answered a
+BeginQuorumEpoch. Then the leader resigns with that voter as preferred successor, so that it
+campaigns immediately and no voter has a longer log. The answer shows that EndQuorumEpoch will reach
+it: a voter that has just returned at another address may fetch from a leader that does not know the
+address yet. If the voter is not ready within an election timeout, the leader continues.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class HandingOver:
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         going = next(leaving(self.r, role), None)
         if going is not None:
-            # Permits are in this leader's memory, and its successor would count on that voter.
+            # Permits are in this leader's memory: its successor would rely on that voter.
             text = f"{going} has leave and has not stopped yet: try again in a moment"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         return self.changes.why_lagging(role, voter.key)
@@ -88,7 +88,7 @@ class HandingOver:
         return progress is not None and progress.fetch_offset == self.r.log.end.offset
 
     def expire(self) -> None:
-        """End a transfer whose successor did not catch up: propose what was held back."""
+        """End a transfer whose successor did not catch up: append the held proposals."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or role.hand_over is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Obstacle:
-    """Kafka's code, the reason in one word, a sentence, and its values for programs."""
+    """Kafka's error code, the reason as an enum, a message, and its values for programs."""
 
     error: ErrorCode
     reason: Reason

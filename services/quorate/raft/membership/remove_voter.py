@@ -1,8 +1,8 @@
 """RemoveRaftVoter at the leader: removes a voter, possibly the leader itself (KIP-853).
 
-A removed leader leads until the removal is committed, counts itself nowhere, then resigns. A
+A removed leader leads until the removal is committed, without counting itself, and then resigns. A
 removed voter is decommissioned: it does not auto-join (rule 7). A voter whose pod is scaled down is
-not decommissioned, since no operator has decided anything about its disk.
+not decommissioned, since no operator has decided about its disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Removing:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
-        """Reject what is not allowed; otherwise wait for Fetches of most remaining voters."""
+        """Reject an invalid request; otherwise wait for Fetches of most remaining voters."""
         r = self.r
         obstacle = self._why_refused(request)
         if obstacle is not None:
@@ -99,7 +99,7 @@ class Removing:
         return None if request.force else self.changes.why_no_live_majority(role, left)
 
     def _lives(self, role: Leader, key: ReplicaKey) -> bool:
-        """Rule 6: a voter whose log is to be truncated, or that needs a snapshot, is alive, too."""
+        """Rule 6: a voter that has to truncate its log, or needs a snapshot, is also alive."""
         progress = role.progress.get(key)
         return key == self.r.key or (
             progress is not None

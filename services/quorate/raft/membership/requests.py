@@ -1,6 +1,6 @@
 """Dispatches requests that change the voters, kraft.version or the leader.
 
-Each change has a module of its own; `voter_changes` holds what they share.
+Each change has a module of its own; `voter_changes` is common to all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Membership:
         self.joining = Joining(replica, learning)
 
     def handle(self, token: ReplyToken, request: MembershipRequest) -> None:
-        """Reject a request, or begin; the answer may come later."""
+        """Reject or begin a request; the answer may come later."""
         match request:
             case AddRaftVoterRequest():
                 self.adding.handle(token, request)
@@ -79,7 +79,7 @@ class Membership:
             self.advance()
 
     def advance(self) -> None:
-        """Append the voter set of a change for which a majority of it has fetched by now."""
+        """Append the voter set of the pending change, if a majority of it has fetched."""
         role, pending = self.changes.r.role, self._waiting()
         if pending is None or pending.call is not None:
             return
@@ -93,13 +93,13 @@ class Membership:
             self.removing.finish(pending, pending.request)
 
     def _waiting(self) -> PendingChange | None:
-        """The change that has yet to be appended; None without one."""
+        """The pending change that is not appended yet; None without one."""
         role = self.changes.r.role
         pending = role.pending if isinstance(role, Leader) else None
         return pending if pending is not None and pending.offset is None else None
 
     def expire(self) -> None:
-        """Answer callers whose time is over."""
+        """Answer callers whose requests have timed out."""
         self.changes.expire()
         self.handing_over.expire()
 

@@ -13,29 +13,30 @@ if TYPE_CHECKING:
     from quorate.raft.roles import Leader
     from quorate.records.ids import Millis, ReplicaKey
 
-# Fraction of the fetch timeout after which a silent voter has exited. A live one fetches twice as
-# often.
+# Fraction of the fetch timeout after which a silent voter is assumed to have exited. A live one
+# fetches twice as often.
 SILENCE_SHARE: Final = 2
 
 
 def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
-    """True if this voter may stop at any moment, or has stopped, and has not returned."""
+    """True if this voter has a permit: it may stop at any moment, or has not returned yet."""
     leave = role.leaves.get(key)
     return leave is not None and leave.until_ms > replica.timers.now
 
 
 def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
-    """True if the leader would have heard from a live voter since then."""
+    """True if a live voter would have sent another Fetch since then."""
     silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
     return last_fetch_ms is None or replica.timers.now - last_fetch_ms >= silence_ms
 
 
 def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
-    """Handle a Fetch of a voter, the last one at that time: a returning voter's permit ends.
+    """Handle a Fetch of a voter: the permit of a voter that has returned ends.
 
-    One Fetch proves nothing: it may have been sent before its voter stopped, while this leader was
-    suspended. The next one is sent upon the answer. Nor does a silence that began before the
-    permit: the voter was cut off while it asked.
+    `last_fetch_ms` is the time of the Fetch before. One Fetch is no proof: it may have been sent
+    before its voter stopped, while this leader was suspended; the next one is sent after the
+    answer. A silence that began before the permit is no proof either: the voter was partitioned
+    when it requested the permit.
     """
     leave = role.leaves.get(key)
     if leave is None:
@@ -50,7 +51,7 @@ def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis
 
 
 def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
-    """Voters with a permit that still fetch: no later leader could tell them from the others."""
+    """Voters with a permit that still fetch: a later leader could not distinguish them."""
     for key in role.leaves:
         progress = role.progress.get(key)
         if (

@@ -1,10 +1,9 @@
 """TakeLeave at the leader: permits one voter at a time to stop; not in Kafka.
 
 The leader issues a permit if a majority of the voters remains without the requesting voter and
-without all voters that hold a permit and have not returned. Permits are in the leader's memory and
-are lost with it. So a new leader issues none, and does not transfer leadership, before the voters
-that held one of its predecessor have stopped fetching
-(docs/decisions/0005-stopping-in-turn.md).
+without all voters that have a permit and have not returned. Permits are in the leader's memory and
+are lost with it. So a new leader issues none, and does not transfer leadership, before voters with
+a permit of its predecessor have stopped fetching (docs/decisions/0005-stopping-in-turn.md).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
-# A voter that holds a permit, and neither stops nor goes silent, counts again after that.
+# A voter with a permit that neither stops nor becomes silent counts again after this time.
 LEAVE_MS: Final = 30_000
 
 
@@ -35,10 +34,10 @@ class Leaving:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
-        """Issue a permit or report what to wait for; a repeated request gets a new answer.
+        """Issue a permit, or reject with the reason; a repeated request gets a new answer.
 
         A rejection does not end a permit: the answer that granted it may still be in flight to
-        another caller that uses the same voter's name, and that voter stops upon it.
+        another caller for the same voter, and that voter stops when it arrives.
         """
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
@@ -84,8 +83,8 @@ class Leaving:
         obstacle = self.changes.why_uncommitted(role) or self.changes.why_pending(role)
         if obstacle is not None:
             return obstacle
-        # A voter with a permit of the previous leader may fetch from this one first. It has as long
-        # to stop as a leader may be missing, and the time after which it counts as silent.
+        # A voter with a permit of the previous leader may still fetch from this one. It gets the
+        # longest time without a leader to stop, plus the time after which it counts as silent.
         age, known_ms = r.timers.now - role.elected_ms, r.config.check_quorum_timeout_ms
         if age < known_ms:
             text = (
@@ -110,7 +109,7 @@ class Leaving:
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
 
     def _is_here(self, role: Leader, voter: Voter) -> bool:
-        """True if a voter is available to commit what comes next."""
+        """True if a voter is available to commit the next records."""
         r = self.r
         if has_leave(r, role, voter.key):
             return False
@@ -123,7 +122,7 @@ class Leaving:
         )
 
     def _is_own(self, key: ReplicaKey) -> bool:
-        """At kraft.version 0 the set has no directory ids."""
+        """True for the leader's own key; at kraft.version 0 the set has no directory ids."""
         return key.node_id == self.r.node_id and key.directory_id in (None, self.r.key.directory_id)
 
     def _state(self, role: Leader, key: ReplicaKey) -> str:

@@ -1,7 +1,7 @@
 """UpdateRaftVoter: a voter reports its endpoints and supported versions to the leader (KIP-853).
 
-A voter sends it until its entry in the voter set matches. At kraft.version 0 no record can hold the
-entry: each voter reports it to each leader once, which keeps it for the upgrade
+A voter sends it until its entry in the voter set matches. At kraft.version 0 no record can have the
+entry: each voter reports it once to each leader, which keeps it in memory for the upgrade
 (raft/membership/kraft_version_upgrade.py).
 """
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
 
-# In fetch timeouts: the time for an acknowledged update to arrive before it is sent again.
+# In fetch timeouts: the delay before an acknowledged update that did not arrive is sent again.
 REPEAT_FETCH_TIMEOUTS = 3
-# A leader of an earlier release does not know the request. Such an answer may also be that of a
-# peer in between, or damaged, so that the request is repeated, though seldom.
+# A leader of an earlier release does not know the request. But that answer may also come from
+# another process, or be damaged, so the request is repeated after a long delay.
 UNKNOWN_FETCH_TIMEOUTS = 10
-# Fraction of a wait that is random.
+# Fraction of a delay that is random.
 JITTER_SHARE = 4
 
 
 class Updating:
-    """UpdateRaftVoter, the voter's side and the leader's."""
+    """UpdateRaftVoter, at the voter and at the leader."""
 
     def __init__(self, changes: Changes, learning: Learning) -> None:
         self.changes = changes
@@ -78,7 +78,7 @@ class Updating:
         role = r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
-        # The leader's address last: this runs twice at every step, and is nearly never needed.
+        # The leader's address comes last: this runs twice per step, and is rarely needed.
         if r.log.kraft_version < 1:
             has_news = r.is_voter and self.told_epoch != r.epoch
         else:
@@ -86,7 +86,7 @@ class Updating:
         return has_news and r.leader_peer() is not None
 
     def _drift(self) -> Voter | None:
-        """The entry, computed once per voter set: it is read at every step."""
+        """The entry to report, if it is out of date; computed once per voter set."""
         voters = self.r.voters
         if self._compared is not voters:
             self._compared, self._drifted = voters, drifted_entry(self.r)
@@ -97,8 +97,8 @@ class Updating:
 
     def _wait(self, fetch_timeouts: int) -> None:
         delay = self.r.config.fetch_timeout_ms * fetch_timeouts
-        # Several that moved simultaneously must not collide each time: one change is taken at a
-        # time.
+        # Voters that moved simultaneously must not collide each time, since only one change can
+        # be in progress.
         self.next_ms = self.r.timers.after(delay - self.r.timers.draw(delay // JITTER_SHARE))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
@@ -126,7 +126,7 @@ class Updating:
     # --- the leader's side ------------------------------------------------------------------------
 
     def handle(self, token: ReplyToken, request: UpdateRaftVoterRequest) -> None:
-        """Append the set with that entry; answered when it is in the log, as Kafka does."""
+        """Append the set with that entry; answered once it is appended, as in Kafka."""
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is None:

@@ -1,8 +1,9 @@
 """Preconditions and commit of a voter-set change; at most one is in progress (KIP-853).
 
 A change may begin only once a record of the leader's own epoch is committed: otherwise two voter
-sets without a common majority could both commit. A voter set is in effect when it is appended, and
-the change is finished when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to 5).
+sets with disjoint majorities could both commit. A voter set is in effect as soon as it is appended,
+and the change is complete when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to
+5).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
     from quorate.records.voters import Endpoint, VoterSet
 
-# Number of records that a voter may still lack when it is added, or takes over leadership.
+# Number of records by which a voter may lag when it is added, or takes over leadership.
 LAG_MAX: Final = 10_000
-# A slow voter may have sent one Fetch just before the change was requested; the next one shows
-# that it is alive, and each takes a fetch timeout at most.
+# A slow voter may have sent one Fetch just before the change was requested. The next one shows that
+# it is alive; each takes at most a fetch timeout.
 LIVE_FETCH_TIMEOUTS: Final = 2
 
 
@@ -59,7 +60,7 @@ class Changes:
             text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
             return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         if r.is_stopping:
-            # Rule 25: it finishes what it began, and begins nothing.
+            # Rule 25: a stopping leader completes changes, and begins none.
             text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
             return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         return None
@@ -87,7 +88,7 @@ class Changes:
         return obstacle
 
     def why_uncommitted(self, role: Leader) -> Obstacle | None:
-        """The voter set in effect is unknown before a record of the own epoch is committed."""
+        """The rejection before a record of the own epoch is committed: the set is uncertain."""
         r = self.r
         if r.ends.knows_committed(role):
             return _why_second_quorum(r)
@@ -103,7 +104,7 @@ class Changes:
         if role.pending is not None:
             what = role.pending.what
         elif role.hand_over is not None:
-            # The proposals held back were made for the offsets that come next.
+            # The held proposals are for the next offsets.
             what = f"hand over to {role.hand_over.to}"
         elif not self.is_committed():
             what = f"the set at offset {r.log.voters_offset}"
@@ -125,11 +126,11 @@ class Changes:
     def why_no_live_majority(
         self, role: Leader, voters: VoterSet, pending: PendingChange | None = None
     ) -> Obstacle | None:
-        """A set most of whose voters are silent would commit nothing (strict-reconfig-check).
+        """A set with a silent majority could not commit anything (strict-reconfig-check).
 
-        Nor would one most of whose voters are about to stop. With `pending` a voter counts once it
-        has sent a Fetch after that change was requested: one that was cut off just before is
-        recent.
+        The same applies if a majority is about to stop. With `pending` a voter counts only once it
+        has sent a Fetch after that change was requested, since it may have been partitioned just
+        before.
         """
         alive = _alive(self, role, voters, pending)
         if len(alive) >= voters.majority:
@@ -163,7 +164,7 @@ class Changes:
         pending.live_by = min(pending.deadline, r.timers.after(wait_ms))
 
     def wait(self, role: Leader, pending: PendingChange) -> None:
-        """Make this the change in progress; answer parked Fetches so that new ones arrive."""
+        """Make this the change in progress, and answer parked Fetches so that new ones arrive."""
         role.pending = pending
         if pending.read_round > 0:
             self.leading.serving.release_voters(role)
@@ -179,11 +180,11 @@ class Changes:
         return self.is_recent(progress.last_fetch_ms if progress is not None else None)
 
     def is_recent(self, moment: Millis | None) -> bool:
-        """True if a time lies within the last fetch timeout."""
+        """True if a time is within the last fetch timeout."""
         return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
     def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
-        """Caught up within the fetch timeout, and with a bounded lag (KAFKA-19933)."""
+        """The rejection unless caught up within a fetch timeout, with bounded lag (KAFKA-19933)."""
         r = self.r
         progress = role.progress.get(key)
         if progress is None or progress.fetch_offset is None:
@@ -201,13 +202,13 @@ class Changes:
         )
 
     def address(self, listeners: tuple[Endpoint, ...]) -> Endpoint | None:
-        """The listener of the endpoints that all voters share."""
+        """The endpoint of the listener that all voters share."""
         return next((e for e in listeners if e.name == self.r.config.listener_name), None)
 
     def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
-        """All voters have the listener by which they reach each other, and each name once.
+        """The rejection for endpoints without the common listener, or with duplicate names.
 
-        Of two addresses under one name the other replicas would call either, and a voter that
+        With two addresses under one name the other replicas would use either one, and a voter that
         corrects its own entry would not remove the second.
         """
         names = [endpoint.name for endpoint in listeners]
@@ -225,7 +226,7 @@ class Changes:
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
-        """The rejection if no record can hold this voter set: it is not appended (rule 28)."""
+        """The rejection if this voter set cannot be encoded: it is not appended (rule 28)."""
         try:
             encode_control(KRaftVoters(voters))
             problem = record_problem(voters)
@@ -255,7 +256,7 @@ class Changes:
         self.leading.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
-        """Answer callers that have waited for too long; what was appended stays in effect."""
+        """Answer callers that have waited for too long; an appended set stays in effect."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
@@ -281,7 +282,7 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
-        """Reject what was not appended in time: too few fetched, or no answer of the voter."""
+        """Reject a change not appended in time: too few fetched, or the voter did not answer."""
         now = self.r.timers.now
         silent = None
         if pending.live_by is not None and pending.live_by <= now:
@@ -306,7 +307,7 @@ class Changes:
         self.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """Add the times at which the pending change continues or is rejected as too late."""
+        """Add the times at which the pending change continues or times out."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
@@ -322,14 +323,14 @@ class Changes:
             lapses = (leave.until_ms for leave in role.leaves.values())
             due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
         elif pending.call is None:
-            # It continues with a step of its own, after all that was decided before.
+            # It continues in a step of its own, after all earlier decisions.
             due.append(r.timers.now)
 
 
 def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
     """True if a voter has fetched since the change was requested.
 
-    The new voter need not have: it is asked for its versions, and has to answer.
+    The new voter need not have fetched: it has to answer the request for its versions.
     """
     is_new = pending.request is not None and key == pending.request.voter
     return is_new or role.read_rounds_echoed.get(key, 0) >= pending.read_round
@@ -338,7 +339,7 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
 def _alive(
     changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
 ) -> list[ReplicaKey]:
-    """Voters of a set that stay and fetched recently, or since `pending` was requested."""
+    """Voters of a set without a permit that fetched recently, or since `pending` began."""
     own = changes.r.key
     return [
         voter.key
@@ -364,7 +365,7 @@ def _remedy(late: list[int], within: str) -> str:
 
 
 def _why_second_quorum(r: Replica) -> Obstacle | None:
-    """Rule 34: what a quorum commits is not reliable while there is another one."""
+    """Rule 34: commits are not reliable while there is another quorum."""
     remark = r.second_quorum.remark()
     if remark is None:
         return None

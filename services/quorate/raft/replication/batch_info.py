@@ -1,4 +1,4 @@
-"""Validates encoded record batches and extracts what the core needs to know of them."""
+"""Validates encoded record batches and extracts the information that the core needs."""
 
 from __future__ import annotations
 

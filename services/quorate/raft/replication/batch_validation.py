@@ -1,9 +1,9 @@
-"""Checks fetched batches before they are appended: recovery would call a bad one damage.
+"""Checks fetched batches before they are appended: recovery would report bad ones as damage.
 
 The same rules apply to the log on the disk (`storage/recovery/log_scan.py`), which shares the rule
-on epochs. The other rules reject what no leader appends and what cannot be repaired once it is in a
-log: a voter set that shares no majority with the one before, or a kraft.version that this release
-does not know.
+on epochs. The other rules reject records that no leader appends and that could not be repaired once
+they are in a log: a voter set with a majority disjoint from one of the previous set, or a
+kraft.version that this release does not know.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.voters import VoterSet
 
-# How far above all others the epoch of a recovered log begins (rule 23), so that no voter left
-# behind gets near it by campaigning. Its first batch may hold any voters: the old ones are lost.
+# Distance of the epoch of a recovered log from all earlier ones (rule 23), so that no remaining old
+# voter can reach it by campaigning. Its first batch may have any voters: the old ones are lost.
 EPOCHS_SKIPPED: Final = 1000
 
 
 @dataclass(slots=True)
 class _Force:
-    """State in effect before a record; no voters if no record of this log has named any."""
+    """State in effect before a record; no voters if no record of this log has set any."""
 
     voters: VoterSet | None
     kraft_version: int
@@ -43,9 +43,9 @@ class _Force:
 def misfit(
     batches: tuple[BatchInfo, ...], log: LogState, *, epoch: Epoch, leader_id: NodeId
 ) -> str | None:
-    """The problem if these batches of that leader do not continue `log`; None if they do."""
+    """The problem if these batches of that leader cannot follow `log`; None if they can."""
     offset, last = log.end.offset, log.end.epoch
-    # A voter set that came with the bootstrap or the settings may be another quorum's.
+    # A voter set from the bootstrap checkpoint or the settings may be of another quorum.
     force = _Force(
         log.voter_set if log.voters_offset >= 0 else None,
         log.kraft_version if log.kraft_version_offset >= 0 else 0,
@@ -84,7 +84,7 @@ def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
 
 
 def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | None:
-    """The problem with a control record at that index, or None; updates `force` to its effect."""
+    """The problem with a control record at that index, or None; applies it to `force`."""
     match record:
         case LeaderChange():
             return None if index == 0 else "a LeaderChange inside a batch"
@@ -107,7 +107,7 @@ def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | No
 
 
 def _changed(one: VoterSet, other: VoterSet) -> int:
-    """Number of voters added and removed: after at most one, any two majorities share a voter."""
+    """Number of added and removed voters: with at most one, any two majorities overlap."""
     before, after = ([voter.key for voter in voters] for voters in (one, other))
     return sum(key not in after for key in before) + sum(key not in before for key in after)
 

@@ -1,9 +1,9 @@
 """Purgatory of delayed Fetch requests, indexed by token, replica and deadline.
 
-A commit completes every Fetch that waits for it, and each caller fetches again. To keep that cheap
-with a thousand observers, each Fetch is examined at most twice: when the high watermark has risen
-past it, and when it is answered. Due Fetches are answered in slices of a fixed number per
-millisecond, the longest due first. Voters are found by key and do not wait for a slice.
+A commit completes every Fetch that waits for it, and each replica fetches again. To keep that cheap
+with a thousand observers, each Fetch is examined at most twice: when the high watermark has passed
+it, and when it is answered. Due Fetches are answered in slices of a fixed number per millisecond,
+in order of deadline. Voters are found by key and do not wait for a slice.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest
     from quorate.records.ids import ReplicaKey
 
-# More answers than these without yielding would delay the voters' next messages.
+# More answers without yielding would delay the voters' next messages.
 ANSWERS_PER_MS: Final = 16
-# Entries of Fetches that were answered early stay in the heap until they are in the majority.
+# Entries of Fetches that were answered early remain in the heap until they are more than half.
 _STALE_MIN: Final = 64
 
 
@@ -42,7 +42,7 @@ class Parking:
     def __init__(self) -> None:
         self._fetches: dict[ReplyToken, ParkedFetch] = {}
         self._by_key: dict[ReplicaKey, ReplyToken] = {}
-        # Fetches that no rise of the high watermark has made due yet.
+        # Fetches that the high watermark has not made due yet.
         self._idle: dict[ReplyToken, ParkedFetch] = {}
         self._due: list[tuple[Millis, ReplyToken]] = []
         self._slice_ms = Millis(-1)
@@ -95,7 +95,7 @@ class Parking:
         return iter(tuple(self._idle.values()))
 
     def make_due(self, fetch: ParkedFetch, now: Millis) -> None:
-        """Make a Fetch due because there is data for it; a slice answers it."""
+        """Make a Fetch due because there is data for it; it is answered in a slice."""
         self._idle.pop(fetch.token, None)
         self.hasten(fetch, now)
 
@@ -122,7 +122,7 @@ class Parking:
         return max(due, Millis(self._slice_ms + 1))
 
     def _first(self) -> Millis | None:
-        """The earliest deadline, after dropping entries of Fetches that were answered before."""
+        """The earliest deadline, after dropping entries of already answered Fetches."""
         while self._due:
             due, token = self._due[0]
             fetch = self._fetches.get(token)

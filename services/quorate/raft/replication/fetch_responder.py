@@ -1,8 +1,8 @@
 """Answers Fetch requests at the leader, or parks them until there is data.
 
-Voters may read the whole log and are answered as soon as it grows. Observers may read what is
-committed, and are answered in slices, so that a thousand observers do not delay a commit (rules 3,
-19 and 20).
+Voters may read the complete log and are answered as soon as it grows. Observers may only read
+committed records, and are answered in slices, so that a thousand observers do not delay a commit
+(rules 3, 19 and 20).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Serving:
         self.reads = reads
 
     def release_older(self, role: Leader, key: ReplicaKey | None) -> None:
-        """Answer a replica's older Fetch when a newer one arrives: it has one here at a time."""
+        """Answer a replica's older Fetch when a newer one arrives: only one is parked."""
         if key is None:
             return
         older = role.parked.of(key)
@@ -39,9 +39,9 @@ class Serving:
             self.reply(role, older.token)
 
     def serve_or_park(self, role: Leader, fetch: ParkedFetch, *, by: Millis | None = None) -> None:
-        """Send the available data, or park the Fetch for as long as the replica allows.
+        """Send the available data, or park the Fetch for up to its maximum wait time.
 
-        `by` is the time of its next Fetch that reports more than this one, if that is earlier.
+        `by` is an earlier limit, if any: the time from which this voter's process counts (rule 33).
         """
         r = self.r
         request = fetch.request
@@ -63,10 +63,10 @@ class Serving:
         return UNKNOWN_OFFSET if known is None else known
 
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
-        """True if the high watermark alone is news to the replica (KIP-1166).
+        """True if the replica does not know the high watermark yet (KIP-1166).
 
-        A replica that sends none gets it once: it may never send one, and would be answered
-        endlessly.
+        A replica that sends none gets it once: it may never send one, and would cause an endless
+        loop of answers.
         """
         known, has = self._known_high_watermark(role), fetch.request.high_watermark
         if has >= known:
@@ -80,10 +80,10 @@ class Serving:
         return True
 
     def _wants_round(self, role: Leader, fetch: ParkedFetch) -> bool:
-        """True if a Fetch sent later than this one is needed: parking it would only delay that.
+        """True if a Fetch with a newer round is needed: parking this one would only delay that.
 
-        A voter that does not echo the round gets it once: it may never echo one, and would be
-        answered endlessly.
+        A voter that does not echo the round gets it once: it may never echo one, and would cause an
+        endless loop of answers.
         """
         needed, key = self.reads.needed_round(role), fetch.key
         if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
@@ -116,7 +116,7 @@ class Serving:
         """Answer a Fetch; each response carries the round of the pending reads."""
         r = self.r
         role.read_round_is_sent = True
-        # The end for which the replica may give up its own log.
+        # The replica may truncate or replace its log because of this answer.
         left = diverging or snapshot_id
         response = FetchResponse(
             error=ErrorCode.NONE,

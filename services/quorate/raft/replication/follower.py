@@ -1,7 +1,7 @@
 """Follower side of replication: fetch, append, truncate.
 
-Followers pull (KIP-595): a Fetch carries the flushed end of this replica, and is its
-acknowledgement; so the next Fetch is sent only after LogFlushed.
+Followers pull (KIP-595): a Fetch has the flushed end of this replica as its acknowledgement, so the
+next Fetch is sent only after LogFlushed.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ class Following:
         self.trusting = Trusting(replica)
         self.installing = Installing(replica, contact, incarnation)
         self.abstaining = Abstaining(replica)
-        # The newest round that a response carried, and the epoch of the leader that sent it:
-        # another leader's rounds would prove nothing to this one.
+        # The newest round in a response, and the epoch of its leader: rounds of another leader
+        # are no proof for this one.
         self.read_round = (Epoch(0), 0)
-        # The target of a truncation in progress: until it is done that end may not be acknowledged.
+        # The target of a truncation in progress; it may not be acknowledged before it is complete.
         self.cutting: TruncateLog | None = None
 
     # --- sending ----------------------------------------------------------------------------------
 
     def drive(self) -> None:
-        """Send the one request that is due, if any."""
+        """Send the request that is due, if any."""
         role = self.r.role
         if isinstance(role, Follower) and not role.has_ended:
             self._fetch(role)
 
     def may_fetch(self) -> bool:
-        """Rule of acknowledgement: a fetch offset may only cover what is on the disk."""
+        """True if a Fetch may be sent: its offset acknowledges only what is flushed."""
         log = self.r.log
         return self.cutting is None and log.flushed == log.end.offset
 
     def _fetch(self, role: Follower) -> None:
         r = self.r
-        # Nearly always a Fetch is in flight, or the flush that it waits for is in progress.
+        # The usual case: a Fetch is in flight, or the flush that it waits for is in progress.
         if role.download is None and not (
             self.may_fetch() and r.calls.may_call(CallKind.FETCH, role.leader_id, r.timers.now)
         ):
@@ -130,11 +130,11 @@ class Following:
             self._take(role, response)
 
     def _take(self, role: Follower, response: FetchResponse) -> None:
-        """Apply a valid response of the leader: records, nothing new, or the snapshot to fetch."""
+        """Apply a valid response of the leader: records, none, or the snapshot to fetch."""
         r = self.r
         self.contact.heard(role)
         self.read_round = (r.epoch, response.read_round)
-        # Known from the voter set alone, it would be lost with a record that removes the leader.
+        # If known only from the voter set, they would be lost with the removal of the leader.
         r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
         if response.high_watermark != UNKNOWN_OFFSET:
             r.ends.told(response.high_watermark)
@@ -143,13 +143,13 @@ class Following:
             return
         if isinstance(response.records, FetchedBatches) and response.records.batches:
             self._append(response.records)
-        # Only now is this log known to be a prefix of the leader's.
+        # Only now this log is known to be a prefix of the leader's.
         self.contact.agreed()
         r.ends.advance(Offset(min(response.high_watermark, r.log.end.offset)))
         self.abstaining.told(response.high_watermark)
 
     def _append(self, fetched: FetchedBatches) -> None:
-        """Append what continues this log (rule 17)."""
+        """Append batches that continue this log (rule 17)."""
         r = self.r
         base = r.log.end.offset
         last = fetched.batches[-1]
@@ -169,10 +169,10 @@ class Following:
                     text = f"voters are {r.voters.ids} from offset {offset}"
                     r.out.note(NoteKind.VOTERS_LEARNED, text, offset=offset)
 
-    # --- what diverges ----------------------------------------------------------------------------
+    # --- divergence -------------------------------------------------------------------------------
 
     def _cut(self, diverging: OffsetAndEpoch) -> None:
-        """Truncate to the common prefix, if a batch begins there, which only the disk knows."""
+        """Request truncation to the common prefix; the disk rejects it if no batch begins there."""
         r = self.r
         to = r.log.truncation_point(diverging)
         records = r.log.end.offset - to.offset
@@ -182,7 +182,7 @@ class Following:
         r.out.emit(self.cutting)
 
     def handle_truncated(self, event: LogTruncated) -> None:
-        """The log now ends at the offset of the truncation."""
+        """Handle a completed truncation."""
         r = self.r
         if self.cutting is None or event.generation != self.cutting.generation:
             return
@@ -193,7 +193,7 @@ class Following:
             self.contact.agreed()
 
     def handle_truncation_refused(self, event: TruncationRefused) -> None:
-        """The log is unchanged: the leaders of its epochs wrote other batches than this log has."""
+        """Handle a rejected truncation: this log has other batches than the leaders wrote."""
         cutting, self.cutting = self.cutting, None
         if cutting is not None and isinstance(self.r.role, Follower):
             self.contact.not_believed(self.r.role, event.reason)

@@ -1,7 +1,8 @@
 """Flushed end, high watermark and readable end of the log, and how the leader advances them.
 
-The high watermark is what a majority of the latest voter set has flushed, once that covers a record
-of the leader's own epoch; it never decreases (Kafka: LeaderState; rules 3 and 4).
+The high watermark is the offset up to which a majority of the latest voter set has flushed, once
+that includes a record of the leader's own epoch; it never decreases (Kafka: LeaderState; rules 3
+and 4).
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class Ends:
         self._log = log
         self._key = key
         newest = log.newest_snapshot
-        # A snapshot holds committed records only, so the high watermark starts there (rule 15).
+        # A snapshot has only committed records, so the high watermark starts there (rule 15).
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
-        # As last reported by the leader; before that, as known from this disk.
+        # As last reported by the leader; before that, as known from the disk.
         self.leader_high_watermark = self.high_watermark
-        # The same since the process started: before that it is unknown how much is missing here.
+        # The same, or None before a report: until then this log may lack any number of records.
         self.told_high_watermark: Offset | None = None
 
     def advance(self, to: Offset) -> bool:
-        """Raise the high watermark; it never decreases (Kafka: leader and follower refuse)."""
+        """Raise the high watermark; it never decreases."""
         if to <= self.high_watermark:
             return False
         assert to <= self._log.end.offset, "the high watermark lies within the log"
@@ -40,11 +41,11 @@ class Ends:
         return True
 
     def restarted(self) -> None:
-        """The log begins at a snapshot now, all of which is committed."""
+        """Handle a log that now starts at the end of a snapshot, which is committed."""
         self.high_watermark = max(self.high_watermark, self._log.log_start)
 
     def told(self, high_watermark: Offset) -> None:
-        """Record the leader's high watermark; some of the log below it may be missing here."""
+        """Record the leader's high watermark; this log may not reach it yet."""
         self.leader_high_watermark = self.told_high_watermark = high_watermark
 
     def possible_voter_sets(self) -> list[VoterSet]:
@@ -54,18 +55,18 @@ class Ends:
     # --- a leader's view --------------------------------------------------------------------------
 
     def readable(self, key: ReplicaKey | None) -> Offset:
-        """The end up to which this replica may read now; evaluated when a Fetch is answered."""
+        """The end up to which this replica may read at the time of an answer."""
         return self.readable_by(is_voter=key is not None and key in self._log.voter_set)
 
     def readable_by(self, *, is_voter: bool) -> Offset:
-        """Rule 3: voters of the latest voter set may read the whole log, others what is committed.
+        """Rule 3: voters of the latest set may read the complete log, others committed records.
 
         Rule 4: the lag of a replica is measured from the same end.
         """
         return self._log.end.offset if is_voter else self.high_watermark
 
     def own(self) -> Offset:
-        """The leader's own end: only what is on its disk."""
+        """The leader's own flushed end."""
         return self._log.flushed
 
     def replicated(self, role: Leader, voter: Voter) -> Offset:
@@ -81,17 +82,17 @@ class Ends:
         return progress.fetch_offset
 
     def of_majority(self, role: Leader) -> Offset:
-        """The end that a majority of the latest voter set has; only voters of it count."""
+        """The end that a majority of the latest voter set has flushed."""
         ends = [self.replicated(role, voter) for voter in self._log.voter_set.voters]
         ends.sort(reverse=True)
         return ends[len(ends) // 2] if ends else Offset(0)
 
     def covers_own_epoch(self, role: Leader, end: Offset) -> bool:
-        """The epoch-start rule: nothing is committed before a record of the leader's own epoch."""
+        """True if `end` includes a record of the leader's own epoch: no commit before that."""
         return end > role.epoch_start
 
     def knows_committed(self, role: Leader) -> bool:
-        """True if it committed in its epoch; otherwise more may be committed than it knows."""
+        """True if it has committed in its epoch; before that more may be committed than known."""
         return self.covers_own_epoch(role, self.high_watermark)
 
     def known(self, role: Leader) -> Offset | None:
@@ -99,6 +100,6 @@ class Ends:
         return self.high_watermark if self.knows_committed(role) else None
 
     def commit(self, role: Leader) -> bool:
-        """Commit what a majority has. Returns True if the high watermark rose."""
+        """Commit what a majority has flushed. Returns True if the high watermark rose."""
         end = self.of_majority(role)
         return self.covers_own_epoch(role, end) and self.advance(end)

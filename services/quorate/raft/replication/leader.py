@@ -57,7 +57,7 @@ class Leading:
     # --- appends ----------------------------------------------------------------------------------
 
     def propose(self, event: RecordsProposed) -> None:
-        """Append a proposer's batch immediately; disk and followers handle it in parallel."""
+        """Append a proposer's batch immediately; it is flushed and replicated in parallel."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
@@ -95,11 +95,11 @@ class Leading:
         r.append_control(*records)
         self.tracking.key_anew(role)
         self.tracking.voters_added(role, before)
-        # Rule 5: the new set gets a whole interval before check-quorum applies to it.
+        # Rule 5: the new set gets a full interval before check-quorum applies to it.
         role.heard.clear()
         role.check_quorum_deadline = r.timers.check_quorum_deadline()
         role.begin_epoch_deadline = r.timers.now
-        # Rule 3: an observer that waits may be a voter now, and its Fetch commits this record.
+        # Rule 3: an observer with a parked Fetch may be a voter now, whose Fetch commits this.
         self.serving.serve_parked()
         self.update_high_watermark()
 
@@ -143,15 +143,15 @@ class Leading:
                 self.tracking.lost(role, key)
                 self.serving.reply(role, token, snapshot_id=snapshot_id)
             case Valid():
-                # A replica with another log, or none, does not follow yet: check-quorum counts only
-                # those that could commit what is appended now.
+                # A replica with a diverging or empty log does not follow yet: check-quorum counts
+                # only those that could commit new records.
                 self.tracking.heard(role, key, is_voter=is_voter)
                 self.tracking.acknowledge(
                     role, key, request, is_voter=is_voter, is_counted=is_counted
                 )
                 if is_voter:
                     self.update_high_watermark()
-                # Committing its own removal ends leadership within this step.
+                # A commit of its own removal ends leadership within this step.
                 if r.role is role:
                     fetch = ParkedFetch(token, key, request, r.timers.now)
                     self.serving.serve_or_park(role, fetch, by=counts_from)
@@ -166,18 +166,18 @@ class Leading:
         self.r.out.reply(token, FetchResponse(error=error, leader=leader))
 
     def caller_gone(self, token: ReplyToken) -> None:
-        """The caller of a parked Fetch disconnected: its process may have ended."""
+        """Handle the disconnect of a parked Fetch: its process may have ended."""
         role = self.r.role
         if isinstance(role, Leader):
             self.clones.gone(role, role.parked.remove(token))
             self.reads.drop(role, token)
 
     def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
-        """Decide how the log of a fetching replica relates to this one.
+        """Compare the log of a fetching replica with this one.
 
         An empty replica starts with the newest snapshot, even if the log begins at 0: the snapshot
-        is smaller than the records that it was made of. The one of `format` holds no metadata. A
-        reader without a replica id gets the records themselves.
+        is smaller than its records. The snapshot of `format` has no metadata. A reader without a
+        replica id gets the records.
         """
         log = self.r.log
         newest = log.newest_snapshot
@@ -217,7 +217,7 @@ class Leading:
         return None
 
     def _malformed(self, request: FetchRequest) -> ErrorCode | None:
-        """The error for a Fetch that no replica sends: of a later epoch, or of this leader."""
+        """The error for an invalid Fetch: with a later epoch, or from this leader."""
         is_own = request.replica is not None and request.replica.node_id == self.r.node_id
         if is_own or request.last_fetched_epoch > request.current_leader_epoch:
             return ErrorCode.INVALID_REQUEST
@@ -226,7 +226,7 @@ class Leading:
     # --- commits ----------------------------------------------------------------------------------
 
     def update_high_watermark(self) -> None:
-        """Commit what a majority has, and answer the Fetches that waited for it."""
+        """Commit what a majority has flushed, and answer the Fetches that waited for it."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or not r.ends.commit(role):
@@ -238,13 +238,13 @@ class Leading:
             self.resign(Cause.REMOVED, "its own removal is committed")
 
     def has_left(self) -> bool:
-        """True if this replica is known not to be a voter any more."""
+        """True if this replica's removal from the voters is committed."""
         return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
 
     # --- resignation ------------------------------------------------------------------------------
 
     def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
-        """Resign and name the best successors first (KIP-595, EndQuorumEpoch)."""
+        """Resign with a list of successors, the best first (KIP-595, EndQuorumEpoch)."""
         role = self.r.role
         if isinstance(role, Leader):
             self.becoming.resigned(self._successors(role, first), cause, why)
@@ -253,7 +253,7 @@ class Leading:
         """The other voters, best first.
 
         A voter with a shutdown permit would have to transfer leadership again. A voter that lacks
-        what is committed cannot be elected. A voter that may have moved or exited may not get the
+        committed records cannot be elected. A voter that may have moved or exited may not get the
         notification.
         """
         r = self.r
@@ -277,7 +277,7 @@ class Leading:
         return key in role.unanswered or is_silent(self.r, last_fetch_ms)
 
     def expire(self) -> None:
-        """Check the quorum first: a leader that lost it may not answer anything (rule 21)."""
+        """Check the quorum first: a leader that lost it must not answer anything (rule 21)."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader):
@@ -295,9 +295,9 @@ class Leading:
         self.serving.expire(role)
 
     def must_yield(self) -> bool:
-        """Rule 24: followers flush for a leader with a stalled disk, but it must not rely on that.
+        """True for a leader with a stalled disk: it must not rely on its followers' disks (24).
 
-        A single voter has no replacement.
+        A single voter has no successor.
         """
         return self.r.readiness.is_disk_hanging and not self.r.is_only_voter
 

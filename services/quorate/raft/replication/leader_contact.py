@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Contact:
-    """Effect of each response of a leader, or of its absence, on the contact with that leader."""
+    """Updates the contact with a leader at each of its responses, and at missing ones."""
 
     def __init__(
         self, replica: Replica, learning: Learning, suspecting: Suspecting, hearing: Hearing
@@ -32,14 +32,14 @@ class Contact:
         self.hearing = hearing
 
     def role_of(self, call: Call) -> Follower | None:
-        """The role that sent this request; None if another leader, or none, is followed now."""
+        """The role in which this request was sent; None if that leader is no longer followed."""
         role = self.r.role
         if isinstance(role, Follower) and call.epoch == self.r.epoch and call.to == role.leader_id:
             return role
         return None
 
     def heard(self, role: Follower) -> None:
-        """The leader has sent a valid response."""
+        """Handle a valid response of the leader."""
         r = self.r
         if role.has_ended:
             return
@@ -54,14 +54,14 @@ class Contact:
         r.suspicion = None
 
     def not_believed(self, role: Follower, reason: str) -> None:
-        """Change nothing, report it once, retry later; the leader is not live (rule 29)."""
+        """Ignore a contradiction, report it once, retry later; the leader is not live (rule 29)."""
         r = self.r
         role.has_fetched = False
         text = r.contradictions.add(role.leader_id, r.epoch, reason, r.timers.now)
         r.out.note(NoteKind.CONTRADICTED, text, leader_id=role.leader_id)
 
     def agreed(self) -> None:
-        """This log and the leader's are known to be consistent again."""
+        """Record that this log and the leader's are consistent again."""
         r = self.r
         r.out.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
         if isinstance(r.role, Follower):
@@ -81,7 +81,7 @@ class Contact:
     def refused(
         self, kind: CallKind, call: Call, response: FetchResponse | FetchSnapshotResponse
     ) -> None:
-        """Handle an error, which may name another leader. A repeated error is logged once."""
+        """Handle an error, possibly with another leader. A repeated error is logged once."""
         r = self.r
         role = self.role_of(call)
         if role is None or role.refused is not response.error:
@@ -92,15 +92,14 @@ class Contact:
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
-            # This leader is alive, and fetched by the other process (rule 33).
+            # This leader is alive, and the other process fetches from it (rule 33).
             role.has_fetched = False
             until = r.timers.after(r.config.fetch_timeout_ms)
             r.readiness.refused_until = until
             if not role.has_ended:
                 role.fetch_deadline = until
         if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
-            # This leader has compared both logs, and has other voters at the same position (rule
-            # 34).
+            # This leader has compared both logs: it has other voters at the same position (34).
             reason = "it has other voters where this log has the same epoch"
             r.second_quorum.prove(role.leader_id, r.epoch, reason)
         # Another process may have this address now.

@@ -1,9 +1,9 @@
 """Leader responses that conflict with committed state: reported once, then retried (rule 29).
 
-Such a response, or one with records that may not be appended, changes nothing here. It does not
-count as contact: the fetch timer continues, so that the voters look for another leader, and this
-replica grants pre-votes. It asks the leader again at growing intervals. The contradiction ends as
-soon as the leader is consistent with this log again, or a later epoch has begun.
+Such a response, or one with records that may not be appended, is ignored. It does not count as
+contact: the fetch timer continues, so that the voters elect another leader, and this replica grants
+pre-votes. It asks the leader again at growing intervals. The contradiction ends as soon as the
+leader is consistent with this log again, or a later epoch has begun.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Contradiction:
 
 
 class Contradictions:
-    """Contradictions of one replica: unresolved in its epoch, and counted since its start."""
+    """Contradictions of one replica: the unresolved one, and the count since its start."""
 
     def __init__(self, config: RaftConfig, random: Random) -> None:
         self.total = 0
@@ -45,12 +45,12 @@ class Contradictions:
         self._second: dict[NodeId, str] = {}
 
     def standing(self, epoch: Epoch) -> Contradiction | None:
-        """The contradiction that the leader of `epoch` has not resolved yet."""
+        """The unresolved contradiction with the leader of `epoch`, if any."""
         current = self._current
         return current if current is not None and current.epoch == epoch else None
 
     def add(self, leader_id: NodeId, epoch: Epoch, reason: str, now_ms: Millis) -> str | None:
-        """Count one more; returns the text to log if it is new."""
+        """Count a contradiction; returns the text to log if it is new."""
         self.total += 1
         before = self.standing(epoch)
         count = 1 if before is None else before.count + 1
@@ -66,7 +66,7 @@ class Contradictions:
         return f"does not believe leader {leader_id}: {reason}; nothing is changed"
 
     def end(self, epoch: Epoch) -> str | None:
-        """The leader of `epoch` agrees with this log; returns the text to log if it is new."""
+        """End it, since the leader agrees with this log; returns the text to log if it is new."""
         before, self._current = self.standing(epoch), None
         if before is None:
             return None

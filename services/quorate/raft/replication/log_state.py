@@ -33,7 +33,7 @@ VALID: Final = Valid()
 
 @value
 class Diverging:
-    """The replica must truncate: the newest epoch not above its own, and its end here."""
+    """The replica must truncate: `end` is that of the newest epoch not above its own."""
 
     end: OffsetAndEpoch
 
@@ -57,14 +57,14 @@ class LogState:
         self.snapshots: list[SnapshotInfo] = list(recovered.snapshots)
         self.voters: list[VotersAt] = list(recovered.voters)
         self.kraft_versions: list[KRaftVersionAt] = list(recovered.kraft_versions)
-        # Rule 16: the end that this log once had; None once it is complete.
+        # Rule 16: the end that this log had before a loss; None once it is complete.
         self.remembered_end = recovered.remembered_end
 
     # --- voter sets and kraft.version ---------------------------------------------------------
 
     @property
     def voter_set(self) -> VoterSet:
-        """The latest voter set, committed or not (KIP-853: a set applies when it is appended)."""
+        """The latest voter set, committed or not: it applies once it is appended (KIP-853)."""
         return self.voters[-1].voters if self.voters else NO_VOTERS
 
     @property
@@ -83,7 +83,7 @@ class LogState:
         return self.kraft_versions[-1].kraft_version if self.kraft_versions else 0
 
     def committed_kraft_version(self, high_watermark: Offset) -> int:
-        """The newest kraft.version that is known committed; that of the bootstrap is a guess."""
+        """The newest kraft.version known to be committed; that of the bootstrap may not be."""
         for entry in reversed(self.kraft_versions):
             if 0 <= entry.offset < high_watermark:
                 return entry.kraft_version
@@ -96,7 +96,7 @@ class LogState:
 
     @property
     def is_healing(self) -> bool:
-        """Rule 16: this log has not reached the end that it once had."""
+        """True if this log has not reached its former end again (rule 16)."""
         return self.remembered_end is not None
 
     @property
@@ -111,14 +111,14 @@ class LogState:
         return None
 
     def committed_voter_set(self, high_watermark: Offset) -> VoterSet:
-        """The newest voter set that is known committed."""
+        """The newest voter set known to be committed."""
         for entry in reversed(self.voters):
             if entry.offset < high_watermark:
                 return entry.voters
         return NO_VOTERS
 
     def possible_voter_sets(self, high_watermark: Offset) -> list[VoterSet]:
-        """The voter sets that may be in effect: the newest known committed one and all after it."""
+        """The voter sets that may be in effect: the newest committed one and all after it."""
         sets: list[VoterSet] = []
         for entry in reversed(self.voters):
             sets.append(entry.voters)
@@ -141,7 +141,7 @@ class LogState:
         return Epoch(0)
 
     def end_of_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """The newest epoch not above `epoch` that this log holds, and its end offset."""
+        """The newest epoch of this log not above `epoch`, and its end offset."""
         index = bisect_right(self.epochs, epoch, key=_epoch) - 1
         if index < 0:
             return None
@@ -150,7 +150,7 @@ class LogState:
         return OffsetAndEpoch(epoch=self.epochs[index].epoch, offset=end)
 
     def validate(self, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
-        """Decide how a log that ends at (offset, epoch) relates to this one (Kafka: validate)."""
+        """Compare a log that ends at (offset, epoch) with this one (Kafka: validate)."""
         if self.log_start == 0 and offset == 0 and epoch == 0:
             return VALID
         if self.snapshots:
@@ -165,7 +165,7 @@ class LogState:
             if offset == self.log_start:
                 return VALID
         if self.epochs and epoch == self.epochs[-1].epoch and offset <= self.end.offset:
-            # Nearly always; the rest would have the same result.
+            # The usual case; the rest would have the same result.
             return VALID
         end = self.end_of_epoch(epoch)
         if end is None:
@@ -189,7 +189,7 @@ class LogState:
     # --- changes ------------------------------------------------------------------------------
 
     def append(self, end: OffsetAndEpoch, epochs: Iterable[EpochStart] = ()) -> None:
-        """Extend the log to `end`; `epochs` are those that began in what was appended."""
+        """Extend the log to `end`; `epochs` are those that began in the appended records."""
         self.epochs.extend(epochs)
         self.end = end
 
@@ -207,8 +207,8 @@ class LogState:
         """Remove everything from `to` on; voter sets and versions from there on roll back."""
         self.end = to
         self.flushed = min(self.flushed, to.offset)
-        # By epoch: the entry of a log start's own epoch stays when the log is truncated exactly
-        # there.
+        # Compared by epoch: if the log is truncated exactly at its start, the entry of the
+        # start's epoch stays.
         self.epochs = [entry for entry in self.epochs if entry.epoch <= to.epoch]
         self.voters = [entry for entry in self.voters if entry.offset < to.offset]
         self.kraft_versions = [e for e in self.kraft_versions if e.offset < to.offset]
@@ -217,12 +217,12 @@ class LogState:
     def restart_at(
         self, snapshot: SnapshotInfo, voters: VoterSet | None, kraft_version: int
     ) -> None:
-        """Empty the log and start it at the end of a snapshot that was fetched."""
+        """Empty the log and start it at the end of a fetched snapshot."""
         last = Offset(snapshot.snapshot_id.offset - 1)
         self.log_start = snapshot.snapshot_id.offset
         self.end = snapshot.snapshot_id
         self.flushed = self.log_start
-        # The next batch may belong to the snapshot's own epoch, so that must be known.
+        # The next batch may be of the snapshot's epoch, which has to be known.
         self.epochs = [EpochStart(snapshot.snapshot_id.epoch, last)]
         self.snapshots = [snapshot]
         if voters is not None:
@@ -232,9 +232,9 @@ class LogState:
         self.kraft_versions = [KRaftVersionAt(last, kraft_version)]
 
     def store_snapshot(self, snapshot: SnapshotInfo) -> None:
-        """Record a durable snapshot of this replica: older sets and versions are dropped.
+        """Record a durable snapshot of this replica, and drop older sets and versions.
 
-        A snapshot of the same id has been rewritten.
+        A snapshot with the same id replaces the earlier one.
         """
         if self.snapshots and self.snapshots[-1].snapshot_id > snapshot.snapshot_id:
             return

@@ -1,7 +1,7 @@
 """The leader's view of each replica: last fetch, acknowledged offset, endpoints.
 
-The fetch offset of a replica is what it has flushed; check-quorum and the high watermark depend on
-it (Kafka: LeaderState; rules 4 and 5).
+The fetch offset of a replica is its flushed end; check-quorum and the high watermark depend on it
+(Kafka: LeaderState; rules 4 and 5).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Tracking:
         return voter.key if voter is not None else replica
 
     def key_anew(self, role: Leader) -> None:
-        """Index by directory ids, which the voters get with kraft.version 1."""
+        """Index by keys with directory ids, which the voters get with kraft.version 1."""
         for key, progress in list(role.progress.items()):
             voter = self.r.voters.by_id(key.node_id)
             if key.directory_id is None and voter is not None and voter.key != key:
@@ -50,14 +50,14 @@ class Tracking:
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:
-        """Reset a new voter's acknowledgement: those of observers are not trusted."""
+        """Reset a new voter's acknowledged offset: those of observers are not trusted."""
         for voter in self.r.voters:
             progress = role.progress.get(voter.key)
             if progress is not None and before.by_id(voter.key.node_id) is None:
                 progress.fetch_offset = None
 
     def asked(self, role: Leader, key: ReplicaKey) -> None:
-        """Record a Fetch of a voter, even if its log may be another one (rule 6)."""
+        """Record a Fetch of a voter, even if its log may diverge (rule 6)."""
         role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
 
     def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
@@ -65,7 +65,7 @@ class Tracking:
         r = self.r
         if key is None:
             return
-        # Last in the order: those that have been silent for longest come first.
+        # Moved to the end: replicas are in order of their last Fetch.
         progress = role.progress.pop(key, None)
         if progress is None:
             progress = Progress()
@@ -91,9 +91,9 @@ class Tracking:
         is_voter: bool,
         is_counted: bool = True,
     ) -> None:
-        """Record the flushed end of the replica, and when it last had all that it could have.
+        """Record the flushed end of the replica, and the last time at which it was caught up.
 
-        If another process may still be this voter, what that process has flushed counts (rule 33).
+        If another process may still be this voter, the flushed end of that one counts (rule 33).
         """
         r, now = self.r, self.r.timers.now
         if key is None:
@@ -111,18 +111,18 @@ class Tracking:
                 self._has_moved(role, key)
             progress.endpoints = endpoints
         if request.high_watermark >= 0:
-            # It sends one. If it later sends none, it has been restarted.
+            # It sends one. If a later Fetch has none, it has been restarted.
             progress.told_high_watermark = UNKNOWN_OFFSET
         available = r.ends.readable_by(is_voter=is_voter)
         if request.fetch_offset >= available:
             progress.last_caught_up_ms = now
         elif progress.mark is not None and request.fetch_offset >= progress.mark:
-            # It has what was available at its previous Fetch: that is when it was caught up.
+            # It has everything that was available at its previous Fetch: it was caught up then.
             progress.last_caught_up_ms = progress.mark_ms
         progress.mark, progress.mark_ms = available, now
 
     def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
-        """A voter states other endpoints: check if it can be reached there."""
+        """Handle a voter's announcement of other endpoints: check if they can be reached."""
         role.unanswered.add(key)
         role.begin_epoch_deadline = self.r.timers.now
 
@@ -133,7 +133,7 @@ class Tracking:
             progress.last_caught_up_ms = progress.mark = None
 
     def _make_room(self, role: Leader) -> None:
-        """Drop the longest silent observer: any client may invent an observer's id."""
+        """Drop the longest silent observer if full: any client may make up observer ids."""
         r = self.r
         if len(role.progress) < r.config.observers_max:
             return

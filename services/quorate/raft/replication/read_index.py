@@ -1,9 +1,9 @@
 """Linearizable reads: confirms leadership by rounds echoed in Fetch requests (ReadIndex).
 
 A Fetch that arrives after a read began may have been sent before it, by a voter that has since
-elected another leader. So every Fetch response carries a round, every Fetch echoes the newest round
-that its replica received, and a read counts only echoes of a round that had not been sent to any
-replica when the read began (rule 19, docs/decisions/0002-read-rounds.md).
+elected another leader. So every Fetch response has a round number, every Fetch echoes the newest
+round that its replica received, and a read counts only echoes of a round that had not been sent to
+any replica when the read began (rule 19, docs/decisions/0002-read-rounds.md).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reads:
         return bool(role.reads)
 
     def confirm(self, role: Leader, voter: ReplicaKey, read_round: int) -> None:
-        """Record an echo of `read_round`: the voter followed this leader after that was sent."""
+        """Record an echo of `read_round`: the voter followed this leader after it was sent."""
         if not 0 < read_round <= role.read_round:
             return
         if read_round > role.read_rounds_echoed.get(voter, 0):
@@ -53,7 +53,7 @@ class Reads:
         return newest
 
     def committed(self, role: Leader) -> None:
-        """Answer reads after a commit: a new leader's reads wait for a commit of its epoch."""
+        """Answer reads after a commit: reads at a new leader wait for one in its epoch."""
         self._answer_confirmed(role)
 
     def drop(self, role: Leader, token: ReplyToken) -> None:

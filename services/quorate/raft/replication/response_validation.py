@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Trusting:
-    """Checks if a Fetch response can be that of a leader which has all that is committed."""
+    """Checks if a Fetch response can be from a leader that has all committed records."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -41,7 +41,7 @@ class Trusting:
         return None
 
     def shows_another_quorum(self, response: FetchResponse) -> bool:
-        """True for what no leader of this quorum sends, even after loss of a disk (rule 34)."""
+        """True if no leader of this quorum sends this, even after loss of a disk (rule 34)."""
         r = self.r
         if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
             return True
@@ -53,7 +53,7 @@ class Trusting:
         return f"and everything below {self.r.high_watermark} is committed"
 
     def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
-        """The problem with a divergence: it must keep all below the high watermark."""
+        """The problem with a divergence: it must be at or above the high watermark."""
         end, to = self.r.log.end, self.r.log.truncation_point(diverging)
         if to.offset >= end.offset:
             return (
@@ -64,11 +64,11 @@ class Trusting:
         return None
 
     def may_truncate(self, to: Offset) -> bool:
-        """True if a truncation to `to` keeps everything that is committed."""
+        """True if a truncation to `to` keeps all committed records."""
         return to >= self.r.high_watermark
 
     def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:
-        """The problem with a snapshot: it must hold something new, of a plausible epoch."""
+        """The problem with a snapshot: it must have new records, and a plausible epoch."""
         r = self.r
         if snapshot_id.offset <= r.high_watermark:
             return f"it offers snapshot {snapshot_id}, {self._committed()}"

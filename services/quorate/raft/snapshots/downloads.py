@@ -1,8 +1,8 @@
 """Progress of a snapshot download, resumed across leader changes, with backoff on failure.
 
-Two leaders may have written a snapshot of one id at different times, and a file combined from both
-could pass its checks and yet be wrong. The first batches of each file hold the time at which it was
-written: a download resumes under another leader only if the first chunk is identical.
+Two leaders may have written a snapshot with the same id at different times, and a file combined
+from both could pass verification and still be wrong. The first batches of each file have the time
+of its creation, so a download resumes from another leader only if the first chunk is identical.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis, OffsetAndEpoch
 
-# Fraction of the fetch timeout: the longest wait of a download.
+# Fraction of the fetch timeout: the longest backoff of a download.
 _LONGEST_SHARE: Final = 4
 _SAID_MAX: Final = 8
 
 
 class Downloads:
-    """Download state of one replica, and the number of failures."""
+    """State of the snapshot download of one replica, and its number of failures."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -34,7 +34,7 @@ class Downloads:
         self._said: list[str] = []
 
     def begin(self, snapshot_id: OffsetAndEpoch) -> SnapshotDownload:
-        """Fetch this snapshot, from where it stopped if the leader has the same file."""
+        """Start a download, which resumes an unfinished one if the leader has the same file."""
         before = self._unfinished
         if before is not None and (before.snapshot_id != snapshot_id or not before.first):
             before = None
@@ -44,7 +44,7 @@ class Downloads:
         return SnapshotDownload(snapshot_id, before=before)
 
     def again(self, download: SnapshotDownload) -> SnapshotDownload:
-        """Fetch the first chunk again, and continue from here if it is still the same file."""
+        """Fetch the first chunk again, and then resume here if it is still the same file."""
         if download.position == 0:
             return download
         return SnapshotDownload(download.snapshot_id, before=download)
@@ -55,7 +55,7 @@ class Downloads:
         Returns the state of the download.
         """
         if download.position > 0 and size_bytes != download.size_bytes:
-            # The leader has rewritten it since the last chunk.
+            # The leader has rewritten the file since the last chunk.
             return self.again(download)
         before, download.before = download.before, None
         if before is not None and _is_same(before, chunk, size_bytes):
@@ -92,13 +92,13 @@ class Downloads:
         return self.retry_at()
 
     def waits(self, snapshot_id: OffsetAndEpoch) -> Millis:
-        """The leader has nothing to send yet; returns the time of the next request."""
+        """Wait, as the leader has nothing to send yet; returns the time of the next request."""
         self._failing = snapshot_id
         self._failures += 1
         return self.retry_at()
 
     def retry_at(self) -> Millis:
-        """Twice as long after each failure, but short enough to stay in contact with the leader."""
+        """The end of the exponential backoff, limited to stay in contact with the leader."""
         config = self.r.config
         wait = backoff_ms(
             self._failures,
@@ -109,11 +109,11 @@ class Downloads:
         return self.r.timers.after(wait)
 
     def succeeded(self) -> None:
-        """The snapshot is installed, or not wanted any more."""
+        """Reset the failures: the snapshot is installed, or no longer needed."""
         self._failing, self._failures, self._said = None, 0, []
 
     def _say(self, what: str) -> None:
-        """Report it, unless it was reported since the last success."""
+        """Report a failure, unless it was reported since the last success."""
         if what not in self._said:
             self.r.out.note(NoteKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from quorate.raft.roles import SnapshotDownload
     from quorate.records.ids import OffsetAndEpoch
 
-# A leader with such an answer is alive, and has a newer snapshot.
+# A leader that answers with these errors is alive, and has a newer snapshot.
 _GONE: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
 class Installing:
-    """Snapshots that one replica fetches."""
+    """Fetches and installs snapshots for one replica."""
 
     def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
         self.r = replica
@@ -34,7 +34,7 @@ class Installing:
         self.downloads = Downloads(replica)
 
     def begin(self, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
-        """The leader's log begins behind the end of this one: fetch that snapshot first."""
+        """Begin to fetch a snapshot, since the leader's log starts after the end of this one."""
         role.download = self.downloads.begin(snapshot_id)
 
     def fetch(self, download: SnapshotDownload, peer: Peer) -> None:
@@ -89,8 +89,8 @@ class Installing:
             return
         self.contact.heard(role)
         if not chunk:
-            # A leader that still verifies the file, or writes another, has nothing to send yet.
-            # What it sends then may be another file than the one with this beginning.
+            # A leader that is verifying or rewriting the file has nothing to send yet. It may
+            # then send another file than before.
             role.download = self.downloads.again(download)
             again = self.downloads.waits(download.snapshot_id)
             self.r.calls.back_off(CallKind.FETCH_SNAPSHOT, call.to, again)
@@ -98,14 +98,14 @@ class Installing:
         role.download = self.downloads.take(download, chunk, response.size_bytes)
 
     def _give_up(self, role: Follower, why: str) -> None:
-        """Start over with a plain Fetch, whose response names the snapshot, later each time."""
+        """Start over with a plain Fetch, whose response names the snapshot, after a backoff."""
         assert role.download is not None
         again = self.downloads.failed(role.download.snapshot_id, why)
         role.download = None
         self.r.calls.back_off(CallKind.FETCH, role.leader_id, again)
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
-        """The log is now empty and starts at the snapshot's end."""
+        """Handle an installed snapshot: the log is now empty and starts at the snapshot's end."""
         r = self.r
         if event.generation != r.log.generation + 1:
             return
@@ -122,19 +122,19 @@ class Installing:
         self.check_healed()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
-        """The fetched file fails verification: start over with a plain Fetch, after a delay."""
+        """Handle a file that failed verification: start over with a plain Fetch, after a delay."""
         r = self.r
         reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
         if isinstance(r.role, Follower) and r.role.download is not None:
             r.role.download = None
-            # Its leader stays live: the cause may be on the way, or here.
+            # The leader remains live: the file may have been damaged in transit, or here.
             text = r.contradictions.add(r.role.leader_id, r.epoch, reason, r.timers.now)
             r.out.note(NoteKind.CONTRADICTED, text, leader_id=r.role.leader_id)
         else:
             self.downloads.failed(event.snapshot_id, reason)
 
     def check_healed(self) -> None:
-        """Rule 16: healed when the log reaches its former end, compared as in Vote."""
+        """Rule 16: end healing if the log has reached its former end, compared as for votes."""
         r = self.r
         remembered = r.log.remembered_end
         if remembered is not None and r.log.flushed_end >= remembered:

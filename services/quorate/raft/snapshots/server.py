@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """The snapshots that one replica serves; what is known of them outlives a role."""
+    """Serves the snapshots of one replica; verification results are kept across roles."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
@@ -34,7 +34,7 @@ class Offering:
     def answer(
         self, request: FetchSnapshotRequest, progress: Progress | None
     ) -> FetchSnapshotResponse:
-        """Return a chunk; `progress` is that of the replica that asks, if it has stated its id."""
+        """Return a chunk; `progress` is that of the requesting replica, if it has sent its id."""
         r = self.r
         snapshot_id = request.snapshot_id
         info = r.log.snapshot(snapshot_id)
@@ -47,7 +47,7 @@ class Offering:
         self._fetched[snapshot_id] = r.timers.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
-                # A replica that had all of it and comes back may have found it damaged.
+                # A replica that had all chunks and restarts may have found the file damaged.
                 self._sound.discard(snapshot_id)
             progress.has_fetched = None
         if not self._is_sound(snapshot_id):
@@ -74,7 +74,7 @@ class Offering:
         )
 
     def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """True if it has been verified; starts a verification if that is not known."""
+        """True if it has been verified; otherwise starts a verification if needed."""
         if snapshot_id in self._sound:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:
@@ -85,7 +85,7 @@ class Offering:
     def handle_checked(self, event: SnapshotChecked) -> None:
         """Record a verification. A damaged snapshot stays listed until a newer one is stored.
 
-        A replica below the log start must not get the answer that none exists.
+        A replica that is below the log start must not get the answer that no snapshot exists.
         """
         self._checking.discard(event.snapshot_id)
         if self.r.log.snapshot(event.snapshot_id) is None:
@@ -93,14 +93,14 @@ class Offering:
         if event.damage is None:
             self._sound.add(event.snapshot_id)
         else:
-            # It may have been valid before.
+            # It may have been valid at an earlier verification.
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
             self.r.out.note(NoteKind.SNAPSHOT_DAMAGED, text)
 
     def stored(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Record a new snapshot, which replaces those that are damaged."""
+        """Record a new snapshot, which replaces damaged ones."""
         self._sound.discard(snapshot_id)
         self._unsound.discard(snapshot_id)
         self.r.log.drop_snapshots(self._unsound)
@@ -115,6 +115,6 @@ class Offering:
             del self._fetched[snapshot_id]
 
     def pinned(self) -> frozenset[OffsetAndEpoch]:
-        """The snapshots that a replica fetches: a chunk was requested within the fetch timeout."""
+        """The snapshots of which a chunk was requested within the last fetch timeout."""
         silent = self.r.timers.now - self.r.config.fetch_timeout_ms
         return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)

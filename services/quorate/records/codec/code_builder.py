@@ -1,7 +1,7 @@
-"""Functions whose text is put together from a schema, and compiled where they are first needed.
+"""Functions generated as text from a schema, and compiled when they are first needed.
 
-A message is converted field by field. A loop over its fields spends most of its time on finding out
-again what each of them is; here that is done once, and what is left are straight lines.
+A message is converted field by field. A loop over its fields spends most of its time on finding the
+type of each field again. A generated function does that once, and is straight-line code.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _INDENT = "    "
 
 
 class Source:
-    """One function while its text grows. Names of schemas may be in it, never words of a peer."""
+    """The text of one function. It may contain names of schemas, but never data of a peer."""
 
     def __init__(self, name: str, *parameters: str) -> None:
-        """`name` is what tracebacks and profiles call it."""
+        """`name` is its name in tracebacks and profiles."""
         self._name = name
         self._lines = [f"def made({', '.join(parameters)}):"]
         self._depth = 1
@@ -27,32 +27,32 @@ class Source:
         self._count = 0
 
     def line(self, text: str) -> None:
-        """One statement more."""
+        """Add a statement."""
         self._lines.append(_INDENT * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines that are added meanwhile stand under `head`."""
+        """Indent the lines that are added within the block under `head`."""
         self.line(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def local(self, hint: str) -> str:
-        """A variable that nothing else in the function is called."""
+        """A new variable name, unique in the function."""
         self._count += 1
         return f"{hint}_{self._count}"
 
     def outer(self, value: Any, hint: str) -> str:  # noqa: ANN401 - whatever a function needs
-        """The name by which the function finds this object."""
+        """The name under which the function can access this object."""
         name = self.local(hint)
         self._names[name] = value
         return name
 
     def instance(self, shape: type, values: Mapping[str, str]) -> str:
-        """Adds the making of a value (records/value_types.py) of expressions for all its fields.
+        """Add the creation of a value (records/value_types.py) from expressions for all its fields.
 
-        Its fields are set one by one, which takes a third of what its __init__ would.
+        Its fields are set one by one, which takes a third of the time of its __init__.
         """
         made = self.local("made")
         self.line(f"{made} = {self.outer(object.__new__, 'new')}({self.outer(shape, 'shape')})")
@@ -61,7 +61,7 @@ class Source:
         return made
 
     def compiled(self) -> Any:  # noqa: ANN401 - a function of any type
-        """The function."""
+        """Compile the function."""
         code = compile("\n".join(self._lines) + "\n", f"<{self._name}>", "exec")
         exec(code, self._names)  # noqa: S102 - made of our own schemas
         made = self._names.pop("made")

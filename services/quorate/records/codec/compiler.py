@@ -1,9 +1,9 @@
 """Encoders and decoders derived from schemas, compiled once for each version of a message.
 
-Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures;
-what calls them, and what they are too slow for, are functions made of text
-(records/codec/struct_codegen.py). A reader takes (buffer, position) and answers (value, position
-behind it); a writer appends to a bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible
+Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures.
+Generated functions call these, and replace them if they are too slow
+(records/codec/struct_codegen.py). A reader takes (buffer, position) and returns (value, position
+after it); a writer appends to a bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible
 versions and tagged fields).
 """
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 @value
 class Codec(Generic[T]):
-    """One version of one message. Both directions raise SchemaError for what does not fit."""
+    """One version of one message. Both directions raise SchemaError for invalid data."""
 
     name: str
     version: int
@@ -64,20 +64,20 @@ class Codec(Generic[T]):
     write: Writer
 
     def encode(self, value: T) -> bytes:
-        """The message's bytes, without any frame."""
+        """Encode a message, without any frame."""
         out = bytearray()
         self.encode_into(out, value)
         return bytes(out)
 
     def encode_into(self, out: bytearray, value: T) -> None:
-        """Appends the message's bytes to `out`."""
+        """Append the message's bytes to `out`."""
         try:
             self.write(out, value)
         except (struct.error, ValueError, TypeError, AttributeError) as error:
             raise SchemaError(f"{self.name} version {self.version}: {error}") from error
 
     def decode(self, buffer: Buffer, position: int = 0) -> tuple[T, int]:
-        """The message at `position`, and the position behind it."""
+        """Decode the message at `position`; returns it and the position after it."""
         try:
             return self.read(buffer, position)
         except (struct.error, IndexError, ValueError) as error:
@@ -88,7 +88,7 @@ _CODECS: Final[dict[tuple[type, int], Codec[Any]]] = {}
 
 
 def codec_of(cls: type[T], version: int) -> Codec[T]:
-    """The codec of a class that `schema.message` made; compiled at its first use."""
+    """The codec of a class made by `schema.message`, compiled at its first use."""
     found = _CODECS.get((cls, version))
     if found is None:
         found = _CODECS[cls, version] = compile_codec(schema_of(cls), version, shapes_of(cls))
@@ -96,10 +96,10 @@ def codec_of(cls: type[T], version: int) -> Codec[T]:
 
 
 def compile_codec(schema: Schema, version: int, shapes: Mapping[str, type]) -> Codec[Any]:
-    """The codec of one version; `shapes` has a slotted dataclass for each structure's name.
+    """Compile the codec of one version; `shapes` has a slotted dataclass per structure name.
 
-    Each class has the schema's fields and `tagged`, for the tagged fields that the schema lacks.
-    Raises SchemaError for a version that the message does not have.
+    Each class has the schema's fields and `tagged`, for tagged fields that the schema does not
+    know. Raises SchemaError for a version that the message does not have.
     """
     if version not in schema.versions:
         raise SchemaError(
@@ -118,7 +118,7 @@ class _Compiler:
     shapes: Mapping[str, type]
 
     def structure(self, body: Struct) -> tuple[Reader, Writer]:
-        """Reader and writer of a structure: its plain fields, then those under tags."""
+        """Reader and writer of a structure: its plain fields, then its tagged fields."""
         plain = [f for f in body.fields if self._has(f) and not self._is_tagged(f)]
         tagged = [f for f in body.fields if self._has(f) and self._is_tagged(f)]
         absent = [f for f in body.fields if not self._has(f)]
@@ -167,7 +167,7 @@ class _Compiler:
         return Tags(known, _tags_reader(known))
 
     def default(self, field: Field) -> object:
-        """The value of a field that the bytes leave out."""
+        """The value of a field that is not in the bytes."""
         if field.default is not OWN_DEFAULTS:
             return field.default
         assert field.struct is not None
@@ -175,7 +175,7 @@ class _Compiler:
         return self.shapes[field.struct.name](**values)
 
     def field(self, field: Field) -> tuple[Reader, Writer]:
-        """Reader and writer of one value of this field, null included where it may be."""
+        """Reader and writer of one value of this field, including null if allowed."""
         is_flexible = self._is_compact(field)
         is_nullable = self.version in field.nullable
         if not field.is_array:

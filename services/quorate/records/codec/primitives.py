@@ -1,7 +1,7 @@
 """Readers and writers of single values: numbers, strings, bytes, uuids, arrays, null structures.
 
-In flexible versions a length is an unsigned varint, one more than it counts, so that 0 means null;
-in others it is a big-endian integer and -1 means null (KIP-482).
+In flexible versions a length is encoded as an unsigned varint of the length plus one, so that 0
+means null. In others it is a big-endian integer, and -1 means null (KIP-482).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIXED: Final[Mapping[str, str]] = {
 }
 
 _NULL: Final = -1
-# Arrays below this length, such as the replicas of a partition, have their layouts at hand.
+# Arrays below this length, such as the replicas of a partition, have precomputed layouts.
 _SHORT: Final = 16
 _STRUCTURE_THERE: Final = b"\x01"
 _STRUCTURE_NULL: Final = b"\xff"
@@ -67,7 +67,7 @@ def uuid() -> Pair:
 
 
 def check_uuid(value: bytes) -> None:
-    """Raises SchemaError for anything but sixteen bytes, which `struct` would pad or cut."""
+    """Raise SchemaError for anything but sixteen bytes, which `struct` would pad or truncate."""
     if not isinstance(value, bytes) or len(value) != UUID_BYTES:
         raise SchemaError(f"a uuid has {UUID_BYTES} bytes, not {value!r}")
 
@@ -95,7 +95,7 @@ def string(*, is_flexible: bool, is_nullable: bool) -> Pair:
 
 
 def octets(*, is_flexible: bool, is_nullable: bool) -> Pair:
-    """Bytes, or record batches, which travel alike."""
+    """Bytes, or record batches, which have the same encoding."""
     read_length, write_length = _length("i", is_flexible=is_flexible, is_nullable=is_nullable)
 
     def read(buffer: Buffer, position: int) -> tuple[bytes | None, int]:
@@ -164,7 +164,7 @@ def uuids(*, is_flexible: bool, is_nullable: bool) -> Pair:
 
 
 def array(element: Pair, *, is_flexible: bool, is_nullable: bool) -> Pair:
-    """An array of anything else, as a tuple."""
+    """An array of any other elements, as a tuple."""
     read_length, write_length = _length("i", is_flexible=is_flexible, is_nullable=is_nullable)
     read_element, write_element = element
 
@@ -192,7 +192,7 @@ def array(element: Pair, *, is_flexible: bool, is_nullable: bool) -> Pair:
 
 
 def nullable_structure(inner: Pair) -> Pair:
-    """A structure with a byte before it that says whether it is there: 1, or -1 for null."""
+    """A structure after a byte for its presence: 1, or -1 for null."""
     read_inner, write_inner = inner
 
     def read(buffer: Buffer, position: int) -> tuple[object, int]:
@@ -211,7 +211,7 @@ def nullable_structure(inner: Pair) -> Pair:
 
 
 def _length(code: str, *, is_flexible: bool, is_nullable: bool) -> tuple[_ReadLength, _WriteLength]:
-    """Length codec; -1 is read and None written for null, refused if null is not allowed.
+    """Length codec; null is read as -1 and written for None, and rejected if not allowed.
 
     `code` is the `struct` format of the length in versions that are not flexible.
     """

@@ -1,9 +1,9 @@
-"""Schemas as data: the fields of a message, in which versions each is there, and in which shape.
+"""Schemas as data: the fields of a message, with the versions and the encoding of each.
 
 The model is that of Kafka's message definitions: ranges of versions for presence, nullability,
-tagging and the flexible encoding; defaults for what a version leaves out. A dataclass that carries
-`Wire` annotations declares its own schema (`schema_of`). Encoders and decoders are derived from
-schemas in `codec`.
+tagging and the flexible encoding; defaults for fields that a version lacks. A dataclass with `Wire`
+annotations declares its own schema (`schema_of`). Encoders and decoders are derived from schemas in
+records/codec/compiler.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Tagged fields that a schema does not know, by ascending tag: kept, and written back as they were.
+# Tagged fields that a schema does not know, by ascending tag: kept, and written back unchanged.
 Tagged: TypeAlias = tuple[tuple[int, bytes], ...]
 TAGGED: Final = "tagged"
 
@@ -51,19 +51,19 @@ _ZEROES: Final[Mapping[str, object]] = {
 
 
 class SchemaError(ValueError):
-    """Bytes or values that do not fit their schema; the message names the field."""
+    """Bytes or values that violate their schema; the message names the field."""
 
 
 @value
 class Versions:
-    """A range of versions, both ends included; empty when `first` lies above `last`."""
+    """A range of versions, both ends included; empty if `first` is above `last`."""
 
     first: int
     last: int
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Kafka's notation: `3`, `1-4`, `2+` or `none`."""
+        """Parse Kafka's notation: `3`, `1-4`, `2+` or `none`."""
         if text == "none":
             return cls(0, -1)
         if text.endswith("+"):
@@ -80,9 +80,9 @@ class Field:
     """One field of a message.
 
     `type` is Kafka's name: `int32`, `string`, `[]uuid`, or that of a structure, whose fields are
-    then in `struct`. In the versions `tagged` it travels under `tag`; `flexible` overrules the
+    then in `struct`. In the versions `tagged` it is encoded under `tag`; `flexible` overrides the
     message's flexible versions. A field that is not `ignorable` may not be dropped: a version
-    without it refuses every value but the default.
+    without it rejects every value but the default.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Field:
 
     @property
     def element(self) -> str:
-        """The type without the mark of an array."""
+        """The type without the array prefix."""
         return self.type.removeprefix("[]")
 
 
@@ -116,7 +116,7 @@ class Struct:
 
 @value
 class Schema:
-    """A message: its key where it has one, the versions that exist, and its fields."""
+    """A message: its key if it has one, its versions and its fields."""
 
     api_key: int | None
     versions: Versions
@@ -128,12 +128,12 @@ class Schema:
         return self.body.name
 
 
-# Stands for the default of a structure that may not be null: all its fields at their defaults.
+# The default of a structure that may not be null: all its fields at their defaults.
 OWN_DEFAULTS: Final = object()
 
 
 def zero_of(type_name: str) -> object:
-    """The default of a type whose field names none: zero, empty, or a structure of defaults."""
+    """The default of a field without one of its own: zero, empty, or a structure of defaults."""
     return () if type_name.startswith("[]") else _ZEROES.get(type_name, OWN_DEFAULTS)
 
 
@@ -169,7 +169,7 @@ _SCHEMAS: dict[type, Schema] = {}
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def structure(cls: type[T]) -> type[T]:
-    """Makes a value of a class with `Wire` annotations."""
+    """Make a value type of a class with `Wire` annotations."""
     return named_value(cls)
 
 
@@ -177,7 +177,7 @@ def structure(cls: type[T]) -> type[T]:
 def message(
     *, api_key: int | None, versions: str = "0", flexible: str = "0+"
 ) -> Callable[[type[T]], type[T]]:
-    """A `structure` that is a message of its own."""
+    """Make a `structure` that is a message."""
 
     def declare(cls: type[T]) -> type[T]:
         made = structure(cls)
@@ -242,7 +242,7 @@ def _field(name: str, hint: object, default: object) -> Field:
 
 
 def _structure_in(hint: object) -> type | None:
-    """The dataclass that a hint is about: `C`, `C | None`, `tuple[C, ...]`, annotated or not."""
+    """The dataclass in a type hint: `C`, `C | None`, `tuple[C, ...]`, annotated or not."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     for part in (hint, *(inner for arg in get_args(hint) for inner in (arg, *get_args(arg)))):

@@ -1,8 +1,8 @@
-"""The reader and the writer of a structure as straight functions, made of its parts.
+"""Generates the reader and the writer of a structure as straight-line functions.
 
-The fields of nearly every record stand in the functions themselves: runs of fixed fields,
-strings and arrays of numbers whose compact length takes one byte, no tags. For all else, and for
-whatever is wrong with a value, they call the closures of `values`.
+The functions inline the fields of nearly every record: runs of fixed fields, strings and arrays of
+numbers whose compact length takes one byte, no tags. For all other fields, and for invalid values,
+they call the closures of records/codec/primitives.py.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from quorate.records.codec.varint import Buffer
 
-# Reads the tagged fields in their order, and last the tags that are not known.
+# Reads the tagged fields in their order, and unknown tags last.
 ReadTags: TypeAlias = "Callable[[Buffer, int, list[Any]], int]"
 
 TEXT: Final = "text"
-# A compact length is one more than what it counts, and takes one byte below this.
+# A compact length is the length plus one, and takes one byte below this.
 _TWO_BYTES: Final = 0x80
-# Arrays below this length have their layouts at hand.
+# Arrays below this length have precomputed layouts.
 _SHORT: Final = 16
 _UUID: Final = f"{UUID_BYTES}s"
-# What tells that a value cannot be read, or written.
+# The errors of values that cannot be read, or written.
 _READING: Final = (struct.error, IndexError, ValueError)
 _WRITING: Final = (struct.error, ValueError, TypeError, AttributeError)
 
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """A field that travels under a tag, unless it has its default."""
+    """A field that is encoded under a tag, unless it has its default."""
 
     tag: int
     default: Any
@@ -60,21 +60,21 @@ class Tag(NamedTuple):
 
 
 class Tags(NamedTuple):
-    """All that travels under tags in a flexible version. In others nothing does."""
+    """All tagged fields of a flexible version; other versions have none."""
 
     known: Sequence[Tag]
     read: ReadTags
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Those of the fields that have a tag."""
+        """The defaults of the fields that have a tag."""
         return {each.part.name: each.default for each in self.known}
 
 
 def structure_reader(
     shape: type, parts: Sequence[Run | Part], tags: Tags | None, absent: Mapping[str, Any]
 ) -> Reader:
-    """Reads the parts, then the tags; fields that are absent get their defaults."""
+    """Generate a reader of the parts and then the tags; absent fields get their defaults."""
     source = Source(f"read {shape.__name__}", "buffer", "position")
     values = {name: source.outer(value, name) for name, value in absent.items()}
     source.line("size, name = len(buffer), ''")
@@ -156,7 +156,7 @@ def structure_writer(
     guarded: Mapping[str, Any],
     version: int,
 ) -> Writer:
-    """Writes the parts, then the tags; fields that are `guarded` may have this value only."""
+    """Generate a writer of the parts and then the tags; `guarded` fields must have this value."""
     source = Source(f"write {shape.__name__}", "out", "value")
     names = [name for part in parts for name in (part.names if isinstance(part, Run) else part[:1])]
     tagged = [] if tags is None else [*tags.defaults]

@@ -1,7 +1,7 @@
 """Kafka's variable-length integers: unsigned LEB128, and zigzag on top of it for signed values.
 
-Readers take a buffer and a position and answer (value, position behind it). Whatever is cut off or
-longer than the type allows is a ValueError.
+Readers take a buffer and a position and return (value, position after it). They raise ValueError
+for a varint that is truncated or longer than its type allows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """An unsigned varint of up to 32 bits, and the position behind it."""
+    """Read an unsigned varint of up to 32 bits; returns it and the position after it."""
     try:
         byte = buffer[position]
         if byte < 0x80:
@@ -53,7 +53,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag varint of up to 64 bits, and the position behind it."""
+    """Read a zigzag varint of up to 64 bits; returns it and the position after it."""
     try:
         value = buffer[position]
         if value < 0x80:

@@ -1,4 +1,4 @@
-"""Whole batches one behind the other in a buffer, as columns: no object is made for any of them."""
+"""Consecutive batches in a buffer as columns, without an object per batch."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _LENGTH: Final = Struct(">i")
 
 @value
 class BatchRun:
-    """Checked batches of one buffer, in order.
+    """Verified batches of one buffer, in order.
 
-    `at` has their positions in the buffer, whose first byte stands at `start` of the file;
-    `headers` has their headers, one element of Kafka's fields in network order for each.
+    `at` has their positions in the buffer, whose first byte is at `start` of the file; `headers`
+    has one element per batch, with Kafka's fields in network byte order.
     """
 
     buffer: bytes
@@ -82,7 +82,7 @@ class BatchRun:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The positions in the buffer behind each batch."""
+        """The position in the buffer after each batch."""
         return self.at + self.field("batch_length") + LENGTH_END
 
     @property
@@ -91,7 +91,7 @@ class BatchRun:
         return found
 
     def with_epoch(self, epoch: int) -> BatchRun:
-        """The same batches in another epoch than their bytes say."""
+        """The same batches with another epoch than in their bytes."""
         headers = self.headers.copy()
         headers["epoch"] = epoch
         return BatchRun(self.buffer, self.start, self.at, headers)
@@ -102,7 +102,7 @@ class BatchRun:
 
 
 def read_run(buffer: bytes, at: int = 0, *, start: int = 0) -> BatchRun:
-    """The batches from `at` on, up to the first that `check_batch` would refuse."""
+    """The batches from `at` on, up to the first that `check_batch` would reject."""
     places = np.frombuffer(_walk(buffer, at), np.int64)
     run = run_at(buffer, places, start=start)
     headers = run.headers
@@ -115,7 +115,7 @@ def read_run(buffer: bytes, at: int = 0, *, start: int = 0) -> BatchRun:
 
 
 def run_at(buffer: bytes, at: Sequence[int] | NDArray[np.int64], *, start: int = 0) -> BatchRun:
-    """The batches at these positions, which have been checked."""
+    """The batches at these positions, which must have been verified."""
     places = np.array(at, np.int64)
     data = np.frombuffer(buffer, np.uint8)
     if not len(places):
@@ -125,7 +125,7 @@ def run_at(buffer: bytes, at: Sequence[int] | NDArray[np.int64], *, start: int =
 
 
 def _walk(buffer: bytes, at: int) -> array[int]:
-    """The positions of batches that end within the buffer, as their lengths have it."""
+    """The positions of batches that end within the buffer, according to their lengths."""
     places = array("q")
     append, length_at = places.append, _LENGTH.unpack_from
     last = len(buffer) - HEADER_BYTES
@@ -140,7 +140,7 @@ def _walk(buffer: bytes, at: int) -> array[int]:
 
 
 def _intact(run: BatchRun, several: int) -> int:
-    """The number of batches, of the first `several`, in front of the first with a wrong CRC."""
+    """The number of batches, among the first `several`, before the first with a wrong CRC."""
     view = memoryview(run.buffer)
     begins, ends = (run.at + CRC_END).tolist(), run.ends.tolist()
     said = run.headers["crc"].tolist()

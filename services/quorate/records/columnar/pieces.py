@@ -1,7 +1,7 @@
-"""The records of a batch a piece at a time, none of them decoded before somebody asks for it.
+"""The records of a batch in pieces, decoded only on request.
 
-A piece knows where its records lie and of which type and version each is, so that records of some
-types can be taken as columns and all others one by one.
+A piece has the position, type and version of each of its records, so that records of some types can
+be read as columns and all others one by one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.intp]
 
-# A millisecond's work, of which many are a turn of the loop.
+# About a millisecond of work; many of these are processed in one event-loop iteration.
 PIECE_RECORDS: Final = 1024
-# No known type has this key, which stands for whatever is not framed as we frame it.
+# The key of records with another frame than ours; no known type has it.
 NO_TYPE: Final = 0xFF
 # Frame version, api key and version take a byte each in every record that this release knows.
 _FRAME_BYTES: Final = 3
@@ -39,16 +39,16 @@ _ONE_BYTE: Final = 0x80
 
 
 class Piece:
-    """Neighbouring data records of one batch.
+    """Consecutive data records of one batch.
 
-    `api_keys` and `versions` have one element for each record; a type is NO_TYPE where a record is
-    of no shape in which types are to be seen without decoding it.
+    `api_keys` and `versions` have one element per record; a type is NO_TYPE if a record's layout
+    does not reveal it without decoding.
     """
 
     def __init__(
         self, buffer: bytes, position: int, header: BatchHeader, places: Places, begin: Index
     ) -> None:
-        """`position` is that of the batch in the buffer, `begin` those of the records."""
+        """`position` is the batch's position in the buffer, `begin` has those of the records."""
         self._buffer = buffer
         self._octets = np.frombuffer(buffer, np.uint8)
         self._position = position
@@ -67,16 +67,16 @@ class Piece:
         return len(self.api_keys)
 
     def record(self, index: int) -> MetadataRecord:
-        """One record. Raises CorruptBatchError, SchemaError where it is not what it should be."""
+        """Decode one record. Raises CorruptBatchError and SchemaError."""
         if not self._places.is_plain[index]:
             return decode_record(self._read_whole(index))[0]
         at, size = int(self._places.value_at[index]), int(self._places.value_size[index])
         return decode_record(self._buffer[at : at + max(0, size)])[0]
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
-        """Some records, each decoded when it is asked for. Raises what `record` does."""
+        """Yield some records, each decoded when it is requested. Raises the errors of `record`."""
         places, span, buffer = self._places, slice(start, stop), self._buffer
-        # Elements of arrays are dear to take one by one.
+        # Access to single array elements is slow.
         found = zip(
             places.is_plain[span].tolist(),
             places.value_at[span].tolist(),
@@ -107,10 +107,10 @@ class Piece:
     def columns(
         self, record_type: type[KnownRecord], index: Index
     ) -> Iterator[tuple[Index, Structs]]:
-        """The records at these places, which are of that type: a pair for each shape.
+        """Yield the records at these indexes, which are of that type: one pair per layout.
 
-        The first of a pair are those among the places that have the shape. Raises SchemaError where
-        any of them does not hold what its schema says.
+        The first of a pair has the elements of `index` with that layout, as positions in it. Raises
+        SchemaError if any record violates its schema.
         """
         sizes = self._places.value_size[index]
         kinds = self.versions[index].astype(np.int64) << 32 | sizes
@@ -125,9 +125,9 @@ class Piece:
 def read_pieces(
     buffer: bytes, position: int, header: BatchHeader, count: int = PIECE_RECORDS
 ) -> Iterator[Piece]:
-    """All records of the checked batch at `position`, at most so many at a time.
+    """Yield all records of the verified batch at `position`, at most `count` per piece.
 
-    Raises CorruptBatchError where records do not fill the batch exactly.
+    Raises CorruptBatchError if the records do not fill the batch exactly.
     """
     for places, begin in place_runs(buffer, position, header, count):
         yield Piece(buffer, position, header, places, begin)

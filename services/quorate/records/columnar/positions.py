@@ -1,7 +1,7 @@
 """Positions of the records of many batches in one buffer, as arrays.
 
-Records follow each other without an index, so their starts are found one by one, runs of equal
-length together; all other fields are read for all of them together.
+Records follow each other without an index, so their starts are found one by one, and runs of equal
+length together. All other fields are read for all records together.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     Positions = NDArray[np.int64]
 
-# So many neighbours of one length are taken for the beginning of a run.
+# This many consecutive records of one length are taken as the start of a run.
 _RUN_BEGINS: Final = 4
-# So far ahead its end is looked for first: bytes that lie far apart are dear to gather.
+# The search for its end first covers this many records: gathering distant bytes is slow.
 _REACH: Final = 32
 _VARINT_BYTES_MAX: Final = 10
-# For fewer batches than these a loop over each one's records is sooner done.
+# For fewer batches than this, a loop over the records of each is faster.
 _TOGETHER: Final = 32
 # The values of varints of one byte.
 _SHORT: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
@@ -40,8 +40,8 @@ _SHORT: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np
 class Places:
     """The records of some batches, in order; each array has one element for each record.
 
-    `batch` is the index of its batch. `value_at` and `value_size` are the place of its value in the
-    buffer; the size is -1 where there is none. `is_plain` says that it has no key and no headers.
+    `batch` is the index of its batch. `value_at` and `value_size` are the position and the size of
+    its value in the buffer; the size is -1 for null. `is_plain`: it has no key and no headers.
     """
 
     batch: NDArray[np.int64]
@@ -53,17 +53,17 @@ class Places:
 
 
 def record_places(run: BatchRun) -> Places:
-    """The places of all records of these batches.
+    """The positions of all records of these batches.
 
-    Raises CorruptBatchError, with the position of the batch, where records do not fill it exactly,
-    or their offsets are not one behind the other.
+    Raises CorruptBatchError, with the position of the batch, if records do not fill it exactly or
+    their offsets are not consecutive.
     """
     buffer, heads, ends = run.buffer, run.at, run.ends
     data = np.frombuffer(buffer, np.uint8)
     counts = run.field("record_count")
     begin = _starts_together(buffer, data, heads + HEADER_BYTES, ends, counts)
     if begin is None:
-        # One of them does not add up: found out is which, and in what.
+        # One batch is invalid: search again for an error that names it.
         begin = _starts_one_by_one(run)
     batch = np.repeat(np.arange(len(run)), counts)
     expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -85,9 +85,9 @@ def record_places(run: BatchRun) -> Places:
 def place_runs(
     buffer: bytes, position: int, header: BatchHeader, count: int
 ) -> Iterator[tuple[Places, Positions]]:
-    """The same of one batch, so many records at a time, and where each of these begins.
+    """Yield the same for one batch, `count` records at a time, with the start of each record.
 
-    Raises CorruptBatchError as `record_places` does, once it comes to what is wrong.
+    Raises CorruptBatchError as `record_places` does, once it reaches the invalid record.
     """
     data = np.frombuffer(buffer, np.uint8)
     span = _Span(position, position + header.size_bytes)
@@ -116,8 +116,8 @@ def _starts_together(
 ) -> Positions | None:
     """Starts of the records of batches whose first records are at these positions.
 
-    All batches advance together, from a record to the next one, as long as many have one. None if
-    any batch does not hold what it states, or has a record of 8 KiB or more.
+    All batches advance together from record to record, as long as many have a next one. None if
+    any batch contradicts its header, or has a record of 8 KiB or more.
     """
     if (counts > ends - at).any():
         return None
@@ -126,7 +126,7 @@ def _starts_together(
     first = (np.cumsum(counts) - counts)[order]
     begin = np.empty(int(counts.sum()), np.int64)
     step = 0
-    # The longest come first: of those that go on, the first so many.
+    # The longest batches come first, so the first `many` have a next record.
     while (many := int(np.searchsorted(-left, -step))) >= _TOGETHER:
         here = places[:many]
         if (here >= stops[:many]).any():
@@ -152,7 +152,7 @@ def _starts_together(
 
 
 def _record_sizes(data: NDArray[np.uint8], at: Positions) -> Positions | None:
-    """Sizes of the records at these positions, including their lengths of one byte or two."""
+    """Sizes of the records at these positions, including the length of one or two bytes."""
     sizes = data[at].astype(np.int64)
     if (sizes & 1).any():
         return None
@@ -184,7 +184,7 @@ def _starts_one_by_one(run: BatchRun) -> Positions:
 
 
 class _Span:
-    """The rest of a batch's records to look for: from `at` to `end`."""
+    """The part of a batch whose records are still to be found: from `at` to `end`."""
 
     def __init__(self, position: int, end: int) -> None:
         self.position = position
@@ -193,9 +193,9 @@ class _Span:
 
 
 def _find_starts(buffer: bytes, span: _Span, starts: array[int], count: int | None = None) -> None:
-    """Append the positions at which the next records begin, all of them or so many.
+    """Append the start positions of the next records, at most `count`; None for all.
 
-    Raises CorruptBatchError where lengths do not lead to the end of the batch.
+    Raises CorruptBatchError if the lengths do not lead to the end of the batch.
     """
     before = len(starts)
     try:
@@ -213,7 +213,7 @@ def _walk(buffer: bytes, at: int, end: int, starts: array[int], count: int | Non
     while at < end and left > 0:
         append(at)
         length = buffer[at]
-        # Most lengths take one byte or two, and a call for each would be most of the work.
+        # Most lengths take one or two bytes, and a call for each would be most of the work.
         if length < 0x80:
             size = (length >> 1) + 1
         elif buffer[at + 1] < 0x80:
@@ -246,7 +246,7 @@ def _long_size(buffer: bytes, at: int) -> int:
 
 
 def _run_length(buffer: bytes, at: int, size: int, most: int) -> int:
-    """The number of records from `at` on whose length is that of the record before, `size`."""
+    """The number of records from `at` on with the length of the previous record, `size`."""
     sample = at - size
     for index in range(_VARINT_BYTES_MAX):
         byte = buffer[sample + index : sample + index + 1]
@@ -276,7 +276,7 @@ def _read_fields(
 
 
 def rows_at(data: NDArray[np.uint8], at: Positions, size: int) -> NDArray[np.uint8]:
-    """The bytes at these positions as rows, without a copy where they are equally far apart."""
+    """The bytes at these positions as rows, without a copy if they are equally spaced."""
     windows = np.lib.stride_tricks.sliding_window_view(data, size)
     if len(at) > 1:
         steps = np.diff(at)
@@ -286,7 +286,7 @@ def rows_at(data: NDArray[np.uint8], at: Positions, size: int) -> NDArray[np.uin
 
 
 def _varints(data: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """Zigzag varints at these positions, and the positions behind them."""
+    """The zigzag varints at these positions, and the positions after them."""
     byte = data[at]
     at = at + 1
     more = np.flatnonzero(byte >= 0x80)

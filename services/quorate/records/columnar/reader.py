@@ -1,9 +1,9 @@
 """Runs of records of one type, version and size as columns: numpy arrays instead of objects.
 
-Records whose bytes have one size nearly always have one shape: the same tags, and lengths that are
-equal wherever there are any. Then each field stands at the same place in all of them and is read in
-one go. Where a byte that decides on the shape differs, the run is parted by it, and each part has
-one shape in the end. The rules are those of `codec` and `values`, for flexible versions.
+Records of one size nearly always have one layout: the same tags, and equal lengths of all strings
+and arrays. Then each field is at the same position in all of them and is read in one go. If a byte
+that determines the layout differs, the run is divided by it, until each part has one layout. The
+encoding is that of records/codec, for flexible versions.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ _CONTINUATION: Final = 0x80
 
 @value
 class Constant:
-    """The same in every row: what a version or an absent tag leaves at its default, or null."""
+    """The same value in every row: the default of an absent field or tag, or null."""
 
     value: object
 
 
 @value
 class Numbers:
-    """A number or boolean for each row."""
+    """One number or boolean per row."""
 
     values: NDArray[Any]
 
 
 @value
 class Octets:
-    """Equally many bytes for each row: strings in UTF-8, bytes, uuids. `rows` by bytes."""
+    """The same number of bytes per row: strings in UTF-8, bytes, uuids. Shape (rows, bytes)."""
 
     values: Rows
 
 
 @value
 class Lists:
-    """Equally many elements for each row; `elements` has those of the first row first."""
+    """The same number of elements per row; `elements` has those of the first row first."""
 
     count: int
     elements: Numbers | Octets
@@ -72,14 +72,14 @@ class Lists:
 
 @value
 class Elements:
-    """Equally many elements for each row, which differ in shape: a column for each position."""
+    """The same number of elements per row, with a column for each position in the list."""
 
     columns: tuple[Column, ...]
 
 
 @value
 class Structs:
-    """A structure for each row: its fields by name."""
+    """One structure per row: its fields by name."""
 
     fields: Mapping[str, Column]
 
@@ -88,7 +88,7 @@ Column: TypeAlias = Constant | Numbers | Octets | Lists | Elements | Structs
 
 
 class _UnequalError(Exception):
-    """The byte in this column decides on the shape and is not the same in all rows."""
+    """The byte in this column determines the layout and is not the same in all rows."""
 
     def __init__(self, column: int) -> None:
         super().__init__(column)
@@ -98,10 +98,10 @@ class _UnequalError(Exception):
 def read_columns(
     record_type: type, version: int, rows: Rows
 ) -> Iterator[tuple[NDArray[np.intp], Structs]]:
-    """The columns of messages of one type, version and size: `rows` has each one's bytes.
+    """Yield the columns of messages of one type, version and size: `rows` has their bytes.
 
-    A pair for each shape: which rows have it, and their columns. Unknown tagged fields are skipped.
-    Raises SchemaError where any of the messages does not hold what its schema says.
+    Each pair is for one layout: the indexes of its rows, and their columns. Unknown tagged fields
+    are skipped. Raises SchemaError if any message violates its schema.
     """
     schema = schema_of(record_type)
     if version not in schema.versions or version not in schema.flexible:
@@ -119,7 +119,7 @@ def read_columns(
 
 
 class _Reader:
-    """Reads the rows of one shape from left to right."""
+    """Reads the rows of one layout from left to right."""
 
     def __init__(self, schema: Schema, version: int, rows: Rows) -> None:
         self.schema = schema
@@ -202,7 +202,7 @@ class _Reader:
         return values.astype(dtype.newbyteorder("="))
 
     def take(self, size: int) -> Rows:
-        """The next `size` bytes of every row, on their own."""
+        """The next `size` bytes of every row, as a contiguous array."""
         end = self.at + size
         if end > self.rows.shape[1]:
             raise SchemaError(f"{size} bytes at {self.at} of {self.rows.shape[1]}")
@@ -232,7 +232,7 @@ class _Reader:
         return value
 
     def same_byte(self) -> int:
-        """A byte on which the shape depends."""
+        """The next byte, which determines the layout. Raises _UnequalError if rows differ."""
         if self.at >= self.rows.shape[1]:
             raise SchemaError(f"cut off at {self.at}")
         column = self.rows[:, self.at]
@@ -244,9 +244,9 @@ class _Reader:
 
 
 def distinct(values: NDArray[T]) -> NDArray[T]:
-    """The different ones among these values, in ascending order.
+    """The distinct values in ascending order.
 
-    `np.unique` imports numpy's masked arrays when it is first called so, which takes 8 ms.
+    `np.unique` imports numpy's masked arrays at its first call, which takes 8 ms.
     """
     if not len(values) or (values == values[0]).all():
         return values[:1]
@@ -256,7 +256,7 @@ def distinct(values: NDArray[T]) -> NDArray[T]:
 
 
 def default_of(field: Field) -> Column:
-    """The column of a field that the bytes leave out."""
+    """The column of a field that is not in the bytes."""
     if field.default is not OWN_DEFAULTS:
         return Constant(field.default)
     assert field.struct is not None
@@ -264,7 +264,7 @@ def default_of(field: Field) -> Column:
 
 
 def _check_utf8(octets: Rows) -> None:
-    """Raises SchemaError unless each row is whole UTF-8 of its own."""
+    """Raise SchemaError unless each row is complete UTF-8."""
     data = octets.tobytes()
     if data.isascii():
         return

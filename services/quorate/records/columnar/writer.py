@@ -1,8 +1,8 @@
-"""Columns as the bytes of messages: the reverse of `columns`, for messages of one shape.
+"""Encodes columns as messages of one layout: the reverse of records/columnar/reader.py.
 
-All rows get the same tags and the same lengths, so that each field stands at one place in all of
-them and is written in one go. A caller with rows of several shapes parts them first. The rules are
-those of `codec` and `values`, for flexible versions.
+All rows get the same tags and the same lengths, so that each field is at the same position in all
+of them and is written in one go. A caller with rows of several layouts divides them first. The
+encoding is that of records/codec, for flexible versions.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _STRUCTURE_NULL: Final = b"\xff"
 def write_columns(
     record_type: type, version: int, columns: Structs, count: int, *, head: bytes = b""
 ) -> Rows:
-    """The bytes of `count` messages: a row for each, with `head` in front of it.
+    """Encode `count` messages: one row each, with `head` before it.
 
-    Fields that are not among the columns have their defaults. Raises SchemaError for what that
-    version cannot hold, and where one row would have a tag that another one does not have.
+    Fields without a column have their defaults. Raises SchemaError for values that the version
+    cannot encode, and if only some rows would have a tag.
     """
     schema = schema_of(record_type)
     if version not in schema.versions or version not in schema.flexible:
@@ -54,13 +54,13 @@ def write_columns(
 
 
 def values_of(rows: Rows) -> list[bytes]:
-    """Each row as bytes of its own."""
+    """Convert each row to a bytes object."""
     data, size = rows.tobytes(), rows.shape[1]
     return [data[at : at + size] for at in range(0, len(data), size)] if size else [b""] * len(rows)
 
 
 class _RowWriter:
-    """Writes the rows of one shape from left to right."""
+    """Writes the rows of one layout from left to right."""
 
     def __init__(self, version: int, count: int) -> None:
         self.version = version
@@ -69,18 +69,18 @@ class _RowWriter:
         self._parts: list[bytes | Rows] = []
 
     def constant(self, content: bytes) -> None:
-        """The same bytes in every row."""
+        """Append the same bytes to every row."""
         if content:
             self._parts.append(content)
             self.size += len(content)
 
     def octets(self, content: Rows) -> None:
-        """Bytes of shape (rows, size)."""
+        """Append bytes of shape (rows, size)."""
         self._parts.append(content)
         self.size += content.shape[1]
 
     def rows(self) -> Rows:
-        """Everything that was written."""
+        """All bytes written so far, of shape (rows, size)."""
         rows = np.empty((self.count, self.size), np.uint8)
         self.put_into(rows)
         return rows
@@ -115,7 +115,7 @@ class _RowWriter:
             self.size += inner.size
 
     def _is_default(self, field: Field, column: Column) -> bool:
-        """True if no row says anything else; raises SchemaError where only some do."""
+        """True if all rows have the default. Raises SchemaError if only some have it."""
         is_default = np.broadcast_to(_equals(column, default_of(field)), (self.count,))
         if is_default.all():
             return True
@@ -124,7 +124,7 @@ class _RowWriter:
         return False
 
     def field(self, field: Field, column: Column) -> None:
-        """One field, whichever way it travels."""
+        """Append one field: null, a single value or an array."""
         may_be_null = self.version in field.nullable
         if isinstance(column, Constant) and column.value is None:
             if not may_be_null:
@@ -180,7 +180,7 @@ def _equals(column: Column, default: Column) -> NDArray[np.bool_]:
 
 
 def _list_of(field: Field, column: Column, count: int) -> Lists:
-    """Elements for each row, also where they are the same for all."""
+    """The elements of each row; a constant list is repeated."""
     if isinstance(column, Lists):
         return column
     assert isinstance(column, Constant)
@@ -200,7 +200,7 @@ def _repeated(field: Field, value: object, count: int) -> Numbers | Octets:
 
 
 def _octets(field: Field, column: Column) -> Rows:
-    """Bytes of shape (elements, size of one)."""
+    """The bytes of the elements, of shape (elements, size of one)."""
     match column:
         case Octets(values=octets):
             if field.element == "uuid" and octets.shape[1] != UUID_BYTES:

@@ -31,7 +31,7 @@ class BrokerFeature:
 
 @message(api_key=0, versions="0-4")
 class RegisterBrokerRecord:
-    """A broker registered, fenced until its heartbeats say that it caught up."""
+    """A broker was registered; it is fenced until its heartbeats report that it has caught up."""
 
     broker_id: Annotated[int, Wire("int32")]
     is_migrating_zk_broker: Annotated[bool, Wire("bool", "2+")] = False
@@ -51,7 +51,7 @@ class RegisterBrokerRecord:
 
 @message(api_key=1)
 class UnregisterBrokerRecord:
-    """A broker was taken out of the cluster."""
+    """A broker was removed from the cluster."""
 
     broker_id: Annotated[int, Wire("int32")]
     broker_epoch: Annotated[int, Wire("int64")]
@@ -60,7 +60,7 @@ class UnregisterBrokerRecord:
 
 @message(api_key=7)
 class FenceBrokerRecord:
-    """A broker was fenced, as logs before BrokerRegistrationChangeRecord say it."""
+    """A broker was fenced; in logs older than BrokerRegistrationChangeRecord."""
 
     id: Annotated[int, Wire("int32")]
     epoch: Annotated[int, Wire("int64")]
@@ -69,7 +69,7 @@ class FenceBrokerRecord:
 
 @message(api_key=8)
 class UnfenceBrokerRecord:
-    """A broker was unfenced, as logs before BrokerRegistrationChangeRecord say it."""
+    """A broker was unfenced; in logs older than BrokerRegistrationChangeRecord."""
 
     id: Annotated[int, Wire("int32")]
     epoch: Annotated[int, Wire("int64")]
@@ -117,7 +117,7 @@ class ControllerFeature:
 
 @message(api_key=27)
 class RegisterControllerRecord:
-    """A controller told the active one its listeners and features (KIP-919)."""
+    """A controller registered its listeners and features at the active one (KIP-919)."""
 
     controller_id: Annotated[int, Wire("int32")]
     incarnation_id: Annotated[bytes, Wire("uuid")]

@@ -9,9 +9,9 @@ from quorate.records.codec.schema import Tagged, Wire, message, structure
 
 @message(api_key=4)
 class ConfigRecord:
-    """A setting of a resource was set, or removed when `value` is None.
+    """A config of a resource was set, or removed if `value` is None.
 
-    `resource_type` is Kafka's number: 2 for a topic, 4 for a broker (the name "" is all of them).
+    `resource_type` is Kafka's code: 2 for a topic, 4 for a broker (the name "" stands for all).
     """
 
     resource_type: Annotated[int, Wire("int8")]
@@ -23,7 +23,7 @@ class ConfigRecord:
 
 @message(api_key=12)
 class FeatureLevelRecord:
-    """A feature was finalised at a level; 0 takes it away."""
+    """A feature was finalised at a level; 0 removes it."""
 
     name: Annotated[str, Wire("string")]
     feature_level: Annotated[int, Wire("int16")]
@@ -32,7 +32,7 @@ class FeatureLevelRecord:
 
 @structure
 class EntityData:
-    """One part of what a quota is for; the name None is the default of its type."""
+    """One part of a quota's entity; the name None stands for the default of its type."""
 
     entity_type: Annotated[str, Wire("string")]
     entity_name: Annotated[str | None, Wire("string", nullable="0+", default="")]
@@ -52,7 +52,7 @@ class ClientQuotaRecord:
 
 @message(api_key=15)
 class ProducerIdsRecord:
-    """Producer ids below `next_producer_id` have been given out to brokers."""
+    """Producer ids below `next_producer_id` have been allocated to brokers."""
 
     broker_id: Annotated[int, Wire("int32")]
     broker_epoch: Annotated[int, Wire("int64")] = -1
@@ -62,14 +62,14 @@ class ProducerIdsRecord:
 
 @message(api_key=20)
 class NoOpRecord:
-    """Nothing happened; it moves the high watermark on."""
+    """A record without contents, which advances the high watermark."""
 
     tagged: Tagged = ()
 
 
 @message(api_key=21)
 class ZkMigrationStateRecord:
-    """The state of the migration from ZooKeeper; old logs hold it."""
+    """The state of the migration from ZooKeeper, in old logs."""
 
     zk_migration_state: Annotated[int, Wire("int8")]
     tagged: Tagged = ()
@@ -92,7 +92,7 @@ class EndTransactionRecord:
 
 @message(api_key=25)
 class AbortTransactionRecord:
-    """The records since the BeginTransactionRecord never happened."""
+    """The records since the BeginTransactionRecord have no effect."""
 
     reason: Annotated[str | None, Wire("string", nullable="0+", tag=0)] = None
     tagged: Tagged = ()

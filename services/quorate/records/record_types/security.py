@@ -1,4 +1,4 @@
-"""Metadata records about who may do what: ACLs, SCRAM credentials, delegation tokens."""
+"""Metadata records for security: ACLs, SCRAM credentials, delegation tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quorate.records.codec.schema import Tagged, Wire, message
 
 @message(api_key=18)
 class AccessControlEntryRecord:
-    """An ACL was created; the types and the operation are Kafka's numbers."""
+    """An ACL was created; the types and the operation are Kafka's codes."""
 
     id: Annotated[bytes, Wire("uuid")]
     resource_type: Annotated[int, Wire("int8")]
@@ -24,7 +24,7 @@ class AccessControlEntryRecord:
 
 @message(api_key=19)
 class RemoveAccessControlEntryRecord:
-    """The ACL of that id is gone."""
+    """The ACL of that id was removed."""
 
     id: Annotated[bytes, Wire("uuid")]
     tagged: Tagged = ()
@@ -45,7 +45,7 @@ class UserScramCredentialRecord:
 
 @message(api_key=22)
 class RemoveUserScramCredentialRecord:
-    """A user's SCRAM credential is gone."""
+    """A user's SCRAM credential was removed."""
 
     name: Annotated[str, Wire("string")]
     mechanism: Annotated[int, Wire("int8")]
@@ -68,7 +68,7 @@ class DelegationTokenRecord:
 
 @message(api_key=26)
 class RemoveDelegationTokenRecord:
-    """A delegation token is gone."""
+    """A delegation token was removed."""
 
     token_id: Annotated[str, Wire("string")]
     tagged: Tagged = ()

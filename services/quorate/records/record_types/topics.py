@@ -19,7 +19,7 @@ class TopicRecord:
 
 @message(api_key=9)
 class RemoveTopicRecord:
-    """A topic and all its partitions are gone."""
+    """A topic and all its partitions were removed."""
 
     topic_id: Annotated[TopicId, Wire("uuid")]
     tagged: Tagged = ()
@@ -27,9 +27,9 @@ class RemoveTopicRecord:
 
 @message(api_key=3, versions="0-2")
 class PartitionRecord:
-    """The whole state of one partition.
+    """The complete state of one partition.
 
-    `directories` are the replicas' log directories in their order; the last two fields are those of
+    `directories` has the replicas' log directories in the same order; the last two fields are for
     eligible leader replicas (KIP-966).
     """
 
@@ -57,7 +57,7 @@ class PartitionRecord:
 class PartitionChangeRecord:
     """A change of one partition; a field at its default did not change.
 
-    Every such record raises the partition's epoch, and one that names a leader its leader epoch.
+    Every change raises the partition epoch, and a change with a leader the leader epoch.
     """
 
     partition_id: Annotated[int, Wire("int32", default=-1)]
@@ -84,7 +84,7 @@ class PartitionChangeRecord:
 
 @message(api_key=28)
 class ClearElrRecord:
-    """Eligible leader replicas of a topic, or of all when it is empty, are forgotten (KIP-966)."""
+    """Clears the eligible leader replicas of a topic, or of all topics if empty (KIP-966)."""
 
     topic_name: Annotated[str, Wire("string")]
     tagged: Tagged = ()

@@ -30,7 +30,7 @@ CHANGE_MS: Final = Millis(3000)
 
 @named_value
 class Question(ABC):
-    """`who` is asked, if it runs."""
+    """A request of an operator to node `who`, sent if its process runs."""
 
     who: int = LEADER
 
@@ -49,10 +49,10 @@ class Question(ABC):
 
 @named_value
 class Add(Question):
-    """Add a node, with the disk that it has, to the voters.
+    """Add a node, with its current directory id, to the voters.
 
-    Where the set has it with another disk, the operator forgot that this must go first. One that
-    `is_bold` has not looked whether the voters run.
+    If the voter set has the node with another directory id, the operator forgot to remove that
+    voter first. With `is_bold` the operator has not checked that the voters run.
     """
 
     whom: int
@@ -81,7 +81,7 @@ class Add(Question):
 
 @named_value
 class RemoveFromVoters(Question):
-    """Remove the voter of that node id; who `is_bold` has not looked whether the others run."""
+    """Remove the voter `whom`; with `is_bold` without a check that the other voters run."""
 
     whom: int
     force: bool = False
@@ -101,7 +101,7 @@ class RemoveFromVoters(Question):
 
 @named_value
 class ScaleAway(Question):
-    """Remove a voter because its pod goes."""
+    """Remove a voter because its pod is scaled down."""
 
     whom: int
 
@@ -117,7 +117,7 @@ class ScaleAway(Question):
 
 @named_value
 class HandOverLeadership(Question):
-    """Let another voter lead."""
+    """Transfer leadership to another voter."""
 
     to: int
 
@@ -129,7 +129,7 @@ class HandOverLeadership(Question):
 
 @named_value
 class GiveLeave(Question):
-    """Give a voter leave to stop, when its turn has come."""
+    """Request a shutdown permit for a voter."""
 
     whom: int
 
@@ -140,7 +140,7 @@ class GiveLeave(Question):
 
 @named_value
 class Upgrade(Question):
-    """Go to kraft.version 1; where it is in force already, that is the answer."""
+    """Upgrade to kraft.version 1; the leader rejects it if that version is in effect already."""
 
     def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
         return UpdateFeaturesRequest(1, validate_only=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @named_value
 class WriteRecords:
-    """A batch of operations at once."""
+    """Write a batch of `count` operations."""
 
     count: int = 1
     who: int = LEADER
@@ -26,7 +26,7 @@ class WriteRecords:
 
 @named_value
 class ReadCurrent:
-    """A read that has to reflect all that any client knows."""
+    """A linearizable read: it must reflect every write that was acknowledged before it."""
 
     who: int = LEADER
 
@@ -38,7 +38,7 @@ class ReadCurrent:
 
 @named_value
 class ReadAny:
-    """A read of what a node has."""
+    """A stale read: it returns the state that the node has."""
 
     who: int
 

@@ -1,7 +1,7 @@
 """Delays messages of one kind until they are obsolete: an election, a transfer, a read.
 
-They are held until a later epoch has begun, of which a leader with a waiting read may not have
-heard, and then all arrive at the same time.
+They are held until a later epoch has begun, which a leader with a waiting read may not have
+observed. Then all arrive at the same time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from quorate.sim.engine.network import Hold
 if TYPE_CHECKING:
     from quorate.sim.action_runner import Deed, Stage
 
-# How often it is looked whether their moment has come.
+# The interval of the checks for the time to release them, at least 5 ms and at most 100 checks.
 LOOK_US: Final = 5000
 LOOKS: Final = 100
-# So few that a count of a peer's messages cannot take them for new ones.
+# Few enough that a receiver that counts a peer's messages does not take them for new ones.
 HELD_MAX: Final = 3
 
 
@@ -54,10 +54,10 @@ _KINDS: Final = {
 
 @named_value
 class HoldBack:
-    """The next messages of a kind that a node sends arrive late, for `for_us` at the most.
+    """Delay the next messages of a kind that a node sends, by `for_us` at most.
 
-    Those of an election or a hand-over when a later epoch has begun, fetches when a read waits at
-    a leader that another one has taken over from.
+    Messages of an election or a leadership transfer arrive when a later epoch has begun. Fetches
+    arrive when a read waits at a leader that has been superseded.
     """
 
     who: int
@@ -100,7 +100,7 @@ class HoldBack:
 
 
 def _epoch(stage: Stage) -> int:
-    """The newest one that anybody has told."""
+    """The highest epoch that a running process has reported."""
     told = [node.progress.epoch for node in stage.world.running() if node.progress is not None]
     return max(told, default=0)
 

@@ -24,9 +24,9 @@ def _check_fault(fault: str) -> None:
 
 @named_value
 class BreakDisk:
-    """A disk is full, or fails, until somebody replaces the machine around it.
+    """A disk is full or fails until the machine is restarted after `for_us`.
 
-    Of what was not flushed `survival` and draws of `salt` leave a part then.
+    `survival` and the random stream of `salt` then decide which unflushed writes survive.
     """
 
     who: int
@@ -56,9 +56,9 @@ class BreakDisk:
 
 @named_value
 class Fail:
-    """Calls to a disk fail for a while, and then no more: nothing is replaced or lost.
+    """Disk calls fail for a while and then succeed again: nothing is replaced or lost.
 
-    A process that has ended or stands by then is started anew.
+    A process that has failed by then is restarted.
     """
 
     who: int
@@ -89,7 +89,7 @@ class Fail:
 
 @named_value
 class Hang:
-    """Flushes do not return for a while; what was to be flushed is not lost by that."""
+    """The disk stalls: flushes do not return for a while. No write is lost."""
 
     who: int
     for_us: int
@@ -112,9 +112,9 @@ class Hang:
 
 @named_value
 class Rot:
-    """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
+    """A bit flips in the flushed part of a log or in a snapshot, with or without a process.
 
-    It lies after `at_ppm` of all bytes in which it would have to be noticed.
+    `at_ppm` is its position within all bytes in which recovery must detect damage.
     """
 
     who: int
@@ -137,7 +137,7 @@ class Rot:
 
 @named_value
 class Wipe:
-    """A node goes down and gets a new, empty disk, and with it a new directory id."""
+    """A node stops and gets a new, empty disk and with it a new directory id."""
 
     who: int
     down_us: int

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @named_value
 class RotSmall:
-    """A bit flips in a small file, after `at_ppm` of its bytes.
+    """A bit flips in a small file; `at_ppm` is its position within the file.
 
-    Not where somebody could be elected twice by it, nor beside other damage that only the two
-    together would hide.
+    It does not if two leaders of one epoch could be elected because of it, or if the directory has
+    other damage: together, two faults could go undetected.
     """
 
     who: int
@@ -49,7 +49,7 @@ class RotSmall:
     def _position(self, size_bytes: int) -> int:
         if self.file != FLUSHED_END:
             return size_bytes * self.at_ppm // MILLION
-        # The rest of each block is never looked at.
+        # The rest of each block is never read.
         slot, at = divmod(len(SLOTS) * SLOT_BYTES * self.at_ppm // MILLION, SLOT_BYTES)
         return min(SLOTS[slot] + at, size_bytes - 1)
 
@@ -58,7 +58,7 @@ class RotSmall:
             says, said = election_in(flipped), election_in(held)
             if says is None or says == said:
                 return True
-            # With an earlier epoch a batch that comes next would count as flipped itself.
+            # With an earlier epoch, recovery would take the next batch itself for corrupt.
             is_later = said is not None and says.epoch >= said.epoch
             return is_later and may_forget(stage.world.nodes.values(), node)
         if self.file in (FLUSHED_END, EPOCH_CHECKPOINT):
@@ -68,9 +68,10 @@ class RotSmall:
 
 @named_value
 class PutBack:
-    """A file is put back as it was `after_us` before, with the process down for `down_us`.
+    """A file is restored from a copy that is `after_us` old; the process is down for `down_us`.
 
-    Of the log it is the last segment; of snapshots the newest is missing that came since.
+    For the log, the last segment is restored. For snapshots, the newest one is removed if it was
+    taken since.
     """
 
     who: int

@@ -1,6 +1,6 @@
 """Sends requests that must be rejected, and mutated requests.
 
-The request is chosen by `salt` and by the state of the node at that time.
+`salt` and the state of the node at that time determine the request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOMEBODY: Final = Caller("User:somebody")
 
 @named_value
 class AskPeerInVain:
-    """A request of a peer or an operator that nobody may grant."""
+    """A request of a peer or an operator that every replica must reject."""
 
     who: int
     salt: int
@@ -47,7 +47,7 @@ class AskPeerInVain:
 
 @named_value
 class WriteInVain:
-    """A request of a client or a broker that nobody may grant."""
+    """A request of a client or a broker that every controller must reject."""
 
     salt: int
     who: int = LEADER
@@ -67,9 +67,9 @@ class WriteInVain:
 
 @named_value
 class WriteGarbled:
-    """A request of a client or a broker of which some fields say something else than they did.
+    """A request of a client or a broker with mutated fields.
 
-    Where there are brokers that count, their number and the topics on them stay as they are.
+    In a cluster with simulated brokers, only kinds that change neither brokers nor topics are sent.
     """
 
     salt: int
@@ -93,7 +93,7 @@ class WriteGarbled:
 
 @named_value
 class AskGarbled:
-    """A request of a peer of which some fields say something else than they did."""
+    """A request of a peer with mutated fields."""
 
     who: int
     salt: int
@@ -110,7 +110,7 @@ _HARMLESS: Final = (BrokerHeartbeat, IncrementalAlterConfigs)
 
 
 def _forget(answer: WriteReply | ControllerApiError | None) -> None:
-    """Nobody knows what should come of it; the node lives, and all see the same."""
+    """Ignore the reply: any is allowed, as long as the node survives and all replicas agree."""
     del answer
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @named_value
 class SplitNetwork:
-    """A partition in the place of the one before: `those` as `Network.split` has it."""
+    """A partition that replaces the previous one; `those` are the nodes for `Network.split`."""
 
     shape: PartitionShape
     those: tuple[int, ...]
@@ -56,7 +56,7 @@ def _heal(stage: Stage) -> None:
 
 @named_value
 class TakeOver:
-    """Callers of this node reach a controller of another cluster for a while."""
+    """For a while, callers of this node reach a controller of another cluster."""
 
     who: int
     for_us: int
@@ -79,7 +79,7 @@ class Claim(Enum):
 
 @named_value
 class Lie:
-    """Somebody who says that it is `liar` names an epoch to this node that cannot be."""
+    """A Byzantine peer, node `liar`, sends this node an epoch that no election has reached."""
 
     who: int
     liar: int
@@ -121,7 +121,7 @@ def _claim(node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, claim: Claim)
 
 @named_value
 class Move:
-    """A process ends and starts again at another address, which only bootstrap names know."""
+    """A process ends and restarts at another address, which only the bootstrap names resolve to."""
 
     who: int
     down_us: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @named_value
 class Kill:
-    """A process ends on the spot; another is started after `down_us`."""
+    """A process is killed; the node restarts after `down_us`."""
 
     who: int
     down_us: int
@@ -31,7 +31,10 @@ class Kill:
 
 @named_value
 class LosePower:
-    """A machine goes dark; of what was not flushed `survival` and draws of `salt` leave a part."""
+    """A machine loses power.
+
+    `survival` and the random stream of `salt` decide which unflushed writes survive.
+    """
 
     who: int
     down_us: int
@@ -48,9 +51,9 @@ class LosePower:
 
 @named_value
 class Die:
-    """A process dies before its so many-th step from now, an effect or a call to its disk.
+    """A process crashes at a step: before an effect or a disk call, the `step`-th from now.
 
-    Its machine lives, or goes dark with it where `is_dark`.
+    With `is_dark` its machine loses power as well.
     """
 
     who: int
@@ -67,7 +70,7 @@ class Die:
             stage.deaths[node.node_id] = partial(self.strike, stage, node)
 
     def strike(self, stage: Stage, node: SimulatedNode) -> None:
-        """The step has come."""
+        """Crash now, at the scheduled step."""
         stage.world.remark(f"node {node.node_id} {'loses power' if self.is_dark else 'dies'}")
         if self.is_dark:
             node.power_off(self.survival, self.salt)
@@ -78,7 +81,7 @@ class Die:
 
 @named_value
 class Pause:
-    """A process stands still for a while; its connections stay."""
+    """A process is suspended for a while, as by SIGSTOP; its connections stay."""
 
     who: int
     for_us: int
@@ -101,7 +104,7 @@ class Pause:
 
 @named_value
 class Stop:
-    """A graceful stop: the process hands over, then ends, and another is started."""
+    """A graceful stop: the process transfers leadership and exits, and the node restarts."""
 
     who: int
 
@@ -114,7 +117,7 @@ class Stop:
 
 @named_value
 class FallBehind:
-    """A state machine is behind for a while (rule 11)."""
+    """A state machine lags for a while (rule 11)."""
 
     who: int
     for_us: int

@@ -1,6 +1,6 @@
 """Cases: a cluster and its actions as editable text.
 
-A case is drawn from its seed, or recorded action by action as text that people read, change and
+A case is drawn from its seed, or recorded action by action as text that people can read, edit and
 keep:
 
     # MajoritiesHaveLeaders: nodes [1, 2] are a majority, well and connected since ...
@@ -9,8 +9,8 @@ keep:
     1203.445 kill who=1 down_us=500000
     1300.000 split shape=halves those=1,2 for_us=900000
 
-A line with `#` is a comment. An action stands after its time in milliseconds, in the order of
-times. `bug` names a mutant to run with. A field with its default value is left out.
+A line with `#` is a comment. The time of an action, in milliseconds, precedes it; actions are in
+order of time. `bug` names a mutant to apply. A field with its default value is left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CASE_BYTES_MAX: Final = 1 << 20
 NODES_MAX: Final = 15
-# Options used only for drawing actions, in addition to the intervals between these.
+# Options used only for drawing actions, in addition to the intervals between actions.
 _OF_DRAWS: Final = (
     "partition_ms",
     "partition_shapes",
@@ -64,7 +64,7 @@ class CaseError(ValueError):
 
 @value
 class Case:
-    """A cluster and its actions; without `deeds` all that the seed draws."""
+    """A cluster and its actions; if `deeds` is None, the seed draws them."""
 
     seed: int
     options: WorldOptions
@@ -91,7 +91,7 @@ def _do(stage: Stage, deed: Deed) -> None:
 
 
 def written_down(case: Case, deeds: Iterable[DoneDeed], about: str) -> Case:
-    """The case with exactly these actions, however they were drawn."""
+    """The case with exactly these actions, and without the options that draw actions."""
     unused = {
         name: default
         for name, default in _DEFAULTS.items()

@@ -1,7 +1,7 @@
 """Delta debugging (ddmin) on lists, and bisection on numbers.
 
-Makes a list smaller as long as a property of it holds. Large parts are left out first, then smaller
-ones, finally single elements, repeatedly until none can be removed (Zeller and Hildebrandt,
+The functions shrink a list as long as it has a given property. They leave out large parts first,
+then smaller ones, finally single elements, until none can be removed (Zeller and Hildebrandt,
 "Simplifying and Isolating Failure-Inducing Input"). The caller provides the property and the limit.
 """
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class OutOfTime(Exception):
-    """Raised by a judge: what was found so far has to do."""
+    """Raised by the check of a property to end the search with the best result so far."""
 
 
 def without_groups(
@@ -24,7 +24,7 @@ def without_groups(
     groups: Iterable[Callable[[T], bool]],
     holds: Callable[[Sequence[T]], bool],
 ) -> Sequence[T]:
-    """Leave out all that belongs to a group, each group by itself, where it still holds."""
+    """Leave out each group of parts separately, if the property still holds without it."""
     for belongs in groups:
         fewer = [part for part in parts if not belongs(part)]
         if len(fewer) < len(parts) and holds(fewer):
@@ -33,7 +33,7 @@ def without_groups(
 
 
 def smallest(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """A part of `parts`, in its order, of which nothing can be left out any more."""
+    """A minimal subsequence of `parts` that holds: no single part can be left out."""
     size = len(parts)
     while parts:
         size = max(1, min(size, len(parts)))
@@ -47,7 +47,7 @@ def smallest(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequen
 def _without_slices(
     parts: Sequence[T], size: int, holds: Callable[[Sequence[T]], bool]
 ) -> Sequence[T]:
-    """From the end: what came late matters least for how the rest goes."""
+    """Leave out slices from the end: late parts influence the others least."""
     end = len(parts)
     while end > 0:
         start = max(0, end - size)
@@ -59,7 +59,7 @@ def _without_slices(
 
 
 def least(value: int, holds: Callable[[int], bool], *, at_least: int = 0) -> int:
-    """A number as small as it may be, found by halving; what holds for one may not for less."""
+    """The smallest number that bisection finds to hold; `holds` need not be monotonic."""
     low, high = at_least, value
     while low < high:
         middle = (low + high) // 2

@@ -1,7 +1,7 @@
 """Encodes dataclass fields as name=value words, `who=1 down_us=500`, and back.
 
 Supported are non-negative integers and rates, `yes` and `no`, text, members of an Enum by name,
-tuples of these with commas, and values whose own fields are listed with the others.
+tuples of these separated by commas, and nested values, whose fields are listed with the others.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 _RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,20})?(e-[0-9]{1,2})?", re.ASCII)
 _TRUTHS: Final = {"yes": True, "no": False}
-# How nothing is written that is a tuple.
+# The text of an empty tuple.
 _NOTHING: Final = "-"
 
 
 def flat(value: object) -> Iterator[tuple[str, Any]]:
-    """Name and content of each field, those of values that lie in it included."""
+    """Yield name and content of each field, including the fields of nested values."""
     for field in fields(value):  # type: ignore[arg-type]
         item = getattr(value, field.name)
         if is_dataclass(item):
@@ -37,7 +37,7 @@ def flat(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def with_fields(value: T, **given: Any) -> T:  # noqa: ANN401 - as many types as fields
-    """The same but for these fields, wherever they lie in it. Raises TypeError for unknown ones."""
+    """Replace these fields, nested ones included. Raises TypeError for unknown fields."""
     changed = _replace_taken(value, given)
     if given:
         raise TypeError(f"{type(value).__name__} has no field {', '.join(given)}")
@@ -45,7 +45,7 @@ def with_fields(value: T, **given: Any) -> T:  # noqa: ANN401 - as many types as
 
 
 def _replace_taken(value: T, given: dict[str, Any]) -> T:
-    """Take what belongs to this value out of all that was given."""
+    """Replace the fields of this value and remove them from `given`."""
     taken: dict[str, Any] = {}
     for field in fields(value):  # type: ignore[arg-type]
         item = getattr(value, field.name)
@@ -57,7 +57,7 @@ def _replace_taken(value: T, given: dict[str, Any]) -> T:
 
 
 def write_value(value: object, default: object = None) -> Iterator[str]:
-    """A word for each field that differs from that of `default`, or from its own default."""
+    """Yield a word for each field that differs from `default`, or else from its own default."""
     for field in fields(value):  # type: ignore[arg-type]
         item = getattr(value, field.name)
         if default is not None:
@@ -84,7 +84,7 @@ def _written(item: object) -> str:
 
 
 def read_value(kind: type[T], words: Iterable[str]) -> T:
-    """A value of that kind. Raises ValueError that names the field and what it needs."""
+    """Parse a value of type `kind`. Raises ValueError, which names the field and its format."""
     given: dict[str, str] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -109,7 +109,7 @@ def _names(kind: type) -> Iterator[str]:
 
 
 def _take(kind: type[T], given: dict[str, str]) -> T:
-    """Take what belongs to this kind out of all that was given."""
+    """Build a value of type `kind` and remove its fields from `given`. Raises ValueError."""
     values: dict[str, Any] = {}
     hints = get_type_hints(kind)
     for field in fields(kind):  # type: ignore[arg-type]

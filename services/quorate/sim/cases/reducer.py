@@ -1,7 +1,7 @@
 """Shrinks a failing case: fewer actions, default options, fewer nodes, less time.
 
 A smaller case counts as the same failure if its kind is the same (`Failure.kind`), even if it names
-other nodes and offsets. The result is what people read and keep.
+other nodes and offsets.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ if TYPE_CHECKING:
     from quorate.sim.action_runner import Deed
     from quorate.sim.runner import Ran
 
-# The fields of deeds that name a node, or several.
+# The fields of actions that name a node, and those that name several.
 _NODES: Final = ("who", "whom", "to", "liar")
 _SETS: Final = ("those",)
-# Settings that say how large a world is, which has ways of its own to become smaller.
+# Options for the size of a cluster, which are reduced in steps of their own.
 _SIZES: Final = ("voters", "duration_ms")
-# How often all is gone through again at the most: what could not go before may go in the end.
+# The maximum number of rounds over all steps: a later round may remove what an earlier one kept.
 _ROUNDS: Final = 4
-# Of the time between two deeds, what is tried to be left of it.
+# The fractions of the time between two actions that are tried instead of it.
 _SHARES: Final = (0, 1 / 8, 1 / 2)
 _GAP_US: Final = 100_000
 
 
 def reduce_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
-    """A smaller case that fails alike; None where it is clean, or fails only as it was drawn.
+    """Find a smaller case with the same kind of failure.
 
-    What was found until `is_time_up` has to do.
+    Returns None if the case passes, or if it fails only as drawn and not as recorded actions.
+
+    The search ends with its best result so far when `is_time_up` returns True.
     """
     first = _run(case)
     if first.failure is None:
@@ -55,7 +57,7 @@ def reduce_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
 
 
 class Reducer:
-    """Looks for smaller cases that fail in one way, and knows the smallest one so far."""
+    """Searches for smaller cases with one kind of failure, and keeps the smallest one so far."""
 
     def __init__(self, kind: str, is_time_up: Callable[[], bool]) -> None:
         self.best: Case | None = None
@@ -63,7 +65,7 @@ class Reducer:
         self._is_time_up = is_time_up
 
     def fails(self, case: Case) -> bool:
-        """True if it fails alike; it is the best one then. Raises OutOfTime."""
+        """True if the case fails the same way; then it becomes the best one. Raises OutOfTime."""
         if self.best is not None and self._is_time_up():
             raise OutOfTime
         ran = _run(case)
@@ -73,7 +75,7 @@ class Reducer:
         return True
 
     def reduce(self) -> None:
-        """Take away what can go, until nothing can. Raises OutOfTime."""
+        """Run all steps until none changes the case. Raises OutOfTime."""
         for _ in range(_ROUNDS):
             before = self._case
             self._plain_settings()
@@ -104,7 +106,7 @@ class Reducer:
         return self.fails(replace(self._case, deeds=tuple(deeds)))
 
     def _plain_deeds(self) -> None:
-        """Each with as little as it needs said."""
+        """Set the fields of each action to their defaults, action by action."""
         for index, (at_us, deed) in enumerate(self._deeds):
             plain = _plain(deed)
             if plain != deed and index < len(self._deeds):
@@ -145,7 +147,7 @@ class Reducer:
         least(duration_ms, self._with_duration, at_least=min(last_ms, duration_ms))
 
     def _with_earlier(self, index: int, by_us: int) -> bool:
-        """All deeds from that one on, and the end, come so much earlier."""
+        """Move all actions from `index` on, and the end of faults, forward by `by_us`."""
         case, deeds = self._case, list(self._deeds)
         deeds[index:] = [DoneDeed(at_us - by_us, deed) for at_us, deed in deeds[index:]]
         duration_ms = max(1, case.options.duration_ms - by_us // 1000)
@@ -161,7 +163,7 @@ def _run(case: Case) -> Ran:
 
 
 def _ended(case: Case, at_us: int, about: str) -> Case:
-    """Without what would have come after its failure."""
+    """The case without the actions after its failure."""
     duration_ms = min(case.options.duration_ms, at_us // 1000 + 1)
     deeds = tuple(done for done in case.deeds or () if done.at_us <= at_us)
     options = replace(case.options, duration_ms=duration_ms)
@@ -173,7 +175,7 @@ def _is_of(kind: type[Deed]) -> Callable[[DoneDeed], bool]:
 
 
 def _plain(deed: Deed) -> Deed:
-    """The same with all at its default that has one, but for whom it is done to."""
+    """The action with default values in all fields that have one, except the node's."""
     usual = {
         field.name: field.default
         for field in fields(deed)  # type: ignore[arg-type]
@@ -190,7 +192,10 @@ def _unusual(options: WorldOptions) -> Iterator[tuple[str, Any]]:
 
 
 def _without_node(case: Case, node_id: int) -> Case | None:
-    """Nobody does anything to that node, and all behind it are called as the one before."""
+    """The case without that node and its actions; nodes with higher ids move down by one.
+
+    Returns None for the single voter.
+    """
     options = case.options
     if node_id > options.voters:
         options = replace(options, observers=options.observers - 1)
@@ -204,7 +209,7 @@ def _without_node(case: Case, node_id: int) -> Case | None:
 
 
 def _renamed(deed: Deed, gone: int) -> Deed | None:
-    """A deed without a node, None where it is about that one."""
+    """The action with node ids after the removal of `gone`; None if the action is about it."""
     changes: dict[str, Any] = {}
     for field in fields(deed):  # type: ignore[arg-type]
         value = getattr(deed, field.name)

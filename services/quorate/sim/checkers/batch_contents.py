@@ -11,12 +11,12 @@ from quorate.records.control import KRaftVersion, KRaftVoters, control_records
 if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
 
-# Some seeds' worth of batches; the key is all of their bytes, so that nothing stale is answered.
+# The batches of a few seeds. The key is the complete batch, so an entry cannot be stale.
 _REMEMBERED: Final = 4096
 
 
 class Controls(NamedTuple):
-    """The voters and kraft.version in a batch; None in most batches."""
+    """The voter set and kraft.version in a batch; None in most batches."""
 
     voters: VoterSet | None = None
     kraft_version: int | None = None
@@ -41,7 +41,7 @@ def records_of(batch: bytes) -> tuple[Record, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def controls_of(batch: bytes) -> Controls:
-    """The last of each kind that one control batch holds."""
+    """The last record of each kind in one control batch."""
     voters = kraft_version = None
     for record in control_records(batch, 0, read_header(batch)):
         if isinstance(record, KRaftVoters):

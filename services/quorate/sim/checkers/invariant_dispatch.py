@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class Watch(Invariant):
-    """All invariants of one world, told as one."""
+    """All invariants of one cluster, notified as one."""
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         invariants = [invariant(world) for invariant in ALL]
         for invariant in invariants:
             invariant.watch = self
-        # Of each hook only those who listen to it: most invariants have two or three.
+        # Per hook, the invariants that override it: most override two or three.
         self._listening = {
             hook: [one for one in invariants if getattr(type(one), hook) is not nothing]
             for hook, nothing in vars(Invariant).items()

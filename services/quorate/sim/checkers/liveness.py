@@ -26,22 +26,25 @@ if TYPE_CHECKING:
 
 TIMEOUTS_TO_HEAL: Final = 60
 WRITES_MAX: Final = 3
-# In so many worlds every replica leaves the last election to others at first.
+# The fraction of clusters in which every voter first defers campaigning in the last election.
 ALL_BEHIND: Final = 0.3
 
 
 class HealingFailed(AssertionError):
-    """The quorum did not come back although nothing disturbs it any more."""
+    """The quorum did not recover although faults have stopped."""
 
 
 def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
-    """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
+    """Wait until the quorum has recovered, send a write and a read, and compare all logs.
+
+    Then its leader vanishes and must get a successor. Raises HealingFailed or Violation.
+    """
     timeouts = world.options.timeouts
     patience_ms = TIMEOUTS_TO_HEAL * max(timeouts.fetch_timeout_ms, timeouts.election_timeout_ms)
     if not _settles(world, patience_ms):
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
-    # A leader that takes a write may be about to hand over, and then refuses it.
+    # A leader that accepts a write may be about to transfer leadership, and then rejects it.
     tries = (_write(world, clients, patience_ms) for _ in range(WRITES_MAX))
     if not any(_commits(world, operation, patience_ms) for operation in tries):
         raise HealingFailed(f"{WRITES_MAX} writes were refused: {_state(world)}")
@@ -58,10 +61,10 @@ def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
 
 
 def _settles(world: World, patience_ms: int) -> bool:
-    """True if all is well, or comes nearer to it, within each span of patience.
+    """True if the quorum settles, and makes progress towards it within each `patience_ms`.
 
-    A replica that begins anew with small fetches and a slow disk may take long; what is between it
-    and the others must shrink meanwhile.
+    A replica that starts over with small fetches and a slow disk may take long, but its lag must
+    shrink all the time.
     """
     behind = _behind(world)
     while not world.run(world.now_ms + patience_ms, stop=lambda: is_settled(world)):
@@ -72,13 +75,16 @@ def _settles(world: World, patience_ms: int) -> bool:
 
 
 def _behind(world: World) -> int:
-    """The number of records between the shortest log and the longest one."""
+    """The difference in records between the longest log and the shortest one."""
     ends = [node.log.end.offset for node in world.nodes.values()]
     return max(ends) - min(ends)
 
 
 def is_caught_up(world: World) -> bool:
-    """One active leader, whose whole log is committed, replayed by everybody, and nobody heals."""
+    """True if the leader is active and every node has applied its whole log.
+
+    All processes run and none is healing.
+    """
     leader = world.leader()
     if leader is None or not leader.application.is_active:
         return False
@@ -92,7 +98,7 @@ def is_caught_up(world: World) -> bool:
 
 
 def is_settled(world: World) -> bool:
-    """Everybody is caught up, and the voters are who they should be, and where they are."""
+    """True if all nodes are caught up and the voter set has the right voters and endpoints."""
     return is_caught_up(world) and why_unsettled(world) is None
 
 
@@ -137,7 +143,7 @@ def _write(world: World, clients: Clients, patience_ms: int) -> int:
 
 
 def _commits(world: World, operation: int, patience_ms: int) -> bool:
-    """True if the write is acknowledged; False when its client was told that it is not."""
+    """True if the write is acknowledged, False if it is rejected or its outcome is unknown."""
     history = world.oracle
 
     def is_told() -> bool:
@@ -149,15 +155,15 @@ def _commits(world: World, operation: int, patience_ms: int) -> bool:
 
 
 def _replace_leader(world: World) -> None:
-    """A leader that vanishes has a successor after one election.
+    """Isolate the leader and require a successor after one election.
 
-    The others miss it all at once, and one of them would rather not lead, or in some worlds all of
-    them: then each leaves the election to the others once (rule 11).
+    The other voters detect its failure at the same time. The state machine of one of them lags, in
+    some clusters those of all: such a voter defers campaigning once (rule 11).
     """
     leader = world.leader()
     assert leader is not None
     voters = leader.log.voters
-    # A voter whose disk was replaced is none any more.
+    # A node whose disk was replaced is not a voter any more.
     left = [voter for voter in voters if world.nodes[voter.key.node_id].is_voter(voter)]
     if len(left) - 1 < voters.majority:
         return
@@ -175,7 +181,10 @@ def _replace_leader(world: World) -> None:
 
 
 def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
-    """Brokers that are heard no more are fenced, all others are not; partitions follow."""
+    """Wait until exactly the silent brokers are fenced and partitions have followed.
+
+    Raises HealingFailed.
+    """
     options = world.options
     if not fleet.brokers:
         return
@@ -209,7 +218,10 @@ def _unsettled(world: World, fleet: Fleet) -> str | None:
 
 
 def _compare(world: World) -> None:
-    """Every log byte for byte as history has it, every state machine alike, nothing lost."""
+    """Compare all logs byte for byte, and all state machines with the committed history.
+
+    Every acknowledged write must be in that history. Raises Violation.
+    """
     history = world.oracle
     expected = history.state_at(history.end)
     reference = _bytes(next(iter(world.nodes.values())))

@@ -1,7 +1,7 @@
 """The simulator's own view of each replica's log, built from disk writes.
 
-Batches are chained. A chain value represents a whole prefix: two logs with equal chains at an
-offset are equal below it. The view is built from the contents of the storage code, never from the
+Batches are chained. A chain value represents a complete prefix: two logs with equal chain values at
+an offset are equal below it. The view is built from what the storage code writes, never from the
 state of the core.
 """
 
@@ -18,7 +18,7 @@ from quorate.sim.checkers.batch_contents import Controls, controls_of, header_at
 
 
 class Entry(NamedTuple):
-    """One batch; `sequence` is the disk's count of writes when it had been written."""
+    """One batch; `sequence` is the disk's write count after it was written."""
 
     base: Offset
     end: Offset
@@ -35,7 +35,7 @@ _NO_CONTROLS: Final = Controls()
 
 @dataclass(slots=True)
 class LogView:
-    """The batches of one log from its start on."""
+    """The batches of one log, from the log start offset."""
 
     start: OffsetAndEpoch = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
     start_chain: int = 0
@@ -55,14 +55,14 @@ class LogView:
 
     @property
     def voters(self) -> VoterSet:
-        """The latest set in this log."""
+        """The latest voter set in this log."""
         for entry in reversed(self.entries):
             if entry.voters is not None:
                 return entry.voters
         return self.start_voters
 
     def append(self, data: bytes, sequence: int) -> list[Entry]:
-        """Take in whole batches that were written up to disk write `sequence`."""
+        """Add complete batches, written up to disk write `sequence`; returns their entries."""
         added = []
         position = 0
         chain = self.chain
@@ -91,7 +91,7 @@ class LogView:
         del self.entries[bisect_right(self.entries, to, key=_end) :]
 
     def drop_before(self, start: Offset) -> None:
-        """Forget the batches below a log start that moved up, keeping what they chain to."""
+        """Drop the batches below a new log start, but keep their chain value and voters."""
         index = bisect_right(self.entries, start, key=_end)
         if index:
             last = self.entries[index - 1]
@@ -101,14 +101,14 @@ class LogView:
             del self.entries[:index]
 
     def chain_up_to(self, end: OffsetAndEpoch) -> int | None:
-        """The chain of everything below `end`; None when no batch of that epoch ends there.
+        """The chain value of everything below `end`; None if no batch of that epoch ends there.
 
-        At one offset may stand a record that never was committed, and the end of a snapshot.
+        An uncommitted record and the end of a snapshot may be at the same offset.
         """
         return self.chain_at(end.offset) if self.epoch_before(end.offset) == end.epoch else None
 
     def chain_at(self, offset: Offset) -> int | None:
-        """The chain of everything below `offset`; None when this log has no batch end there."""
+        """The chain value of everything below `offset`; None if no batch ends there."""
         if offset == self.start.offset:
             return self.start_chain
         index = bisect_left(self.entries, offset, key=_end)
@@ -131,7 +131,7 @@ class LogView:
         return None
 
     def voters_below(self, offset: Offset) -> VoterSet:
-        """The set in force just below `offset`."""
+        """The voter set in effect just below `offset`."""
         return self._voters_below(bisect_right(self.entries, offset, key=_end))
 
     def _voters_below(self, index: int) -> VoterSet:

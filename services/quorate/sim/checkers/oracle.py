@@ -25,7 +25,7 @@ class Violation(AssertionError):
 
 @dataclass(slots=True)
 class Oracle:
-    """The committed history, and what clients were told about it."""
+    """The committed history and the responses that clients got."""
 
     chains: dict[Offset, int] = field(default_factory=lambda: {Offset(0): 0})
     end: Offset = Offset(0)
@@ -44,9 +44,9 @@ class Oracle:
     # --- history ----------------------------------------------------------------------------------
 
     def commit(self, entry: Entry, epoch: Epoch) -> None:
-        """The next batch of history, as the first replica that calls it committed holds it.
+        """Add the next committed batch, as the first replica that reports it has it.
 
-        `epoch` is that replica's: the batch was committed in that epoch or before.
+        `epoch` is the epoch of that replica: the batch was committed in that epoch or before.
         """
         self.end = entry.end
         self.ends[epoch] = max(entry.end, self.ends.get(epoch, entry.end))
@@ -90,22 +90,22 @@ class Oracle:
         return state
 
     def end_before(self, epoch: Epoch) -> Offset:
-        """The end of what was surely committed in epochs below `epoch`."""
+        """The end of the records that were certainly committed in epochs below `epoch`."""
         return max((end for e, end in self.ends.items() if e < epoch), default=Offset(0))
 
     def voters_at(self, offset: Offset) -> VoterSet:
-        """The committed set in force below `offset`."""
+        """The committed voter set in effect below `offset`."""
         index = bisect_right(self.voter_sets, offset, key=_offset_of_set)
         return self.voter_sets[index - 1][1] if index else VoterSet()
 
     # --- writes -----------------------------------------------------------------------------------
 
     def was_decided(self, operation: int, offset: Offset) -> None:
-        """A controller decided on a write, and on where its record is to lie."""
+        """A controller has decided on a write and assigned `offset` to its record."""
         self.decided_for[operation] = offset
 
     def was_acknowledged(self, operation: int) -> None:
-        """A client was told that its write is committed."""
+        """A client got the response that its write is committed."""
         offset = self.committed_at.get(operation)
         if offset is None:
             raise Violation(f"operation {operation} was acknowledged, but is not committed")
@@ -113,19 +113,19 @@ class Oracle:
         self.read_floor = max(self.read_floor, Offset(offset + 1))
 
     def was_refused(self, operation: int) -> None:
-        """A client was told that its write did not happen and never will."""
+        """A client got the response that its write did not and will not take effect."""
         if operation in self.committed_at:
             raise Violation(f"operation {operation} is committed, yet was refused")
         self.refused[operation] = None
 
     def was_left_open(self, operation: int) -> None:
-        """A client was told that nobody knows what will become of its write."""
+        """A client got the response that the outcome of its write is unknown."""
         self.unknown[operation] = None
 
     # --- reads ------------------------------------------------------------------------------------
 
     def current_read_answered(self, machine: Machine, floor: Offset) -> None:
-        """A current read that began when `floor` was the end of all that clients knew of."""
+        """A linearizable read was answered; it began when clients knew of offsets below `floor`."""
         if machine.applied < floor:
             raise Violation(
                 f"a current read reflects offset {machine.applied}, "
@@ -136,7 +136,7 @@ class Oracle:
         self.reads += 1
 
     def read_answered(self, machine: Machine, seen: Offset) -> None:
-        """Any other read: what this client has `seen` before must be in it."""
+        """A stale read was answered; it must reflect every offset below `seen`, read before."""
         if machine.applied < seen:
             raise Violation(f"a read reflects offset {machine.applied} after one reflected {seen}")
         self._check_state(machine)

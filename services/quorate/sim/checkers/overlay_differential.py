@@ -2,7 +2,7 @@
 
 The reference makes an image for each decision. The other controller works as leaders do: it
 accumulates the decisions of a batch on one overlay, which becomes an image when the batch is cut.
-For any requests and any cuts, records, replies and images have to be equal.
+For any requests and any cuts, records, replies and images must be equal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DECISIONS_MAX: Final = 20
 
 
 class Batch(NamedTuple):
-    """Decisions that were cut together; control records have offsets and nothing else."""
+    """The decisions of one batch; a control batch has offsets and no records."""
 
     records: tuple[MetadataRecord, ...]
     base_offset: Offset
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
 
 class Standby:
-    """A controller that replays what was committed."""
+    """A controller that replays committed batches."""
 
     def __init__(self) -> None:
         self._controller = _controller(0, None, gathers=False)
@@ -54,11 +54,11 @@ class Standby:
 
     @property
     def end_offset(self) -> Offset:
-        """Everything below is replayed."""
+        """The end of the replayed records."""
         return self._controller.end_offset
 
     def replay(self, batch: Batch) -> None:
-        """The next batch of history."""
+        """Replay the next committed batch."""
         records, base_offset, end_offset, epoch, timestamp_ms = batch
         self._controller.replay(
             records,
@@ -70,10 +70,10 @@ class Standby:
 
 
 class BothWays:
-    """The controller of one leader, twice. A difference between them is raised as a Violation."""
+    """The controller of one leader, twice. Raises Violation if the two differ."""
 
     def __init__(self, seed: int, image: MetadataImage, epoch: Epoch, now_ms: int) -> None:
-        """Become active at the end of `image`; topics get ids that are drawn from `seed`."""
+        """Become active at the end of `image`; `seed` determines the ids of new topics."""
         self._epoch = epoch
         self._plain = _controller(seed, image, gathers=False)
         self._gathering = _controller(seed, image, gathers=True)
@@ -103,7 +103,7 @@ class BothWays:
         return self._compare(request, self._plain.decide(request, _SOMEBODY, now_ms), gathering)
 
     def expire(self, now_ms: int) -> Decision | None:
-        """Decide what nobody asks for, one slice."""
+        """Run one slice of the periodic decisions."""
         plain, gathering = self._plain.expire(now_ms), self._gathering.expire(now_ms)
         return self._compare("the end of sessions", plain, gathering)
 
@@ -121,7 +121,7 @@ class BothWays:
         return plain
 
     def append_controls(self, now_ms: int) -> Batch:
-        """A control record follows on all that was decided and cut."""
+        """Append a control record after all decided records, which must have been cut."""
         assert not self._gathered, "the leader proposes first what has gathered"
         base, self._end = self._end, Offset(self._end + 1)
         self._plain.advance(self._end)
@@ -129,7 +129,7 @@ class BothWays:
         return Batch((), base, self._end, self._epoch, now_ms)
 
     def cut(self, now_ms: int, *, keeps_last: bool = False) -> Batch | None:
-        """Make a batch of the accumulated decisions, with `keeps_last` all but the last."""
+        """Make a batch of the accumulated decisions; with `keeps_last` of all but the last."""
         count = len(self._gathered) - keeps_last
         if count <= 0:
             return None
@@ -154,11 +154,11 @@ class DrawnDecisions:
         self._requests = DrawnRequests(draws)
 
     def lead(self, image: MetadataImage, epoch: Epoch, now_ms: int) -> BothWays:
-        """Somebody becomes the active controller on this image."""
+        """Let a new leader become active on this image."""
         return BothWays(self._draws.between(0, 1 << 60), image, epoch, now_ms)
 
     def batches(self, ways: BothWays, now_ms: int) -> list[Batch]:
-        """Some decisions, and what was cut of them."""
+        """Make a random number of decisions; returns the batches that were cut."""
         draws = self._draws
         cut: list[Batch | None] = []
 
@@ -194,9 +194,9 @@ def unequal_fields(image: MetadataImage, other: MetadataImage) -> list[str]:
 
 
 def require_equal(image: MetadataImage, other: MetadataImage, whose: str) -> None:
-    """Raises a Violation that names what differs."""
+    """Raise a Violation that names the fields that differ."""
     differing = unequal_fields(image, other)
-    # What two images may differ in and be equal all the same.
+    # The comparison of images ignores these offsets.
     if _offsets(image) != _offsets(other):
         differing.append("offsets of brokers")
     if differing:

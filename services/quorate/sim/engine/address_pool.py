@@ -23,18 +23,18 @@ class AddressPool:
         self._free: list[tuple[Endpoint, ...]] = []
 
     def of(self, peer: Peer) -> NodeId | None:
-        """The node that answers there."""
+        """The node that answers at this address; None if no node does."""
         return self._nodes.get((peer.host, peer.port))
 
     def add(self, node: SimulatedNode) -> None:
-        """A node answers where it listens, and at its name."""
+        """Let a node answer at its endpoints and at its bootstrap name."""
         self._nodes[bootstrap_name(node)] = node.node_id
         self._listen(node)
 
     def move(self, node: SimulatedNode) -> None:
-        """A node whose process is down gets another address; nobody answers at the old one.
+        """Give a node whose process is down another address, which another node may have had.
 
-        Until somebody else is given it, as addresses of a pool are.
+        No node answers at the old address until it is assigned again.
         """
         for listener in node.endpoints:
             del self._nodes[listener.host, listener.port]

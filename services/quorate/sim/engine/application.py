@@ -47,14 +47,14 @@ TICK_S: Final = 1.0
 
 
 def caller_of(principal: str, number: int, options: WorldOptions) -> Caller:
-    """A random caller at one of the possible addresses; most are at the first."""
+    """The caller for a number, at one of the possible addresses; most share one."""
     addresses = options.queue.client_addresses
     address = number % (2 * addresses) if addresses else 0
     return Caller(principal, client=str(address) if address < addresses else "")
 
 
 class _WatchedController(Controller):
-    """Production's controller; notifies its application of each decision as it is made."""
+    """The production controller, which notifies its application of each decision."""
 
     def __init__(
         self, application: Application, settings: ControllerSettings, *, gathers: bool
@@ -97,7 +97,7 @@ class Application(MetadataApplication):
         self._waiting: dict[asyncio.Future[WriteReply], WaitingRequest] = {}
         # Reads in progress, each with its start.
         self._reads: dict[asyncio.Task[None], int] = {}
-        # By the request itself, which waits as long as its client.
+        # By the id() of the request, which lives as long as its client waits.
         self._asked: dict[int, WaitingRequest] = {}
 
     def keep_house(self) -> None:
@@ -181,7 +181,7 @@ class Application(MetadataApplication):
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Pass violations to the loop: production takes them for a defect of one decision."""
+        """Pass violations to the loop: production would treat them as a failed decision."""
         try:
             yield
         except Violation as violation:
@@ -202,7 +202,7 @@ class Application(MetadataApplication):
             raise error
 
     def propose(self, operations: tuple[int, ...], size_bytes: int) -> bool:
-        """Take a client's write; False when this process is not the active one."""
+        """Accept a client's write; False if this process is not the active controller."""
         if not self.is_active:
             return False
 
@@ -238,7 +238,7 @@ class Application(MetadataApplication):
     # --- reads ------------------------------------------------------------------------------------
 
     def read_current(self) -> None:
-        """Start a linearizable read: it must reflect everything that any client knows by now."""
+        """Start a linearizable read: it must reflect all that clients were told before it."""
         floor = self._oracle.read_floor
         self._begin_read(
             DescribeConfigs((EVERYBODY,)),

@@ -55,7 +55,7 @@ class Inode:
 
 @dataclass(slots=True)
 class PendingEntry:
-    """Directory changes that reach the platter together: a rename is one of two names."""
+    """Directory changes that reach the platter together: a rename changes two names."""
 
     sequence: int
     names: tuple[tuple[str, Inode | None], ...]
@@ -151,7 +151,7 @@ class SimulatedDisk:
     # --- disk faults ------------------------------------------------------------------------------
 
     def lose_power(self, random: Random, survival: Survival) -> None:
-        """Keep the platter and what `survival` grants of the rest; nothing stays pending."""
+        """Keep the platter and the unflushed writes that `survival` selects; none stay pending."""
         for path in sorted(self._directories):
             directory = self._directories[path]
             seen = [*directory.entries.values(), *directory.durable.values()]
@@ -165,7 +165,7 @@ class SimulatedDisk:
             directory.pending = []
 
     def settle(self) -> None:
-        """Flush everything, as when a node is handed over to the simulation."""
+        """Flush everything, as before the simulation of a node starts."""
         for path in sorted(self._directories):
             directory = self._directories[path]
             for inode in directory.entries.values():
@@ -175,7 +175,7 @@ class SimulatedDisk:
             directory.pending.clear()
 
     def rot(self, path: str, position: int, mask: int) -> None:
-        """Flip the bits of `mask` in one byte, in the cache and on the platter alike."""
+        """Flip the bits of `mask` in one byte, in the cache and on the platter."""
         inode = self._inode(path)
         inode.data[position] ^= mask
         if position < len(inode.durable):
@@ -189,7 +189,7 @@ class SimulatedDisk:
         self._has_rotted = False
 
     def aside(self, work: Callable[[], T]) -> T:
-        """The result of `work` on the disk, done from outside, without hook."""
+        """Run `work` on the disk from outside, without hook, and return its result."""
         hook, self.hook = self.hook, _nothing
         try:
             return work()
@@ -219,7 +219,7 @@ class SimulatedDisk:
         return inode is not None and directory.durable.get(name) is inode and not inode.pending
 
     def put_back(self, path: str, data: bytes | None) -> None:
-        """Set the contents that a person restored, None to remove the file, after a flush."""
+        """Replace a file as an operator does, after a flush; None removes it."""
         self.settle()
         directory, name = self._locate(path)
         directory.entries.pop(name, None)

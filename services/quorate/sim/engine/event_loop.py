@@ -31,14 +31,14 @@ Ts = TypeVarTuple("Ts")
 MILLION: Final = 1_000_000
 # Microseconds from the end of one iteration to the next if a callback is ready.
 TURN_US: Final = 10
-# A process that has not rested for so many iterations will never rest.
+# A process that has had a ready callback in this many iterations in a row never rests.
 TURNS_WITHOUT_REST_MAX: Final = 20_000
 # At this number of tasks, completed ones are forgotten.
 TASKS_MIN: Final = 32
 
 
 class Timeline(Protocol):
-    """The clock of the machine that a loop runs on, in microseconds; it may run fast or slow."""
+    """The clock of a loop's machine, in microseconds; it may run fast or slow."""
 
     @property
     def now_us(self) -> int: ...
@@ -49,7 +49,7 @@ class Timeline(Protocol):
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
-    """The loop of one process. Closed, as by a kill, it silently runs nothing any more."""
+    """The loop of one process. Once closed, as by a kill, it silently runs nothing."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -57,7 +57,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._alarm_us: int | None = None
-        # The CPU time that callbacks have used, and until when they use it.
+        # The CPU time that callbacks have used, and the time until which they are using it.
         self.worked_us = self._busy_until_us = 0
         # The times for which the timeline has an entry, of the next iteration and later ones.
         self._entries: set[int] = set()
@@ -70,7 +70,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # --- iterations -------------------------------------------------------------------------------
 
     def run(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
-        """Run a callback from outside in an iteration, now unless the process is paused."""
+        """Run a callback from outside in an iteration, immediately unless the process is paused."""
         self.call_soon(callback, *args)
         self.turn()
 
@@ -134,7 +134,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.turn()
 
     def work(self, for_us: int) -> None:
-        """Let the current callback take that long: no iteration runs before."""
+        """Let the current callback use `for_us` of CPU time: no iteration runs before its end."""
         self.worked_us += for_us
         self._busy_until_us = max(self._busy_until_us, self._timeline.now_us) + for_us
 
@@ -148,7 +148,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.turn()
 
     def fail(self, error: BaseException) -> None:
-        """End the iteration with this error, whatever the callback does about it."""
+        """End the iteration with this error, even if the callback suppresses it."""
         if not self._is_closed and self._error is None:
             self._error = error
 
@@ -157,8 +157,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._is_closed = True
         self._ready.clear()
         self._timers.clear()
-        # Close coroutines now, and not when their memory is reclaimed. Some were to wait for others
-        # that never began.
+        # Close coroutines now, and not when their memory is reclaimed. Some hold coroutines that
+        # never started.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             for task in self._tasks:

@@ -10,14 +10,14 @@ from quorate.sim.checkers.oracle import Violation
 
 Action: TypeAlias = Callable[[], None]
 STEPS_AT_ONE_INSTANT: Final = 5000
-# Forty times what the longest worlds take.
+# Forty times the steps of the longest runs.
 STEPS_MAX: Final = 2_000_000
 
 
 class Actions:
-    """A heap of (time, sequence, action). Time is counted in whole microseconds.
+    """A heap of (time, sequence, callback). Time is an integer in microseconds.
 
-    `steps` are the actions so far.
+    `steps` is the number of callbacks run so far.
     """
 
     def __init__(self) -> None:
@@ -28,12 +28,12 @@ class Actions:
         self._stuck = 0
 
     def schedule(self, delay_us: int, action: Action) -> None:
-        """Have `action` done after that many microseconds."""
+        """Schedule `action` after `delay_us` microseconds."""
         self._sequence += 1
         heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._sequence, action))
 
     def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
-        """Let time pass; True when `stop` became true before `until_ms`."""
+        """Advance simulated time; True if `stop` became true before `until_ms`."""
         limit = until_ms * 1000
         while self._heap and self._heap[0][0] <= limit:
             at, _, action = heapq.heappop(self._heap)

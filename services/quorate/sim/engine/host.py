@@ -2,7 +2,7 @@
 
 A disk call takes effect at the end of its duration, on its thread and concurrently with the loop;
 calls of one thread are sequential. So a task that continues before a call has ended does so before
-any of it is on the disk. Now and then one thread runs between two steps of another.
+the call has changed the disk. At random, one thread runs between two steps of another.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ T = TypeVar("T")
 
 SLOWEST_CLOCK: Final = 1.06
 SLACK_MS: Final = 100
-# Microseconds of calls without a flush: most reads are served from memory.
+# The duration in microseconds of calls without a flush: most reads are served from memory.
 QUICK_US: Final = 50
 
 
 class ProcessDied(BaseException):
-    """Raised between two effects or two calls to the disk; no code of ours may catch it."""
+    """Raised between two effects or two disk calls; production code must not catch it."""
 
 
 @dataclass(slots=True, eq=False)
 class DiskCall:
-    """A disk call; it guarantees the writes up to `written`, no later ones."""
+    """A disk call; it makes the writes up to `written` durable, but no later ones."""
 
     what: str
     number: int
@@ -74,11 +74,11 @@ class SimulatedHost(Host):
         return self.node.world.now_ms
 
     def work_s(self) -> float:
-        """A call has taken no time yet before its first step."""
+        """The clock for durations in seconds; a disk call before its first step has taken none."""
         return (self.node.now_us - self._begun_before_us) / MILLION
 
     def cpu_s(self) -> float:
-        """CPU time: only decisions take any, and only if the cluster's options say so."""
+        """The CPU time in seconds: only decisions use any, and only if the options say so."""
         return self.loop.worked_us / MILLION
 
     def collect_garbage(self) -> None:
@@ -91,7 +91,10 @@ class SimulatedHost(Host):
     # --- threads ----------------------------------------------------------------------------------
 
     def make(self, thread: SimulatedThread, call: DiskCall) -> tuple[Any, Exception | None]:
-        """Let a thread do its work. Raises ProcessDied, and the error of a defect."""
+        """Execute a call of a thread; returns its result and its error.
+
+        Raises ProcessDied if the process crashes, and AssertionError for a defect.
+        """
         disk = self.node.disk
         before = self._working, disk.unpromised
         self._working, disk.unpromised = thread, (call.written, disk.sequence)
@@ -135,7 +138,7 @@ class SimulatedHost(Host):
     # --- disk stalls ------------------------------------------------------------------------------
 
     def hang(self) -> None:
-        """No call to the disk returns until `release`; nothing else stops."""
+        """Stall the disk: no call to it returns until `release`; all else continues."""
         self.is_hanging = True
         self.node.troubles += 1
         self.time_flush()
@@ -147,17 +150,17 @@ class SimulatedHost(Host):
             self.go_on()
 
     def time_flush(self) -> None:
-        """Check the leader when the flush in flight has been stalled for too long."""
+        """Schedule a check of the leader for when the flush in flight has stalled for too long."""
         flush = self._threads["flush"].first
         if self.is_hanging and flush is not None:
             options = self.node.world.options
-            # The slowest clock, and the barrier behind which the core got the last flush.
+            # Allow for the slowest clock and for a barrier that delayed the last flush event.
             limit_ms = options.timeouts.check_quorum_timeout_ms * SLOWEST_CLOCK + SLACK_MS
             limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 
     def _is_late(self, flush: DiskCall) -> None:
-        """Rule 24: a replica with a stalled disk does not lead, unless it is the only voter."""
+        """Check rule 24: a replica with a stalled disk does not lead, except a single voter."""
         node = self.node
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
             return
@@ -174,7 +177,7 @@ class SimulatedHost(Host):
 
 
 class SimulatedThread:
-    """One thread for calls to the disk."""
+    """One simulated thread for disk calls."""
 
     def __init__(self, host: SimulatedHost, name: str, calls: DiskCalls) -> None:
         self._host = host
@@ -193,11 +196,11 @@ class SimulatedThread:
         return any(call.what != SYNCING_END for call in self._waiting)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Make a call after those before it. No time passes if the loop waits for it."""
+        """Queue a call. It takes no simulated time if the loop waits `wait_s` for it."""
         loop = self._host.loop
         call = DiskCall(what, self._calls.begin(what), work, loop.create_future())
         if loop.is_closed():
-            # The remains of an exited process call this, and must not wait.
+            # Leftover code of an exited process calls this, and must not wait.
             call.future.set_result(None)
             return call.future
         self._waiting.append(call)
@@ -206,7 +209,7 @@ class SimulatedThread:
         return call.future
 
     def close(self) -> None:
-        """Its calls end with the process."""
+        """Do nothing: the calls end with the process."""
 
     def _begin(self, call: DiskCall, patience_us: int = 0) -> None:
         host = self._host
@@ -231,7 +234,7 @@ class SimulatedThread:
             self.end(call)
 
     def end(self, call: DiskCall) -> None:
-        """Make the call in progress now, and notify the task that waits for it."""
+        """Execute the call in progress now, and notify the task that waits for it."""
         try:
             self._make(call)
         except ProcessDied:

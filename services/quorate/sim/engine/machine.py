@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter
     from quorate.sim.interfaces import WorldAround
 
-# What holds records, and is read by a start.
+# Suffixes of the files that hold records and are read at a start.
 _WITH_RECORDS: Final = (LOG_SUFFIX, CHECKPOINT_SUFFIX)
 _OPENING: Final = ("open", "read", "list_dir", "sync_dir")
-# What is wrong with a disk, or with the process's share of the machine: the error, and of what.
+# Faults of a disk or of the process's resources: the error number and the failing operations.
 FAULTS: Final = {
     "full": (errno.ENOSPC, ("write_at",)),
     "failing": (errno.EIO, ("fdatasync", "sync_dir")),
@@ -43,7 +43,7 @@ ROTTEN: Final = "rotten"
 
 
 class Hardware:
-    """One machine of the world."""
+    """One machine of the cluster."""
 
     def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
         self.world = world
@@ -54,16 +54,16 @@ class Hardware:
         self.moves = 0
         self.disk = SimulatedDisk(self._before_disk_call)
         self.disk_fault: str | None = None
-        # Which of these, and of rot, this life of its process has met.
+        # The faults, including bit rot, that the current process has met.
         self.faults_met: dict[str, None] = {}
         self.log = LogView()
         self.losses = Losses()
         self.spoiling = Spoiling(self.disk)
-        # Whether the next start finds damage, or one that was cut short has found it.
+        # True if the next start finds damage, or an interrupted start has found some.
         self.is_harmed = False
         self.drift_ppm = 0
         self.base_ms = 0
-        # How often something has befallen it, so that an onlooker sees what came in between.
+        # The number of faults so far, so that an invariant notices those between two checks.
         self.troubles = 0
 
     @property
@@ -71,7 +71,7 @@ class Hardware:
         return ReplicaKey(self.node_id, self.directory_id)
 
     def is_voter(self, voter: Voter) -> bool:
-        """True if `voter` means this very disk; without directory ids any of this node."""
+        """True if `voter` has this directory id; without directory ids, this node id."""
         key = voter.key
         return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
 
@@ -79,7 +79,7 @@ class Hardware:
 
     @property
     def now_us(self) -> int:
-        """The node's own monotonic clock, which runs a little fast or slow."""
+        """The node's own monotonic clock, which may run slightly fast or slow."""
         now = self.world.now_us
         return self.base_ms * 1000 + now + now * self.drift_ppm // MILLION
 
@@ -88,7 +88,7 @@ class Hardware:
         return Millis(self.now_us // 1000)
 
     def at(self, when_us: int, action: Callable[[], None]) -> None:
-        """Have something done when that clock has come so far."""
+        """Schedule `action` for the time `when_us` of this clock."""
         world, since_us = self.world, when_us - self.base_ms * 1000
         if self.drift_ppm:
             since_us = since_us * MILLION // (MILLION + self.drift_ppm) + 1
@@ -110,28 +110,28 @@ class Hardware:
 
     @property
     def has_lost_flushed_end(self) -> bool:
-        """True if bits have flipped in flushed-end, and no slot of it is left."""
+        """True if bits have flipped in flushed-end and none of its slots is valid."""
         if FLUSHED_END not in self.disk.rotten_files(DATA_DIR):
             return False
         return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
 
     @property
     def flushed_end_on_platter(self) -> Offset | None:
-        """The flushed end that a power cut leaves; None where the file is not as it was."""
+        """The flushed end that a power loss leaves; None if the file was tampered with."""
         if self.spoiling.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
             return None
         newest = newest_slot(self.disk.on_platter(f"{DATA_DIR}/{FLUSHED_END}"))
         return None if newest is None else newest[2].end.offset
 
     def age(self, path: str, data: bytes | None, *, harms: bool) -> None:
-        """Somebody puts an old file back; where that `harms`, what is there is there no more."""
+        """Restore an older copy of a file; with `harms` the log counts as lost and damaged."""
         if harms:
             self.lose_what_is_there()
             self.is_harmed = True
         self.spoiling.put_back(path, data)
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """True if no power cut can take that snapshot."""
+        """True if that snapshot survives any power loss."""
         return self.disk.is_safe(f"{LOG_DIR}/{checkpoint_name(snapshot_id)}")
 
     def safe_end(self) -> Offset:
@@ -139,7 +139,7 @@ class Hardware:
         return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
 
     def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        """True if this voter has the log that chains so on its platter, or lost it since."""
+        """True if this voter holds the log with that chain value durably, or once did."""
         log = self.log
         if self.is_voter(voter):
             if offset <= log.start.offset:
@@ -149,9 +149,9 @@ class Hardware:
         return self.losses.had(voter.key.directory_id, offset, chain)
 
     def had(self, voter: Voter, offset: Offset) -> bool:
-        """The same of the committed log below `offset`."""
+        """The same for the committed log below `offset`."""
         return self.holds(voter, offset, self.world.oracle.chains.get(offset))
 
     def lose_what_is_there(self) -> None:
-        """From now on nobody may count on what was flushed here."""
+        """Record that the log flushed here is lost: invariants must not rely on it any more."""
         self.losses.note(self.directory_id, self.log, self.safe_end())

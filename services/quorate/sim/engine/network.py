@@ -1,7 +1,7 @@
 """Simulated network: delay, loss, duplication, reordering, partitions, by the seed's options.
 
-It only decides when the copies of a message arrive. Running nodes and refused connections are the
-cluster's part.
+It only decides when the copies of a message arrive. The cluster knows which nodes run and which
+refuse connections.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PartitionShape(Enum):
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """Messages of some kinds that a node sends, held back: as many as are left to hold."""
+    """Messages of some kinds that a node sends and that are delayed; `left` more will be."""
 
     source: NodeId
     kinds: tuple[type, ...]
@@ -72,7 +72,7 @@ class Network:
     _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
 
     def can_reach(self, source: NodeId, target: NodeId) -> bool:
-        """True if a message from `source` has a way to `target`."""
+        """True if messages from `source` can reach `target`."""
         return (source, target) not in self.blocked
 
     def is_open(self, one: NodeId, other: NodeId) -> bool:
@@ -104,7 +104,7 @@ class Network:
     def holds_back(
         self, source: NodeId, target: NodeId, message: object, arrive: Callable[[], None]
     ) -> bool:
-        """True if this message arrives later than its way takes: when its hold is released."""
+        """Hold the message if a hold applies to it, until its release; True if one does."""
         for hold in self.holds:
             if hold.left and hold.source == source and isinstance(message, hold.kinds):
                 hold.left -= 1
@@ -114,39 +114,39 @@ class Network:
         return False
 
     def release(self, hold: Hold) -> None:
-        """All that it holds arrives, and it holds nothing any more."""
+        """Deliver all messages that it holds, and remove it."""
         self.holds.remove(hold)
         for target, arrive in hold.held:
             self._were_blocked[hold.source, target] = None
             arrive()
 
     def heal(self) -> None:
-        """Every link works again."""
+        """Restore all links."""
         self._were_blocked.update(self.blocked)
         self.blocked.clear()
 
     def take_cut(self) -> dict[tuple[NodeId, NodeId], None]:
-        """The ways that were cut at any time since this was asked last."""
+        """The links that were cut at any time since the last call."""
         were, self._were_blocked = self._were_blocked, {}
         return were | self.blocked
 
     def calm_down(self) -> None:
-        """No link is cut, no message is lost, doubled or late any more."""
+        """Stop all faults: restore the links, and lose, duplicate or delay no message any more."""
         self.heal()
         self.options = NetworkOptions(delay_us=self.options.delay_us)
 
     def isolate(self, node: NodeId, others: list[NodeId]) -> None:
-        """Cut one node off from the others, both ways."""
+        """Cut all links between one node and the others, in both directions."""
         for other in others:
             if other != node:
                 self.blocked[node, other] = None
                 self.blocked[other, node] = None
 
     def split(self, shape: PartitionShape, those: Sequence[NodeId], nodes: list[NodeId]) -> str:
-        """Replace what is cut by a partition of that shape; say what was cut.
+        """Replace the current partition by one of that shape; returns its description.
 
-        `those` are one half, or both ends of a link, from the first to the second; for all other
-        shapes it is the first of them.
+        `those` are one half, or the source and the target of a link. The other shapes use only the
+        first of them.
         """
         self.heal()
         rest = [node for node in nodes if node not in those]

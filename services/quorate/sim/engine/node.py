@@ -1,7 +1,7 @@
 """A simulated node: a machine and one process after another on it.
 
-A process runs production's driver and storage code (`sim/engine/process.py`). This module has the
-faults of a node, and the simulator's own knowledge of its log.
+A process runs the production driver and storage code (`sim/engine/process.py`). This module has the
+faults of a node and the simulator's own view of its log.
 """
 
 from __future__ import annotations
@@ -167,10 +167,10 @@ class SimulatedNode(Hardware):
         self.is_harmed |= self.is_rotten or is_in_doubt or self.has_lost_flushed_end
         if self.is_harmed or self.spoiling.paths:
             self.faults_met[ROTTEN] = None
-        # A recovery that does not finish may have removed the damage, and the next one finds none.
+        # An interrupted recovery may have removed the damage, so that the next one finds none.
         self.is_harmed |= self.is_healing
         if self.is_rotten or is_in_doubt:
-            # Flushed writes after the bit rot are lost with it, and others were sent their offset.
+            # Flushed writes after the damage are lost with it, although their offset was reported.
             self.lose_what_is_there()
         tell_what_is_forgotten(self, self.world.watch)
         self.config = controller_config(self.world, self, self.world.static_voters)
@@ -190,7 +190,7 @@ class SimulatedNode(Hardware):
         return recovered
 
     def _view_log(self, recovered: RecoveredState) -> None:
-        """Read the log again; batches keep the disk writes that they were known to come from."""
+        """Rebuild the view of the log; known batches keep the sequence of their disk write."""
         known = {(entry.end, entry.epoch): entry.sequence for entry in self.log.entries}
         start = recovered.log_start
         chain = self.log.chain_up_to(self.store.start)
@@ -206,7 +206,7 @@ class SimulatedNode(Hardware):
         self.log = view
 
     def kill(self) -> None:
-        """The process ends on the spot; what it wrote stays in the page cache."""
+        """Kill the process; its writes stay in the page cache."""
         if self.status in (Status.RUNNING, Status.FAILED):
             callers = self._end(Status.STOPPED)
             self.world.process_ended(self, callers)
@@ -214,7 +214,7 @@ class SimulatedNode(Hardware):
     def power_off(self, survival: Survival = Survival.NOTHING, salt: int = 0) -> None:
         """Cut the power: the disk keeps flushed writes, and peers get no notice.
 
-        `survival` and random draws from `salt` decide which unflushed writes survive.
+        `survival` and the random stream of `salt` decide which unflushed writes survive.
         """
         if self.status is Status.OFF:
             return
@@ -223,7 +223,7 @@ class SimulatedNode(Hardware):
         self.disk.lose_power(Random(salt), survival)
 
     def rot(self, name: str, position: int, mask: int) -> None:
-        """Flip bits of one byte of a log file; no check has noticed yet."""
+        """Flip bits of one byte of a log file, undetected so far."""
         self.lose_what_is_there()
         self.faults_met[ROTTEN] = None
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
@@ -256,7 +256,7 @@ class SimulatedNode(Hardware):
         return callers
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay, nothing runs."""
+        """Suspend the process, as by SIGSTOP: connections stay, nothing runs."""
         self.is_paused = True
         self.troubles += 1
         self.host.loop.pause()
@@ -286,12 +286,12 @@ class SimulatedNode(Hardware):
             self.process.deliver(event)
 
     def receive(self, token: ReplyToken, request: Request) -> None:
-        """The same with a request, which is answered."""
+        """Deliver a request, which gets a response."""
         if self.status is Status.RUNNING:
             self.process.receive(token, request)
 
     def hung_up(self, token: ReplyToken) -> None:
-        """The caller does not wait any more."""
+        """The caller has disconnected."""
         if self.callers.pop(token, None) is not None and self.is_listening:
             self.process.hung_up(token)
 

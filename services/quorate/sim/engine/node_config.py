@@ -19,7 +19,7 @@ LISTENER: Final = "GRPC"
 PORT: Final = 9094
 CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
 DATA_DIR: Final = "/data"
-# What a record has in a batch beside its value.
+# The bytes of a record in a batch in addition to its value.
 _OVERHEAD_BYTES: Final = 40
 _NEVER: Final = 1 << 40
 
@@ -30,14 +30,15 @@ def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
 
 
 def bootstrap_name(node: SeenNode) -> tuple[str, int]:
-    """A name that is looked up anew each time, so that it holds wherever the node is."""
+    """A name that is resolved for each connection, so that it stays valid when the node moves."""
     return f"bootstrap-{node.node_id}", PORT
 
 
 def is_lost(world: SeenWorld, node: SeenNode) -> bool:
-    """True if only its settings can lead this node to the others.
+    """True if this node can discover the others only by its settings, which are outdated.
 
-    Nobody calls a node that is no voter, and a log that is gone names none that have moved.
+    No replica calls a node that is not a voter, and a lost log does not name the endpoints of nodes
+    that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
     return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
@@ -60,7 +61,7 @@ def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple
 def controller_config(
     world: SeenWorld, node: SeenNode, static_voters: VoterSet
 ) -> ControllerConfig:
-    """All settings, as the seed's options and the addresses of now say."""
+    """All settings of a node, from the seed's options and the current addresses."""
     own = node.endpoints[0]
     servers = [
         (own.host, own.port) if other is node else bootstrap_server(world, node, other)

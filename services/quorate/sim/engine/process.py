@@ -1,7 +1,7 @@
 """One simulated controller process: the production driver and its transport.
 
-This module has the driver's interfaces: the route to peers, the callers of its requests, and its
-observers. A process may die before any effect leaves it or reaches its disk.
+This module implements the driver's interfaces: the transport to peers, the callers of its requests,
+and its observers. A process may crash before any effect leaves it or reaches its disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class WatchedDriver(RaftDriver):
-    """Production's driver. Its tokens are the cluster's, so they are unique in a transcript."""
+    """The production driver. The cluster assigns its tokens: they are unique in a transcript."""
 
     node: MachineBelow
     token: ReplyToken | None = None
@@ -64,13 +64,13 @@ class WatchedDriver(RaftDriver):
 
     def _reply(self, token: ReplyToken, response: Response) -> None:
         if isinstance(response, MembershipResponse):
-            # Now: in the iteration in which it leaves, the next change may have begun.
+            # Now: in the iteration that sends it, the next change may have begun already.
             self.node.world.watch.answering(self.node, token, response)
         super()._reply(token, response)
 
 
 class DriverWitness(Observers):
-    """Reports a driver's steps to transcript and invariants. Unlike production's it may raise."""
+    """Reports a driver's steps to transcript and invariants; unlike in production it may raise."""
 
     def __init__(self, node: MachineBelow) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class DriverWitness(Observers):
         self._wake_at_ms: Millis | None = None
 
     def submitted(self, token: ReplyToken, request: Request) -> None:
-        """Record the request; its step is recorded, too."""
+        """Do nothing: the step of the request is recorded."""
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         node, world = self._node, self._node.world
@@ -148,7 +148,7 @@ class Process:
         self.has_begun = False
 
     def begin(self) -> None:
-        """Assume the role recorded on disk."""
+        """Start the driver and its application in the role recorded on disk."""
         self.host.loop.run(self._begin)
 
     def _begin(self) -> None:
@@ -173,7 +173,7 @@ class Process:
     # --- callers ----------------------------------------------------------------------------------
 
     def receive(self, token: ReplyToken, request: Request) -> None:
-        """Receive a request; the caller that waits for its response is among those of the node."""
+        """Receive a request; `callers` of the node has the caller that waits for the response."""
         self.host.loop.run(self._submit, token, request)
 
     def _submit(self, token: ReplyToken, request: Request) -> None:
@@ -212,19 +212,19 @@ class Process:
     # --- peers ------------------------------------------------------------------------------------
 
     def send(self, effect: api.SendRequest) -> None:
-        """Send through production's transport to the peers."""
+        """Send a request to a peer."""
         self._node.may_die()
         self._node.world.send_request(self._node, effect)
 
     def probe(self, effect: api.ProbeLeader) -> None:
-        """The same for a plain connect."""
+        """Open a connection to a leader, to find out whether its process runs."""
         self._node.may_die()
         self._node.world.send_probe(self._node, effect.call, effect.to)
 
     # --- the end ----------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """End the process: nothing of it runs any more, not even coroutines at their disposal."""
+        """End the process: none of its code runs any more, not even coroutines being disposed."""
         if self.has_begun and self.driver.ending is None:
             self.driver.ending = Ending.STOPPED
         self.host.loop.close()
@@ -234,7 +234,7 @@ class Process:
         try:
             node.world.watch.ended(node, ending, message)
         except Violation as error:
-            # Code on the stack would take it for a disk failure.
+            # Code on the stack would treat it as a disk failure.
             self.host.loop.fail(error)
             return
         match ending:

@@ -1,7 +1,7 @@
-"""Injected process deaths and the callbacks for process exits.
+"""Scheduled crashes of processes, and the callbacks for process exits.
 
-The process supervisor decides about the node after an exit (`sim/engine/process_supervisor.py`); in
-a cluster without one the node stays down.
+After an exit, the process supervisor decides about the node (`sim/engine/process_supervisor.py`).
+In a cluster without one the node stays down.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Doom:
-    """A scheduled crash: the number of steps left, each an effect or a call to the disk.
+    """A scheduled crash: the number of steps left, each an effect or a disk call.
 
-    `counted` are those of the instant `at_us`, which is the present if it fires.
+    `counted` is the number of steps at the time `at_us`, which is the current time if it fires.
     """
 
     steps: int
@@ -31,7 +31,7 @@ class Doom:
     at_us: int = -1
 
     def strikes(self, now_us: int) -> bool:
-        """Count one step; whether it is the one before which the process dies."""
+        """Count one step; True if the process crashes before it."""
         if now_us != self.at_us:
             self.at_us, self.counted = now_us, 0
         self.counted += 1
@@ -40,7 +40,7 @@ class Doom:
 
 
 class Endings:
-    """The ends of all processes of one world."""
+    """The scheduled crashes and the exits of all processes of one cluster."""
 
     def __init__(self, actions: Actions, nodes: Mapping[NodeId, SimulatedNode]) -> None:
         self.when_dies: Callable[[SimulatedNode, Doom], None] = _die
@@ -53,12 +53,12 @@ class Endings:
         self._struck: dict[NodeId, Doom] = {}
 
     def doom(self, node: SeenNode, steps: int) -> Doom:
-        """Have a process of that node die before its so many-th step from now on."""
+        """Schedule a crash of a node's process before its `steps`-th step from now."""
         doom = self._dooms[node.node_id] = Doom(steps)
         return doom
 
     def is_time_to_die(self, node: SeenNode) -> bool:
-        """Count one effect or one call to a disk; True for the one that a process dies before."""
+        """Count one effect or disk call; True if the process crashes before it."""
         doom = self._dooms.get(node.node_id)
         if doom is None or not doom.strikes(self._actions.now_us):
             return False
@@ -78,16 +78,16 @@ class Endings:
         self.when_refused(self._nodes[node.node_id], error)
 
     def calm_down(self) -> None:
-        """Nobody is doomed any more."""
+        """Cancel all scheduled crashes."""
         self._dooms.clear()
 
 
 def _die(node: SimulatedNode, doom: Doom) -> None:
-    """Nobody starts it again."""
+    """Kill the process without a restart."""
     del doom
     node.kill()
 
 
 def _nobody_mends(node: SimulatedNode, error: Exception) -> None:
-    """A directory that is refused stays as it is."""
+    """Leave a refused directory as it is."""
     del node, error

@@ -1,7 +1,7 @@
 """Restarts processes that have exited, and repairs directories they refuse.
 
-It also has random crashes between two steps. They fire only when a process is about to take a step,
-so that the crash can be recorded as an action.
+It also schedules random crashes. The crash is drawn when a process is about to take the step, and
+recorded as an action.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """Looks after all processes of one world."""
+    """Supervises all processes of one cluster."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -36,12 +36,12 @@ class Keeper:
         self.world.endings.when_refused = self.refused
 
     def begin(self) -> None:
-        """From now on chance may strike."""
+        """Schedule a random crash for each process."""
         for node in self.world.nodes.values():
             self._expose(node)
 
     def died(self, node: SimulatedNode, doom: Doom) -> None:
-        """A process died between two effects, or two calls to its disk."""
+        """A process crashed between two effects or two disk calls; restart it later."""
         strike = self.stage.deaths.pop(node.node_id, None)
         if strike is not None:
             strike()
@@ -52,13 +52,16 @@ class Keeper:
         self._expose(node)
 
     def stopped(self, node: SimulatedNode) -> None:
-        """A process ended by itself."""
+        """A process exited on its own; restart it later."""
         node.kill()
         stream = self.world.fates.of("stops", node.node_id)
         self.stage.start_later(node, self._draw_down_us(stream))
 
     def refused(self, node: SimulatedNode, error: Exception) -> None:
-        """A process could not begin: somebody mends what is wrong with the directory."""
+        """A process could not start: repair its directory as an operator would, then restart it.
+
+        Raises Violation if the directory was not tampered with.
+        """
         stream = self.world.fates.of("mending", node.node_id)
         down_us = self._draw_down_us(stream)
         if isinstance(error, OSError):
@@ -71,7 +74,7 @@ class Keeper:
             raise Violation(f"node {node.node_id} refuses a directory that nothing harmed: {error}")
 
     def _mend(self, node: SimulatedNode, *, is_new: bool) -> None:
-        """Do what the refusal asks for: restore the file, give it up, or give up the directory."""
+        """Repair a refused directory: restore or remove the files, or replace the disk."""
         paths = node.spoiling.paths
         if node.is_listening or not paths:
             return
@@ -100,7 +103,7 @@ class Keeper:
         )
 
     def _draw_down_us(self, stream: Random) -> int:
-        """For how long a process that ended is missed."""
+        """The time until a process that has exited is restarted."""
         return exponential(stream, self.world.options.processes.restart_ms * 1000)
 
     def _expose(self, node: SimulatedNode) -> None:

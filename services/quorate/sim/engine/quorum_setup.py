@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
     """Format every disk, then start every node: voters 1..n, observers after them.
 
-    `draws` gives each core a jitter of its own in the place of the world's.
+    `draws` replaces the random stream of each core, by node id.
     """
     options = world.options
     total = options.voters + options.observers
@@ -53,7 +53,7 @@ def format_node(
 ) -> None:
     """Format a node's disk, with the first voters or to join as an observer.
 
-    Formatting is an operator's doing: nobody starts a node whose formatting did not end well.
+    The format is not interrupted: an operator does not start a node whose format has failed.
     """
     disk = node.disk
     disk.aside(
@@ -70,9 +70,9 @@ def format_node(
 
 
 def replace_disk(node: SimulatedNode, directory_id: DirectoryId) -> None:
-    """An empty disk in the place of the old one: the node may only join anew.
+    """Replace the disk by an empty one: the node must join again.
 
-    At kraft.version 0 it is the voter of before, and the disk bears no mark of a new quorum.
+    At kraft.version 0 it is still the same voter, and its disk has no mark of a new quorum.
     """
     node.power_off()
     node.disk_fault = None

@@ -42,7 +42,7 @@ CACHE_BYTES: Final = 8192
 
 
 class WatchedStore(LogStore):
-    """Production's store; the invariants hear of what befalls the log."""
+    """The production log store, which notifies the invariants of changes to the log."""
 
     node: MachineBelow
 
@@ -63,7 +63,7 @@ class WatchedStore(LogStore):
 
     def snapshot_stored(self, info: SnapshotInfo) -> None:
         super().snapshot_stored(info)
-        # One that a fetched snapshot has overtaken meanwhile was deleted, and is none any more.
+        # If a fetched snapshot has overtaken it, this one was deleted.
         if self.log.state.snapshot(info.snapshot_id) is not None:
             self.node.world.watch.snapshot(self.node, info.snapshot_id)
 
@@ -112,10 +112,10 @@ def open_storage(disk: SimulatedDisk, settings: ControllerConfig) -> tuple[Watch
 
 
 def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
-    """Files of the log directory with the bytes at their beginning that were flushed for sure.
+    """Files of the log directory with the number of leading bytes that were certainly flushed.
 
-    What lies behind the flushed end that a power cut leaves may be a torn tail, which recovery may
-    cut without a word (rule 12); so it is no place for rot that must be noticed.
+    Data after the durable flushed end may be a torn tail, which recovery may truncate silently
+    (rule 12). So bit rot there need not be detected.
     """
     return disk.aside(partial(_rottable, disk))
 
@@ -143,7 +143,7 @@ def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
 
 
 def _sound_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """The batches up to the first that does not check: the file may have rotted already."""
+    """Yield the batches up to the first corrupt one: the file may have bit rot already."""
     try:
         yield from iter_batches(data)
     except CorruptBatchError:

@@ -1,6 +1,6 @@
 """Voters told to stop at the same time; each requests a shutdown permit, as its sidecar would.
 
-A voter with a permit stops and is restarted after a while; a leader transfers leadership before. A
+A voter with a permit stops and is restarted after a while; a leader first transfers leadership. A
 voter that gets no permit in time stops without one.
 """
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
     from quorate.sim.randomness import Draws
 
-# How long one waits for its turn, for an answer, and between two tries at the most.
+# The time limits for the permit and for a response, and two intervals: for polling a response, and
+# the longest between two requests.
 PATIENCE_MS: Final = 12_000
 ANSWER_MS: Final = 1000
 LOOK_US: Final = 20_000
@@ -31,7 +32,7 @@ TRY_US: Final = 300_000
 
 
 class Turns:
-    """The stops in turn of one world."""
+    """The concurrent stops of one cluster."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -39,7 +40,7 @@ class Turns:
         self._stopping: dict[int, int] = {}
 
     def begin(self, draws: Draws) -> None:
-        """Tell some of the voters that run to stop, at this moment."""
+        """Tell a random part of the running voters to stop, all at the same time."""
         leader = self.world.leader()
         if leader is None:
             return
@@ -74,7 +75,7 @@ class Turns:
         self._ask(GiveLeave(whom=node.node_id), answered)
 
     def _go(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
-        """It has leave; a leader lets somebody else lead first."""
+        """Stop a voter that has a permit; a leader first transfers leadership."""
         if not self._is_there(node, incarnation):
             return
         leads = node.progress is not None and node.progress.is_leader
@@ -94,12 +95,12 @@ class Turns:
         self._ask(HandOverLeadership(to=to), answered)
 
     def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
-        """True if this life of it goes on; once faults have stopped nobody stops any more."""
+        """True if the same process still runs and faults have not stopped."""
         is_same = node.incarnation == incarnation and node.status is Status.RUNNING
         return is_same and not self.world.is_calm
 
     def _ask(self, question: Question, then: Callable[[MembershipResponse | None], None]) -> None:
-        """Ask the leader and go on with its answer, with None where there is none in time."""
+        """Send a request to the leader and pass on its response; None if none arrives in time."""
         token = self.stage.do(question)
         if token is None:
             self.world.schedule(TRY_US, lambda: then(None))

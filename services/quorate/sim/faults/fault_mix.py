@@ -54,7 +54,8 @@ def draw_options(random: Random) -> WorldOptions:
         pause_ms=draw.between(100, 6000),
         rot_every_ms=draw.rarely(3000, 8000, 0.35),
         disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
-        # Few worlds are without directory ids, where nobody can tell a new disk from the old one.
+        # Few clusters lack directory ids, so those that do replace disks more often: a new disk
+        # cannot be told from the old one there.
         wipe_every_ms=draw.rarely(5000, 15_000, 0.25 if kraft_version else 0.5),
         voters_every_ms=draw.rarely(600, 4000, 0.45),
         shutdown_every_ms=draw.rarely(3000, 9000, 0.3),
@@ -88,7 +89,7 @@ def draw_options(random: Random) -> WorldOptions:
 
 @value
 class _Draw:
-    """Draws through `random()` alone, so that a mix depends on nothing but its seed."""
+    """Draws by `random()` alone, so that a mix depends only on its seed."""
 
     random: Random
 
@@ -102,12 +103,12 @@ class _Draw:
         return low + int(self.random.random() * (high - low))
 
     def rarely(self, low: int, high: int, rate: float) -> int:
-        """A mean interval, or never."""
+        """A mean interval with probability `rate`, else 0 for never."""
         interval = self.between(low, high)
         return interval if self.chance(rate) else 0
 
     def some(self, choices: tuple[T, ...]) -> tuple[T, ...]:
-        """A part of the choices, never none."""
+        """A random, non-empty part of the choices."""
         kept = tuple(choice for choice in choices if self.chance(0.5))
         return kept or (self.one(choices),)
 

@@ -1,7 +1,7 @@
 """Tracks corrupted and restored files of a directory until recovery has read them.
 
-It keeps the contents before, with which an operator repairs a directory that is refused; and it
-knows what a start had to notice.
+It keeps the previous contents, with which an operator repairs a refused directory, and it knows
+which files a start had to notice.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class _Spoiled(NamedTuple):
-    """The contents of a file before and after, until a process writes it; None: no file."""
+    """The contents of a file before and after the tampering; None if it did not exist."""
 
     held: bytes | None
     holds: bytes | None
 
 
 class Spoiling:
-    """All that was done to the files of one disk since its last sound start."""
+    """The tampering with the files of one disk since its last valid start."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk
@@ -35,31 +35,31 @@ class Spoiling:
         return self._disk.read(path) if self._disk.exists(path) else None
 
     def rot(self, path: str, position: int, mask: int) -> None:
-        """Bits flip, under a process or without."""
+        """Flip the bits of `mask` in one byte, with or without a running process."""
         held = self.content(path)
         self._disk.rot(path, position, mask)
         self._spoiled[path] = _Spoiled(held, self.content(path))
 
     def put_back(self, path: str, data: bytes | None) -> None:
-        """Somebody restores a file while no process runs, None for removes it."""
+        """Restore an older copy of a file while no process runs; None removes the file."""
         held = self.content(path)
         self._disk.put_back(path, data)
         self._spoiled[path] = _Spoiled(held, data)
 
     @property
     def paths(self) -> list[str]:
-        """The files that are as they were left."""
+        """The tampered files that no process has written since."""
         return [p for p, spoiled in self._spoiled.items() if self.content(p) == spoiled.holds]
 
     def mend(self, path: str) -> None:
-        """The newest backup takes the place of a file."""
+        """Repair a file: restore its contents from before the tampering."""
         self._disk.put_back(path, self._spoiled.pop(path).held)
 
     def remove(self, path: str) -> None:
-        """A file is given up."""
+        """Remove a tampered file."""
         del self._spoiled[path]
         self._disk.put_back(path, None)
 
     def forget(self) -> None:
-        """A process has started on what there is, or there is another disk."""
+        """Clear the record: a process has started with these files, or the disk was replaced."""
         self._spoiled.clear()

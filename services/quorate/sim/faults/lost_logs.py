@@ -1,7 +1,7 @@
 """Log prefixes that a machine once held durably and has lost to corruption or replacement.
 
-A leader may still rely on them, because they were acknowledged while they existed. An invariant
-that checks the leader looks here for exactly these, and excuses nothing else.
+A leader may still rely on them, because they were acknowledged while they existed. The invariants
+that check a leader accept exactly these prefixes, and no other missing records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Lost(NamedTuple):
-    """One log as it was: what everything below each end of a batch chained to."""
+    """One lost log: the chain value at the end of each batch."""
 
     directory_id: DirectoryId
     start: Offset
@@ -22,18 +22,18 @@ class _Lost(NamedTuple):
 
 
 class Losses:
-    """All that one machine has lost."""
+    """The lost logs of one machine."""
 
     def __init__(self) -> None:
         self._lost: list[_Lost] = []
 
     def note(self, directory_id: DirectoryId, log: LogView, safe_end: Offset) -> None:
-        """Bits rot, or a disk goes: from now on nobody may count on what was flushed there."""
+        """Record that the part of `log` below `safe_end` was durable and is now lost."""
         chains = {entry.end: entry.chain for entry in log.entries if entry.end <= safe_end}
         self._lost.append(_Lost(directory_id, log.start.offset, chains))
 
     def had(self, directory_id: DirectoryId | None, offset: Offset, chain: int | None) -> bool:
-        """True if a disk of that id, of any id where it is None, had the log below `offset`."""
+        """True if a lost disk of that id had the log below `offset`; None stands for any id."""
         return any(
             offset <= lost.start or (chain is not None and lost.chains.get(offset) == chain)
             for lost in self._lost

@@ -1,10 +1,10 @@
 """Votes and epochs lost with a stale or corrupt quorum-state or epoch checkpoint.
 
-If a history contradicts an epoch of which the log has one batch, it is undecidable which of the two
-has flipped, so the log counts as damaged.
+If the epoch checkpoint contradicts an epoch of which the log has one batch, either may be corrupt,
+so the log counts as damaged.
 
-A stale quorum-state has to be noticed if the log is of a later epoch. Otherwise no check can detect
-it, and the voter may vote a second time, with a majority that overlaps the first one only in this
+A stale quorum-state must be detected if the log has a later epoch. Otherwise no check can detect
+it, and the voter may vote a second time, in a majority that overlaps the first one only in this
 voter. So a file is only made stale if no second vote can elect a leader.
 """
 
@@ -40,9 +40,9 @@ def election_in(data: bytes | None) -> ElectionState | None:
 
 
 def must_be_noticed(node: MachineBelow, state: ElectionState) -> bool:
-    """True if what was flushed of the log, or two batches of it, are of a later epoch.
+    """True if the flushed end, or at least two batches of the log, have a later epoch.
 
-    A last batch that is alone with its epoch may have flipped itself, and proves nothing.
+    A single batch with a later epoch proves nothing: its epoch may be corrupt.
     """
     flushed = newest_slot(node.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"")
     if flushed is not None and flushed[2].end.epoch > state.epoch:
@@ -51,10 +51,10 @@ def must_be_noticed(node: MachineBelow, state: ElectionState) -> bool:
 
 
 def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
-    """True if no vote in an epoch that this node knows could elect anybody any more.
+    """True if a second vote of this node could not elect a second leader.
 
-    All others know that epoch, and none of them stands for election in it but the one that this
-    node voted for: whatever this node forgets, they stand in later ones from now on.
+    All other nodes know this node's epoch, and none of them is a candidate in it, except the node
+    that this node voted for: all later candidates have higher epochs.
     """
     held = election_in(node.spoiling.content(ELECTION_PATH))
     if held is None:
@@ -73,9 +73,9 @@ def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
 
 
 def tell_what_is_forgotten(node: MachineBelow, watch: Invariant) -> None:
-    """Before a start: the judges hear of what an old or rotten quorum-state leaves out.
+    """Before a start, notify the invariants of votes that a tampered quorum-state has lost.
 
-    Not where the log tells that it is one: then this start has to refuse it.
+    If the log reveals the tampering they are not notified: this start must refuse the directory.
     """
     if ELECTION_PATH not in node.spoiling.paths:
         return
@@ -86,7 +86,7 @@ def tell_what_is_forgotten(node: MachineBelow, watch: Invariant) -> None:
 
 
 def is_in_dispute(node: MachineBelow) -> bool:
-    """True if the epoch history contradicts what a single batch tells."""
+    """True if the epoch checkpoint contradicts the epoch of a single batch."""
     if HISTORY_PATH not in node.spoiling.paths:
         return False
     try:

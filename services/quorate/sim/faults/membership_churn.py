@@ -1,7 +1,6 @@
 """Random membership changes, kraft.version upgrades and leadership transfers.
 
-Operators send requests to the leader, as they would in production. The leader decides if a change
-is allowed.
+Operators send requests to the leader, as in production. The leader decides if a change is allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
     from quorate.sim.randomness import Draws
 
-# One upgrade succeeds, and those after it change nothing.
+# The fraction of upgrades sent to an isolated leader: one succeeds, and later ones change nothing.
 LOST_UPGRADES: Final = 0.7
 
 
@@ -38,7 +37,7 @@ class Churn:
         self.world = stage.world
 
     def change_voters(self, draws: Draws) -> None:
-        """Add or remove one voter; often one whose disk was replaced, if there is any."""
+        """Add or remove one voter; often one whose disk was replaced, if one was."""
         leader = self._leader()
         if leader is None:
             return
@@ -52,7 +51,7 @@ class Churn:
             self.stage.do(draws.one(choices))
 
     def change_boldly(self, draws: Draws) -> None:
-        """The same without force, and without a look at who runs: it may have to be refused."""
+        """The same without force and without a check of the voters; it may have to be rejected."""
         leader = self._leader()
         if leader is None:
             return
@@ -70,7 +69,7 @@ class Churn:
             self.stage.do(draws.one(deeds))
 
     def upgrade(self, draws: Draws) -> None:
-        """Ask for kraft.version 1; mostly a leader that is cut off, so that it is lost first."""
+        """Request kraft.version 1, mostly from a leader that is isolated first and loses it."""
         leader = self._leader()
         if leader is None:
             return
@@ -84,7 +83,7 @@ class Churn:
         self.stage.do(Upgrade(who=leader.node_id))
 
     def hand_over(self, draws: Draws) -> None:
-        """Ask for another leader."""
+        """Request a leadership transfer."""
         leader = self._leader()
         if leader is not None:
             ids = [v.key.node_id for v in leader.log.voters if v.key.node_id != leader.node_id]
@@ -92,7 +91,7 @@ class Churn:
                 self.stage.do(HandOverLeadership(to=draws.one(ids), who=leader.node_id))
 
     def scale_away(self, draws: Draws) -> None:
-        """Have one voter removed because its pod goes."""
+        """Remove one voter because its pod is scaled down."""
         leader = self._leader()
         if leader is None:
             return

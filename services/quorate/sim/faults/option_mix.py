@@ -1,7 +1,7 @@
 """Draws all options of a seed: its faults and, in some clusters, other settings.
 
-Additions after `sim/faults/fault_mix.py` are drawn here, each from a random stream of its own, so
-that one more leaves the clusters without it unchanged.
+The options that `sim/faults/fault_mix.py` does not draw are drawn here, each group from its own
+random stream. So a new group leaves the clusters without it unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROUND_TRIPS_OF_FETCH: Final = 20
 SESSION_MAX_MS: Final = 20_000
 # Options with the duration of a fault; the others are the intervals between faults.
 _LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms", "late_ms")
-# Up to so many brokers write little enough for any fetch size.
+# The number of brokers up to which any fetch size is large enough for what they write.
 _FEW_BROKERS: Final = 40
 # The sum of the timeouts in clusters whose durations are drawn in milliseconds.
 _USUAL_MS: Final = 2500
@@ -41,7 +41,7 @@ _FASTEST_PACE: Final = 0.25
 
 def draw_mix(seed: int) -> WorldOptions:
     """Draw the complete options of a cluster."""
-    # A generator of its own, so that a new option leaves the events of others alone.
+    # The fault mix has its own generator, so that a new option leaves other events unchanged.
     options = draw_options(random.Random(seed * 2 + 1))
     options = _with_brokers(options, Draws(seed, "brokers"))
     options = _with_many_brokers(options, Draws(seed, "many brokers"))
@@ -61,7 +61,7 @@ def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
     if not draws.chance(0.15):
         return options
     brokers = draws.wide(2, _FEW_BROKERS)
-    # Some hundred partitions in all, so that brokers that stop together leave many slices of work.
+    # Some hundred partitions in total: brokers that stop together cause many slices of work.
     topics = draws.between(0, 6)
     return with_fields(
         options,
@@ -76,9 +76,9 @@ def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """More brokers that fail together than are fenced in one batch, with many partitions each.
+    """More brokers that fail together than one batch can fence, with many partitions each.
 
-    Rarely: such a cluster takes as long as ten others.
+    This is rare, because such a cluster takes as long as ten others.
     """
     if not draws.chance(0.02):
         return options
@@ -95,7 +95,7 @@ def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_wide_fetches(options: WorldOptions) -> WorldOptions:
-    """Let followers fetch in time what so many brokers write each second."""
+    """Fetch sizes with which followers keep up with the writes of many brokers."""
     if options.fleet.brokers <= _FEW_BROKERS:
         return options
     log = options.log
@@ -127,7 +127,7 @@ def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _with_late_reads(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """Late messages, partitions and reads in one cluster: drawn independently they rarely meet."""
+    """Late messages, partitions and reads in one cluster: independent draws rarely combine them."""
     if not draws.chance(0.08):
         return options
     return with_fields(
@@ -174,7 +174,7 @@ def _with_queues(options: WorldOptions, draws: Draws) -> WorldOptions:
         every_ms = 2 * options.timeouts.session_timeout_ms
         options = with_fields(options, brokers=draws.between(2, 12), silence_every_ms=every_ms)
     clients, timeouts = options.clients, options.timeouts
-    # A broker sends four heartbeats in a session. Queues have to be empty now and then.
+    # A broker sends four heartbeats per session timeout. The queues must run empty at times.
     asked_per_ms = 1 / clients.write_every_ms + (
         4 * options.fleet.brokers / timeouts.session_timeout_ms
     )
@@ -189,22 +189,22 @@ def _with_queues(options: WorldOptions, draws: Draws) -> WorldOptions:
 
 
 def _now_and_then(draws: Draws, low_ms: int, high_ms: int, share: float) -> int:
-    """A mean interval, or never."""
+    """A mean interval with probability `share`, else 0 for never."""
     every_ms = draws.between(low_ms, high_ms)
     return every_ms if draws.chance(share) else 0
 
 
 def _with_other_settings(options: WorldOptions, draws: Draws) -> WorldOptions:
-    """All valid settings, long and short, as far as they fit network and disks.
+    """Random valid settings, long and short, within what network and disks require.
 
-    All intervals scale with the timeouts, so that as much happens between two elections as
-    elsewhere.
+    All intervals scale with the timeouts, so that as much happens between two elections as in
+    other clusters.
     """
     if not draws.chance(0.4):
         return options
     network = _far_apart(options.network, draws) if draws.chance(0.25) else options.network
     trip_ms = round_trip_ms(network)
-    # A vote and its answer wait for a disk each.
+    # A vote request and its response each wait for a disk.
     disk_ms = 2 * options.disks.fsync_us // 1000
     election_ms = draws.wide(
         max(ELECTION_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_ELECTION * trip_ms, 2 * disk_ms), 10_000

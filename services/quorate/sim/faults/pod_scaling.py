@@ -1,8 +1,8 @@
 """Pods that are scaled down and up again before they have stopped.
 
 The voter is removed, as its sidecar would request. Later its process is stopped, and then restarted
-on the same disk. A process that reports its removal is stopped in the end, with faults or without:
-a person reads that in its remarks.
+on the same disk. A process that reports its removal is stopped in the end, also after faults have
+stopped: an operator reads that in its status warnings.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
 
 LOOK_US: Final = 100_000
-# Of the fetch timeout: for how long a process may go on after its voter was removed. A node that
-# asked to join at once would ask in the first half of it.
+# How long a process may continue after its voter was removed, in fetch timeouts. A node that
+# requested to join immediately would do so in the first half of this time.
 LINGERS: Final = 2
 
 
@@ -28,14 +28,14 @@ class Pods:
     """Watches the pods of one cluster."""
 
     def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
-        """`stop` asks a process to stop, and has it started again."""
+        """`stop` requests a graceful stop of a process and its restart."""
         self.world = world
         self._stop = stop
         self._ending: dict[int, int] = {}
         self._looks = False
 
     def look_out(self) -> None:
-        """From now on processes that have left are stopped."""
+        """Start to watch for processes whose voter was removed, and stop these."""
         if not self._looks:
             self._looks = True
             self._look()
@@ -60,7 +60,7 @@ class Pods:
                 self.world.remark(f"node {node.node_id}, which was scaled away, is stopped")
                 self._stop(node)
             else:
-                # It was a voter all along: its removal was not committed, or it was added by hand.
+                # It is a voter: its removal was not committed, or an operator has added it again.
                 self._ending.pop(node.node_id, None)
 
         linger_us = LINGERS * self.world.options.timeouts.fetch_timeout_ms * 1000

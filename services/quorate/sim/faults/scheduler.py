@@ -101,7 +101,7 @@ class Chaos:
         return draws.one(list(self.world.nodes.values()))
 
     def _pick_running(self, draws: Draws) -> SimulatedNode | None:
-        """Pick a leader half of the time, because faults hurt most there."""
+        """Pick the leader half of the time, because faults have the most effect there."""
         leader = self.world.leader()
         if leader is not None and draws.chance(0.5):
             return leader
@@ -225,7 +225,7 @@ class Chaos:
         self._fail(draws, SHORT)
 
     def _fail(self, draws: Draws, fault: str) -> None:
-        """Half of the time choose a process that has just started, and reads all its files."""
+        """Let disk calls fail; half of the time for a process that restarts and reads all files."""
         node = self._pick_running(draws)
         if node is not None:
             for_us = exponential(draws.random, BROKEN_US)
@@ -243,8 +243,9 @@ class Chaos:
     def rot(self, draws: Draws) -> None:
         """Flip bits, mostly late in the log, where few other replicas hold the same records.
 
-        Half of the time the leader goes down as well, so that these are needed. Half of those that
-        go down lose power, and with it the flushed end that was not yet on the disk.
+        Half of the time the leader loses power as well, so that these records are needed. The
+        process of the node ends in most cases, half of these by a power loss, with which a flushed
+        end that is not yet durable is lost.
         """
         leader = self.world.leader()
         others = [n for n in self.world.nodes.values() if n is not leader]
@@ -267,7 +268,7 @@ class Chaos:
         node, file = self._pick(draws), draws.one(tuple(SMALL_FILES))
         healing = [other for other in self.world.nodes.values() if other.is_healing]
         if healing and draws.chance(0.5):
-            # Few nodes heal at any time, and not for long.
+            # Few nodes are healing at any time, and not for long.
             node, file = draws.one(healing), HEALING
         rot = RotSmall(
             who=node.node_id,
@@ -290,10 +291,10 @@ class Chaos:
         self.stage.do(deed)
 
     def wipe(self, draws: Draws) -> None:
-        """Replace a disk; half of the time it returns immediately, while its old disk is a voter.
+        """Replace a disk; half of the time restart immediately, while the old disk is a voter.
 
-        Without directory ids it is a voter again, and its lost votes show at its next start and at
-        the next election: both come soon.
+        Without directory ids the node is a voter again, and its lost votes matter at its next start
+        and at the next election: both are scheduled soon.
         """
         node = self._pick(draws)
         down_us = 0 if draws.chance(0.5) else self._down_us(draws)
@@ -315,7 +316,7 @@ class Chaos:
     # --- addresses --------------------------------------------------------------------------------
 
     def move(self, draws: Draws) -> None:
-        """Move one node, or several at the same time if all can be found by names."""
+        """Move one node, or several at the same time if bootstrap names can find them all."""
         options = self.world.options
         movers = [n for n in self.world.nodes.values() if self.stage.sparing.may_move(n)]
         if options.reach.has_bootstrap_names and draws.chance(options.reach.moves_together):

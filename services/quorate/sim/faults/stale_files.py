@@ -1,8 +1,8 @@
 """Effects of restoring a stale copy of one file, and whether it is survivable.
 
-One file of a directory may be older than the others. Recovery refuses or heals what it has to
-notice; the checkers then rely on that disk no more than on a corrupted one. A stale file that
-cannot be detected is restored only if nothing is lost by it.
+One file of a directory may be older than the others. If recovery must detect that, it refuses or
+heals the directory, and the checkers treat the disk like a corrupted one. A stale copy that cannot
+be detected is restored only if nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ SMALL_FILES: Final = {
 
 
 class Copy(NamedTuple):
-    """A file of one disk, as it was; without `data` there was none.
+    """An earlier copy of a file; `data` is None if the file did not exist.
 
-    Of snapshots it is the newest that there was: one that came later is not there in the copy.
+    For snapshots, it names the newest one at that time: later snapshots are missing in the copy.
     """
 
     file: str
@@ -59,7 +59,7 @@ class Copy(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """The effect on a disk: whether its contents count as lost, as if they were corrupted."""
+    """A restored file; with `harms` the disk's contents count as lost, as if corrupted."""
 
     path: str
     data: bytes | None
@@ -67,7 +67,7 @@ class Ageing(NamedTuple):
 
 
 def copy_of(node: SimulatedNode, file: str) -> Copy | None:
-    """Take a copy; None where there is no log yet."""
+    """Take a copy of a file; None for a segment if the directory has none yet."""
     path = SMALL_FILES.get(file) or _newest(node, file)
     if path is None:
         return None
@@ -99,7 +99,11 @@ def ageing(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
 
 
 def _older_election(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
-    """Beside it a last batch that is alone with its epoch counts as flipped, and is cut off."""
+    """The effect of a stale quorum-state; None if a last batch would be truncated as corrupt.
+
+    That happens to a last batch that alone has a later epoch. None also if a second vote could
+    elect a leader.
+    """
     state = election_in(copy.data)
     if state is not None and not must_be_noticed(node, state):
         is_alone = node.log.end.epoch > state.epoch
@@ -109,7 +113,7 @@ def _older_election(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | N
 
 
 def _older_flushed_end(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
-    """It may name an end that the log was cut below since, and that makes the log look damaged."""
+    """The effect of a stale flushed-end; an end truncated since makes the log look damaged."""
     flushed = newest_slot(copy.data or b"")
     if flushed is None or not stage.sparing.can_spare(node):
         return None
@@ -121,11 +125,14 @@ def _older_flushed_end(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing 
 def _older_healing(
     stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
 ) -> Ageing | None:
-    """Of two that both remember an end nobody can tell the older one."""
+    """The effect of a stale `healing`; None if both copies have a target.
+
+    Recovery cannot tell which of two such copies is older.
+    """
     try:
         before, now = _healing(copy.data), _healing(held)
     except (ValueError, KeyError, TypeError):
-        # A bit of one has rotted: one fault of a file at a time.
+        # One of them has bit rot: a file has at most one fault at a time.
         return None
     if before.abstains or now.abstains or (before != Healing() and now != Healing()):
         return None
@@ -139,7 +146,10 @@ def _older_healing(
 def _older_segment(
     stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
 ) -> Ageing | None:
-    """Records are missing; flushed-end tells, unless the power took its newest slot."""
+    """The effect of a stale segment, which lacks records.
+
+    None unless flushed-end reveals that: a power loss may have lost its newest slot.
+    """
     flushed = newest_slot(node.spoiling.content(SMALL_FILES[FLUSHED_END]) or b"")
     is_told = flushed is not None and flushed[2].end.offset >= node.safe_end()
     if held is None or not is_told or not stage.sparing.can_spare(node):
@@ -155,7 +165,10 @@ def _without_snapshot(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing |
 
 
 def _newest(node: SimulatedNode, file: str) -> str | None:
-    """The last segment, or the newest snapshot; where there is none of these, an empty name."""
+    """The path of the last segment or the newest snapshot.
+
+    None without any segment; a name of no existing file without any snapshot.
+    """
     names = node.disk.files(LOG_DIR)
     if file == SEGMENT:
         found = [name for name in names if parse_segment(name) is not None]

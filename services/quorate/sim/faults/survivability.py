@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sparing:
-    """Checks one cluster before an action."""
+    """Checks if the quorum of one cluster could survive an action."""
 
     def __init__(self, world: World, *, grows: bool) -> None:
         """With `grows`, voters are added by request, in addition to auto-join."""
@@ -31,7 +31,7 @@ class Sparing:
         return self.may_become(others, have_to_run=True)
 
     def may_become(self, voters: list[Voter], *, have_to_run: bool) -> bool:
-        """A majority of the voter set has intact disks, and runs if it has to."""
+        """True if a majority of `voters` has intact disks, and runs if it has to."""
         alive = [v for v in voters if self._is_well(v) and (self._runs(v) or not have_to_run)]
         return bool(voters) and len(alive) > len(voters) // 2
 
@@ -45,8 +45,7 @@ class Sparing:
 
         A voter is healthy if its disk is intact and the others can find it: at its endpoint in the
         voter set, or anywhere if bootstrap servers are names. A voter set without this node may
-        have it next: the request to add it may be in flight, and is not withdrawn when the disk is
-        lost.
+        have it next: a request to add it may be in flight and is not withdrawn if the disk is lost.
         """
         for voters in self._possible_sets():
             is_next = self._grows and voters.by_id(node.node_id) is None
@@ -56,9 +55,10 @@ class Sparing:
         return True
 
     def may_move(self, node: SimulatedNode) -> bool:
-        """True if the address may change: not while it is in all nodes' settings.
+        """True if the address may change: not while it is a static voter's, in the settings.
 
-        Without names, a majority has to stay where all nodes expect it: the movers call it.
+        Without bootstrap names, a majority must stay at known addresses, so that moved nodes can
+        call it.
         """
         in_log = all(v.key.directory_id is not None for s in self._possible_sets() for v in s)
         return in_log and (self._finds_all or self.can_spare(node))

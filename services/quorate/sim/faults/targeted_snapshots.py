@@ -1,6 +1,6 @@
 """Triggers snapshots at offsets where they are most likely to expose bugs.
 
-These are the start of an epoch and a voters record. Elsewhere, snapshots are due by bytes or time.
+These are the start of an epoch and a voters record. Other snapshots are triggered by bytes or time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AimedSnapshotter(Snapshotter):
-    """Production's, which looks where it stands."""
+    """The production snapshotter, which also takes snapshots at chosen offsets."""
 
     def __init__(self, node: MachineBelow, settings: LogSettings) -> None:
         super().__init__(node.driver, settings, node.random.random)
@@ -33,7 +33,7 @@ class AimedSnapshotter(Snapshotter):
         super().consider(image)
 
     def _aim(self, end: Offset) -> None:
-        """Draw once for each place, when something has come to lie there."""
+        """Decide at random, once per eligible offset, if a snapshot is taken there."""
         if end == self._looked_at or not self._is_place(end):
             return
         self._looked_at = end
@@ -42,7 +42,7 @@ class AimedSnapshotter(Snapshotter):
         )
 
     def _is_place(self, end: Offset) -> bool:
-        """The start of an epoch; right below a voters record, with it, or one record more."""
+        """True at the start of an epoch, and up to two records after the offset of voters."""
         state = self._state
         is_start = any(start.start_offset == end for start in state.epochs)
         return is_start or any(end - 2 <= voters.offset <= end for voters in state.voters)

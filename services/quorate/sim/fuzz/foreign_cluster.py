@@ -29,7 +29,7 @@ ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerResponse | None:
-    """The response, with that cluster's leader and its later epoch; None if it hangs up."""
+    """The response, with the other cluster's leader and a later epoch; None to disconnect."""
     match request:
         case VoteRequest(replica_epoch=epoch):
             return VoteResponse(ANOTHER_CLUSTER, _leader(target, epoch), vote_granted=True)

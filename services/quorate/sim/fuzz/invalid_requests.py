@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode
 
 OTHER_CLUSTER: Final = ClusterId("YW5vdGhlci1jbHVzdGVyIQ")
-# Whom no world has among its nodes and brokers.
+# Ids that no node and no broker of a cluster has.
 NOBODY: Final = ReplicaKey(NodeId(77), DirectoryId(b"\x07" * 16))
 NO_BROKER: Final = 4242
 _NO_TOPIC: Final = "nobody-makes-this-one"
@@ -74,7 +74,7 @@ _TIME_MS: Final = Millis(1000)
 
 
 def of_client(draws: Draws) -> WriteRequest:
-    """One that changes nothing, and is told that of each of its items."""
+    """An invalid request of a client or a broker: each of its items must be rejected."""
     match draws.one(("create", "delete", "alter", "register", "beat", "unregister")):
         case "create":
             return CreateTopics((_topic(draws),))
@@ -157,7 +157,7 @@ def _registration(draws: Draws) -> RegisterBroker:
 
 
 def is_client_served(reply: object) -> bool:
-    """True if a reply says of anything that was asked for that it has been done."""
+    """True if a reply reports success for any requested item."""
     items = [getattr(reply, name) for name in ("topics", "resources") if hasattr(reply, name)]
     told = [item.error for item in items[0]] if items else [getattr(reply, "error", None)]
     return ErrorCode.NONE in told
@@ -167,7 +167,7 @@ def is_client_served(reply: object) -> bool:
 
 
 def of_peer(draws: Draws, node: SeenNode) -> Request:
-    """One to this node that is to have an error for an answer, and no effect."""
+    """An invalid request to this node: the response must be an error, without any effect."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
     match draws.one(("vote", "begin", "end", "fetch", "snapshot", "change", "change", "change")):
         case "vote":
@@ -205,7 +205,7 @@ def _begin(draws: Draws, node: SeenNode, epoch: Epoch) -> BeginQuorumEpochReques
 
 
 def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
-    """Of a nominee that nobody knows, whose log lacks all that this one has."""
+    """A vote request of an unknown candidate, mostly one with an empty log."""
     last = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
     request = VoteRequest(
         cluster_id=CLUSTER_ID,
@@ -218,7 +218,7 @@ def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
     choices = [
         replace(request, cluster_id=OTHER_CLUSTER),
         replace(request, replica_epoch=Epoch(EPOCH_MAX)),
-        # Whose log has all that this one has: that alone is no reason.
+        # A complete log alone does not entitle a candidate to a vote.
         replace(request, voter=NOBODY, last=node.log.end),
     ]
     if epoch:
@@ -243,7 +243,7 @@ def _fetch(draws: Draws, node: SeenNode, epoch: Epoch) -> FetchRequest:
 
 
 def _change(draws: Draws, node: SeenNode) -> Request:
-    """A change that nobody may make, whoever leads."""
+    """A membership request that every replica must reject, the leader as well."""
     key, at = node.key, node.endpoints
     add = AddRaftVoterRequest(
         cluster_id=CLUSTER_ID, voter=NOBODY, listeners=at, timeout_ms=_TIME_MS
@@ -265,7 +265,7 @@ def _change(draws: Draws, node: SeenNode) -> Request:
         replace(update, cluster_id=OTHER_CLUSTER, voter=key),
         TransferLeadershipRequest(OTHER_CLUSTER, key),
         TakeLeaveRequest(OTHER_CLUSTER, key),
-        # Somebody else answers at that address.
+        # Another node answers at that address.
         add,
         replace(add, voter=ReplicaKey(NOBODY.node_id)),
         replace(add, listeners=()),
@@ -280,7 +280,7 @@ def _change(draws: Draws, node: SeenNode) -> Request:
 
 
 def is_peer_served(response: Response) -> bool:
-    """True if an answer to one of them grants anything."""
+    """True if the response to such a request grants anything."""
     if isinstance(response, VoteResponse):
         return response.vote_granted
     return response.error is ErrorCode.NONE

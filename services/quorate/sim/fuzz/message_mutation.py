@@ -1,7 +1,7 @@
 """Mutates fields of protobuf messages and decodes the result as production does.
 
-The sender is broken, of another release, or malicious. Production's conversion of the bytes gives a
-value, or a rejection.
+The sender is faulty, of another release, or malicious. The production conversion of the bytes
+returns a value or rejects them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WIDE: Final = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)
 
 
 def mutated(message: M, draws: Draws) -> M:
-    """A copy with one to three of its fields changed, itself or in what it holds."""
+    """A copy of `message` with one to three changed fields, nested ones included."""
     changed = type(message)()
     changed.CopyFrom(message)
     for _ in range(draws.between(1, _FIELDS_MAX)):
@@ -55,7 +55,7 @@ def received(message: Message, read: Callable[[Any], T]) -> T | None:
 
 
 def _places(message: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any message
-    """Each field, of the message itself and of all that it holds."""
+    """Yield each field of the message and of its nested messages, with its owner."""
     for field in message.DESCRIPTOR.fields:
         yield message, field
         if field.message_type is None:

@@ -1,8 +1,8 @@
 """Mutated peer requests that no correct replica may act on.
 
-A replica has to accept a peer's report of its log end, of a new epoch and of its leader: no quorum
-survives a peer that lies about these. So these requests come from a node that is unknown to the
-quorum, or are about past epochs.
+A replica must accept a peer's report of its log end, of a new epoch and of its leader: no quorum
+survives a peer that forges these. So these requests come from a node that is unknown to the quorum,
+or are about past epochs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def garbled(draws: Draws, node: SeenNode) -> Request | None:
 
 
 def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callable[[Any], Any]]]:
-    """One of each kind, as it is sent, with what the door reads it by."""
+    """One valid request of each kind, as protobuf, with the function that decodes it."""
     before, end = Epoch(max(epoch - 1, 0)), node.log.end
     nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
     vote = VoteRequest(

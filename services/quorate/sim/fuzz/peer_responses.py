@@ -1,9 +1,9 @@
-"""Corrupt peer responses that the receiver must detect, of peers that are broken or Byzantine.
+"""Corrupt peer responses that the receiver must detect, of peers that are faulty or Byzantine.
 
-Each has an error that its receiver can see: it names an impossible epoch, contradicts what is
-committed, fails verification, or answers another request. Claims that a replica has to accept from
-its leader, such as the committed end, stay correct: no quorum survives a leader that lies about
-them. Sources: rules 27 to 29.
+Each has an error that its receiver can detect: it names an impossible epoch, contradicts committed
+state, fails verification, or answers another request. Claims that a replica must accept from its
+leader, such as the committed offset, stay correct: no quorum survives a leader that forges them.
+Sources: rules 27 to 29.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ERRORS: Final = (
 
 
 def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResponse:
-    """The corrupt response in place of this one."""
+    """Corrupt a response in a random way that `receiver` must detect."""
     match response:
         case FetchResponse():
             return _spoilt_fetch(response, receiver, draws)
@@ -67,7 +67,7 @@ def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResp
         case MembershipResponse():
             return replace(response, error=draws.one(_ERRORS), leader=_impossible(response.leader))
         case VoteResponse():
-            # A grant beside an error is none.
+            # A response with an error grants nothing.
             spoilt_vote = replace(response, error=draws.one(_ERRORS), vote_granted=True)
             return draws.one((spoilt_vote, replace(spoilt_vote, leader=_impossible(None))))
     return replace(
@@ -78,7 +78,7 @@ def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResp
 
 
 def _impossible(leader: LeaderInfo | None) -> LeaderInfo:
-    """Somebody who leads an epoch that no election came to."""
+    """A leader of an epoch that no election has reached."""
     if leader is None:
         return LeaderInfo(NOBODY.node_id, Epoch(EPOCH_MAX))
     return replace(leader, epoch=Epoch(EPOCH_MAX))
@@ -100,11 +100,11 @@ def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> 
     ]
     progress = receiver.progress
     if progress is not None and (progress.leader_id, progress.epoch) == _leader_in(response):
-        # The first leader that is named for an epoch is believed, a second one is not.
+        # The receiver accepts the first leader that is named for an epoch, but no second one.
         ways.append(lambda r: replace(r, leader=replace(r.leader, leader_id=NOBODY.node_id)))
     knows_all = progress is not None and progress.high_watermark == receiver.log.end.offset
     if knows_all and receiver.log.end.offset:
-        # Of what it does not know to be committed it has to cut whatever its leader says.
+        # Uncommitted records, as far as it knows, it must truncate if its leader says so.
         nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
         ways.append(lambda r: replace(r, records=None, diverging=nothing))
     records = response.records
@@ -118,19 +118,19 @@ def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> 
 def _with_a_flipped_bit(
     data: bytes, epochs: tuple[Epoch, Epoch], draws: Draws
 ) -> Callable[[FetchResponse], FetchResponse]:
-    """Its checksum tells, or, before that, that it is no batch which could come next.
+    """Flip a bit, which the checksum of a batch or a check of its header detects.
 
-    `epochs` are that of the receiver's log end and the leader's.
+    `epochs` are the epoch of the receiver's log end and the leader's epoch.
     """
     flipped = _flipped(data, draws)
     if _begins_another_epoch(data, flipped, epochs):
-        # No checksum covers a batch's epoch: of one that begins an epoch nothing else tells it.
+        # No checksum covers a batch's epoch, and that of a first batch cannot be checked otherwise.
         flipped = data[:-1] + bytes((data[-1] ^ 1,))
     return lambda r: r.with_records(flipped)
 
 
 def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoch]) -> bool:
-    """True if a batch still checks and begins an epoch that may have been, but not there."""
+    """True if the flip is undetectable: a valid batch now begins another, possible epoch."""
     last, newest = epochs
     try:
         pairs = zip(batch_infos(data).batches, batch_infos(flipped).batches, strict=True)
@@ -143,7 +143,7 @@ def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoc
 
 
 def _from_elsewhere(receiver: SeenNode, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
-    """Repeat records that the receiver already has."""
+    """Send records that the receiver already has."""
     entries = receiver.log.entries
     if not entries:
         return lambda r: replace(r, records=None, log_start_offset=_FAR)
@@ -176,7 +176,7 @@ def _flipped(data: bytes, draws: Draws) -> bytes:
 def on_its_way(
     world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
 ) -> PeerResponse | CallFailure:
-    """The result of production's client for the response that arrives."""
+    """The result of the production client for the response, which may be corrupted in transit."""
     rate = world.options.peers.spoilt_answer_rate
     if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
         return _parsed(response)
@@ -190,7 +190,7 @@ def on_its_way(
 
 
 def _parsed(response: PeerResponse) -> PeerResponse:
-    """As the client of production hands it to the core: with what the batches are."""
+    """The response as the production client passes it to the core: with parsed batches."""
     match response:
         case FetchResponse(records=FetchedBatches(data=data)):
             return replace(response, records=batch_infos(data) if data else None)
@@ -198,7 +198,7 @@ def _parsed(response: PeerResponse) -> PeerResponse:
 
 
 def _told(response: PeerResponse) -> str:
-    """Without the bytes."""
+    """The text of a response without its record bytes."""
     match response:
         case FetchResponse(records=FetchedBatches()):
             return str(replace(response, records=None))

@@ -18,7 +18,7 @@ class AcknowledgedSurvives(Invariant):
     """Records that a leader reports as committed are on the disks of a majority of its voters.
 
     Source: Raft paper, section 5.4.2, with rules 12 and 13: only flushed records count.
-    Data that was corrupted later, or was on a replaced disk, counts: it existed when acknowledged.
+    Data that was corrupted later or was on a replaced disk counts: it existed when acknowledged.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:
@@ -28,7 +28,7 @@ class AcknowledgedSurvives(Invariant):
                 self._check(node, progress.high_watermark)
 
     def acknowledging(self, node: SeenNode, offset: Offset) -> None:
-        # Where it lies was looked at when it was committed; the voters may be others by now.
+        # Its copies were checked when it was committed; the voters may have changed since.
         known = None if node.progress is None else node.progress.high_watermark
         if known is None or known < offset:
             raise Violation(

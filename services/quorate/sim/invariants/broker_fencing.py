@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.views import SeenNode, SeenWorld
 
-# A new controller looks through everything first; a timer may be late by a turn.
+# A new controller first checks all brokers; a timer may be late by one event-loop iteration.
 SLACK_MS: Final = 500
 _LONG_AGO_MS: Final = Millis(-(1 << 62))
 _FENCES: Final = 1
@@ -36,10 +36,10 @@ _FENCES: Final = 1
 class _ActiveTerm:
     """The decisions of an active controller in its epoch, with times by its own clock.
 
-    At `began_ms` it was not active yet, as far as was observed. Sessions count from `since_ms`. A
-    broker was heard from at `heard_ms`; its session may have started as late as `spared_ms`.
-    `awaited` is the end of the last periodic decision: until that is committed, at `free_ms`, no
-    other one is made.
+    `began_ms` is the last time when it was observed and not active. Sessions count from `since_ms`.
+    `heard_ms` has the time of each broker's last heartbeat; its session may have started as late as
+    `spared_ms`. `awaited` is the end of the last periodic decision: until that is committed, at
+    `free_ms`, no other one is made.
     """
 
     incarnation: int
@@ -54,14 +54,14 @@ class _ActiveTerm:
 
 
 class SessionsEndInTime(Invariant):
-    """A broker is fenced when it has been silent for a session, by the active controller, and only
-    then.
+    """The active controller fences a broker when its session has expired, and only then.
 
-    Each controller counts from when it was heard there, or from when it became active; a broker
-    that asks to go may be fenced at once. One whose heartbeat waits for its decision is not silent
-    for another session, and after the decision it has a whole one. What counts is what was decided:
-    a commit takes as long as the slowest of a majority, and only the next such decision waits for
-    it. Sources: KIP-631, "Broker heartbeats"; docs/decisions/0010.
+    A session counts from the last heartbeat that this controller received, or from when it became
+    active. A broker that requests to shut down may be fenced immediately. While a heartbeat waits
+    for its decision, the broker has one more session timeout, and after the decision a full one.
+    The time of the decision counts: a commit takes as long as the slowest voter of a majority, and
+    only the next periodic decision waits for it. Sources: KIP-631, "Broker heartbeats";
+    docs/decisions/0010.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -97,7 +97,7 @@ class SessionsEndInTime(Invariant):
         fresh_ms = node.local_ms - 2 * self._timeout_ms
         if came_ms > fresh_ms:
             active.heard_ms[broker_id] = node.local_ms
-        # One that came before a pause counts from the end of that, if it was a long one.
+        # A heartbeat that arrived before a long pause counts from the end of the pause.
         if max(came_ms, active.since_ms) > fresh_ms:
             active.spared_ms[broker_id] = node.local_ms
 
@@ -153,8 +153,8 @@ class SessionsEndInTime(Invariant):
             if active is None:
                 continue
             if troubles != node.troubles or not node.is_stepped or node.is_stopping:
-                # After a long pause all sessions begin again. After a shorter one the controller
-                # judges by an earlier time, for as long as that.
+                # After a long pause all sessions start over. After a shorter one the controller
+                # decides by an earlier time for as long as the pause took.
                 active.since_ms = node.local_ms
                 active.free_ms = Millis(node.local_ms + self._pause_ms)
             else:
@@ -187,7 +187,7 @@ class SessionsEndInTime(Invariant):
 def _waiting_since_ms(node: SeenNode, decided: WriteRequest | None = None) -> dict[int, Millis]:
     """The arrival of the newest heartbeat of each broker that waits for its decision.
 
-    The one that is `decided` just now is among them.
+    The heartbeat that is being `decided` is included.
     """
     brokers, since_ms = node.image.brokers.by_id, dict[int, Millis]()
     for one in node.waiting:

@@ -33,7 +33,7 @@ SLACK_MS: Final = 50
 
 @dataclass(slots=True)
 class _Leadership:
-    """One leader's, since when nothing but its voters' silence can end it, by its own clock."""
+    """One leadership; from `since_ms`, by its own clock, only silent voters can end it."""
 
     incarnation: int
     epoch: Epoch
@@ -42,11 +42,11 @@ class _Leadership:
 
 
 class LeadersHearTheirVoters(Invariant):
-    """No leader goes on that has not heard a majority of its voters for a check-quorum interval.
+    """A leader that receives no fetches from a majority for a check-quorum interval resigns.
 
-    The interval is one and a half fetch timeouts, and begins anew when a majority has fetched since
-    it began: with more than one voter to hear, a leader may be that much older than what it heard
-    of the first of them. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
+    The interval is 1.5 fetch timeouts and restarts when a majority has fetched since its start.
+    So a leader that needs more than one other voter may continue for up to two intervals after the
+    first of these fetches. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -62,7 +62,7 @@ class LeadersHearTheirVoters(Invariant):
             leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
-        """Another set gets a whole interval (rule 5)."""
+        """A new voter set gets a full interval (rule 5)."""
         leading = self._leading.get(node.node_id)
         if leading is not None and entry.voters is not None:
             leading.since_ms = node.local_ms
@@ -84,7 +84,7 @@ class LeadersHearTheirVoters(Invariant):
                 known = _Leadership(node.incarnation, progress.epoch, node.local_ms)
                 self._leading[node.node_id] = known
             elif not node.is_stepped:
-                # It is asked nothing, and answers nothing; once it goes on it looks first.
+                # It gets no requests now; when it resumes, it checks its timers first.
                 known.since_ms = node.local_ms
             else:
                 self._judge(node, known)
@@ -108,7 +108,7 @@ class LeadersHearTheirVoters(Invariant):
 
     @staticmethod
     def _heard(node: SeenNode, leading: _Leadership, voters: VoterSet, needed: int) -> int:
-        """The time when it last had heard from as many of the others as it needs."""
+        """The time since which the leader has not heard from as many voters as it needs."""
         times = sorted(
             (
                 leading.heard_ms.get(voter.key, leading.since_ms)
@@ -121,10 +121,10 @@ class LeadersHearTheirVoters(Invariant):
 
 
 class LeadersResignForWant(Invariant):
-    """No leader gives up for want of its voters whom a majority has asked in that interval.
+    """A leader does not resign for lack of voters if a majority has fetched in the interval.
 
-    What counts is a Fetch of a voter whose log agrees with the leader's, and one for a slice of a
-    snapshot. Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule 21.
+    A Fetch counts if the voter's log agrees with the leader's, and so does a FetchSnapshot.
+    Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule 21.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -171,14 +171,14 @@ class LeadersResignForWant(Invariant):
 
 
 def _is_served(request: RequestReceived, update: Update) -> bool:
-    """True when a leader took it for a word of a replica that follows it."""
+    """True if the leader accepted the request as that of a replica that follows it."""
     answer: Response | None = None
     for effect in update.effects:
         if isinstance(effect, SendReply) and effect.token == request.token:
             answer = effect.response
     match answer:
         case None:
-            # It waits, as a Fetch may that agrees.
+            # A Fetch from a log that agrees may be parked.
             return isinstance(request.request, FetchRequest)
         case FetchResponse(error=ErrorCode.NONE, diverging=None, snapshot_id=None):
             return True

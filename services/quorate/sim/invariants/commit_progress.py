@@ -36,10 +36,10 @@ class _Told:
 
 
 class WhatAMajorityHasIsCommitted(Invariant):
-    """A leader commits what a majority of its voters has told it to have on their disks.
+    """A leader commits the offset up to which a majority of its voters has reported flushed logs.
 
-    Once that covers a record of its own epoch, and within the time of a call to its disk. Sources:
-    Raft paper, sections 5.3 and 5.4.2; KIP-595, "High Watermark".
+    It does so once that covers a record of its own epoch, and within the time of its disk calls.
+    Sources: Raft paper, sections 5.3 and 5.4.2; KIP-595, "High Watermark".
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -62,7 +62,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
             return
         voter = node.log.voters.voter(request.replica)
         if voter is not None and voter.key.directory_id is None:
-            # Without directory ids a new disk speaks for the voter, and the old one no more.
+            # Without directory ids, only the new disk of a voter counts, and not the old one.
             told.forget(voter.key.node_id)
         if may_be_two:
             return

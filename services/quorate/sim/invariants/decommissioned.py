@@ -1,4 +1,4 @@
-"""Removed voters are listed as decommissioned and do not rejoin by themselves."""
+"""Removed voters are listed as decommissioned and do not rejoin on their own."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 
 class DecommissionedStayAway(Invariant):
-    """Each set lists who was removed, the latest 64, and they are back only if asked for by hand.
+    """Each voter set lists the latest 64 removed voters, and only an operator adds them again.
 
-    But for those whose pods were scaled away. Source: rule 7; KIP-1186 leaves out who was removed
-    on purpose.
+    Voters whose pods were scaled down are not listed. Source: rule 7; KIP-1186 does not cover
+    voters that were removed on purpose.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._by_hand: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
-        # Whom a leader is asked to remove for that, and whom any leader ever did.
+        # Voters whose removal was requested because their pods are scaled down, and voters that a
+        # leader has removed for that.
         self._scaled_away: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         self._unlisted: set[ReplicaKey] = set()
 
@@ -40,13 +41,13 @@ class DecommissionedStayAway(Invariant):
             self._scaled_away[node.node_id, token] = request.voter
 
     def stopped(self, node: SeenNode) -> None:
-        """It answers nobody any more."""
+        """Drop the requests to this process, which will not be answered."""
         asked = self._scaled_away
         self._scaled_away = {at: key for at, key in asked.items() if at[0] != node.node_id}
 
     def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
         self._scaled_away.pop((node.node_id, token), None)
-        # One that is answered before it is committed has not been appended yet.
+        # A request that is rejected has not been appended.
         if response.error is not ErrorCode.NONE:
             self._by_hand.pop((node.node_id, token), None)
 
@@ -74,7 +75,10 @@ class DecommissionedStayAway(Invariant):
     def _expect_unlisted(
         self, node: SeenNode, before: VoterSet, after: VoterSet, *, is_leader: bool
     ) -> frozenset[ReplicaKey]:
-        """Keys removed unlisted: a leader was asked to, other replicas follow a leader that did."""
+        """The removed voters that need not be listed.
+
+        On a leader these are the requested ones; on other replicas, those that a leader removed.
+        """
         removed = frozenset(removed_keys(before, after))
         if not is_leader:
             return removed & self._unlisted - frozenset(after.decommissioned)
@@ -86,7 +90,7 @@ class DecommissionedStayAway(Invariant):
 def expected_list(
     before: VoterSet, after: VoterSet, unlisted: frozenset[ReplicaKey] = frozenset()
 ) -> tuple[ReplicaKey, ...]:
-    """The list that a voter set must have, from the set before and the removals unlisted."""
+    """The list that voter set `after` must have; removals in `unlisted` are left out."""
     kept = [key for key in before.decommissioned if not holds(after, key)]
     removed = [key for key in removed_keys(before, after) if key not in unlisted]
     return tuple((kept + removed)[-DECOMMISSIONED_MAX:])

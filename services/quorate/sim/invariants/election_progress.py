@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class _Well(NamedTuple):
-    """Since when a node is well: in this life, without a fault, with this voter set in force.
+    """The start of a node's health: the same process, without a fault, with the same voter set.
 
-    One that cuts a change off its log needs the votes of another majority from then on.
+    A node that truncates a voter change needs the votes of another majority from then on.
     """
 
     incarnation: int
@@ -31,14 +31,14 @@ class _Well(NamedTuple):
 
 
 class MajoritiesHaveLeaders(Invariant):
-    """A majority that is well and connected, and stays so, has a leader within a bounded time.
+    """A majority that stays healthy and connected has a leader within a bounded time.
 
-    Well is a voter whose process runs, whose disk answers and is whole, and whom the others find
-    where they look. The bound follows from the timeouts, the network and the disks of the world;
-    all other nodes, cut off or deaf or dying again and again, may not hold up that majority for
-    longer. A leader leads once it has committed something, and before that as long as its voters
-    fetch what comes before its epoch: that takes as long as there is of it. Sources: Raft paper,
-    section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
+    A voter is healthy if its process runs, its disk answers and is intact, and the others look for
+    it at its address. The bound follows from the timeouts, the network and the disks of the
+    cluster; other nodes that are isolated, receive no messages or crash repeatedly must not delay
+    that majority for longer. A leader counts once it has committed in its epoch, and before that as
+    long as its voters fetch the records before its epoch, which may take any time. Sources: Raft
+    paper, section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -46,7 +46,7 @@ class MajoritiesHaveLeaders(Invariant):
         self._well: dict[NodeId, _Well] = {}
         self._open_us: dict[tuple[NodeId, NodeId], int] = {}
         self._led_us = 0
-        # How far each is with the log, and with the snapshot that it fetches.
+        # Per node: its log end offset and its position in the snapshot that it fetches.
         self._fetched: dict[NodeId, tuple[Offset, int]] = {}
 
     def looked(self) -> None:
@@ -71,7 +71,7 @@ class MajoritiesHaveLeaders(Invariant):
             )
 
     def _note_fetched(self) -> list[SeenNode]:
-        """Those that have other records, or more of a snapshot, than at the look before."""
+        """The nodes whose log end or snapshot position has changed since the last check."""
         fetching = []
         for node in self.world.running():
             fetched = node.log.end.offset, _downloaded(node)
@@ -81,7 +81,7 @@ class MajoritiesHaveLeaders(Invariant):
         return fetching
 
     def _is_awaited(self, leader: SeenNode, fetching: list[SeenNode]) -> bool:
-        """True if too few voters have what its epoch begins with, and one of the others fetches."""
+        """True if too few voters have the start of its epoch, and one of the others is fetching."""
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
             return False
@@ -106,7 +106,7 @@ class MajoritiesHaveLeaders(Invariant):
                 self._well[node.node_id] = _Well(*state, now_us)
 
     def _note_links(self, now_us: int) -> None:
-        """Both directions; a link that was cut since the last look begins anew."""
+        """Note since when each link has been open in both directions."""
         cut = self.world.take_cut_links()
         for link in combinations(self.world.nodes, 2):
             one, other = link
@@ -116,7 +116,7 @@ class MajoritiesHaveLeaders(Invariant):
                 self._open_us.setdefault(link, 0)
 
     def _groups(self, limit_us: int) -> Iterator[tuple[SeenNode, ...]]:
-        """Those that could have elected somebody since then, the largest first."""
+        """Yield the groups that could have elected a leader since `limit_us`, largest first."""
         nodes = self.world.nodes
         there = [nodes[id_] for id_, well in self._well.items() if well.since_us <= limit_us]
         for count in range(len(there), 0, -1):
@@ -129,9 +129,9 @@ class MajoritiesHaveLeaders(Invariant):
                     yield group
 
     def _can_elect(self, group: tuple[SeenNode, ...]) -> bool:
-        """True if they are a majority of each set that one of them, or history, has in force.
+        """True if the group is a majority of every voter set in effect on its nodes or in history.
 
-        They find each other: each is where all of them take it to be.
+        Each of them must also be at the address where the others look for it.
         """
         history = self.world.oracle
         sets = [node.log.voters for node in group] + [history.voters_at(history.end)]
@@ -160,7 +160,7 @@ def _downloaded(node: SeenNode) -> int:
 
 
 def _leads(node: SeenNode) -> bool:
-    """It has committed something in its epoch, and its disk and its process go on."""
+    """True if it leads, has committed in its epoch, and neither disk nor process is blocked."""
     progress = node.progress
     if progress is None or not progress.is_leader or not node.is_stepped or node.is_hanging:
         return False

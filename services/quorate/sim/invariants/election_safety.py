@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ElectionSafety(Invariant):
-    """At most one process leads an epoch, a restarted one counting as another.
+    """At most one process leads an epoch; a restarted process counts as another one.
 
     Source: Raft paper, section 5.2; KIP-595, "Leader Election and Fencing". A leader that restarted
-    may have lost records that others fetched, so it must not lead its epoch on.
+    may have lost records that others fetched, so it must not continue to lead its epoch.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class EpochsRiseByElections(Invariant):
-    """An epoch begins with a nominee that won its pre-votes, or follows on one that was resigned.
+    """An epoch starts with a candidate that won its pre-votes, or after an epoch was resigned.
 
-    Nobody is in any other. So no leader is deposed but by somebody whom a majority would rather
-    have, asked beforehand. Sources: seed 000, safety properties (epochs increase by exactly one per
-    election); KIP-996; rules 27, 28.
+    No replica is in any other epoch. So only a replica that a majority has granted its pre-votes
+    deposes a leader. Sources: Kafka's `QuorumState.transitionToCandidate` (epochs increase by
+    exactly one per election); KIP-996; rules 27, 28.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._known = {Epoch(0): None}
-        # Who has been given which pre-votes in which epoch, and since when it asks.
+        # Per nominee and epoch, the time of each pre-vote; and since when each node requests them.
         self._given: dict[tuple[ReplicaKey, Epoch], dict[ReplicaKey, int]] = {}
         self._asking_us: dict[NodeId, int] = {}
 

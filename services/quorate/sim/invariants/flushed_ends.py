@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode, SeenWorld
 
 SLACK_MS: Final = 100
-# What is flushed is noted at one in so many looks.
+# The number of checks per record of the flushed offsets.
 LOOKS: Final = 3
-# That of the flushed end comes behind the calls to the disk that wait already.
+# The write of the flushed end comes after the disk calls that are queued already.
 CALLS: Final = 4
 
 
 @dataclass(slots=True)
 class _Flushed:
-    """Ends that one process had flushed, with their times: only time tells how old one is."""
+    """The flushed ends of one process, each with the time when it was observed."""
 
     troubles: int
     ends: deque[tuple[Millis, Offset]] = field(default_factory=deque)
 
 
 class FlushedEndsAreYoung(Invariant):
-    """A power cut leaves a flushed end that says what was flushed a second ago, or more.
+    """A power loss leaves a flushed end that is at most about a second old.
 
-    Rot below what it says is damage, above it a torn tail that is cut off. Looked at when a process
-    ends, on the platter of its disk. Source: rule 12.
+    Bit rot below it is damage; above it, it is a torn tail, which is truncated. The invariant
+    checks the platter of the disk when a process ends. Source: rule 12.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -48,7 +48,7 @@ class FlushedEndsAreYoung(Invariant):
         self._flushed.pop(node.node_id, None)
 
     def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
-        # It takes the place of a log that may have reached further.
+        # The snapshot replaces a log that may have reached further.
         self._flushed.pop(node.node_id, None)
 
     def looked(self) -> None:

@@ -50,7 +50,7 @@ class Invariant:
         """A process has ended, or its machine has lost power."""
 
     def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
-        """A process has exited by itself, with the reason."""
+        """A process has exited on its own, with the reason."""
 
     def refused(self, node: SeenNode, error: Exception) -> None:
         """A process refuses to start on the contents of its disk."""
@@ -71,7 +71,7 @@ class Invariant:
         """A fetched snapshot is about to replace a log."""
 
     def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
-        """A vote (no pre-vote) leaves a process, or counts for itself."""
+        """A vote (not a pre-vote) leaves a process, or its vote for itself is durable."""
 
     def promised(self, node: SeenNode, epoch: Epoch, nominee: ReplicaKey) -> None:
         """A pre-vote leaves a process."""
@@ -92,7 +92,7 @@ class Invariant:
         """A Byzantine peer has named an epoch that receivers may accept."""
 
     def looked(self) -> None:
-        """A little time has passed, a part of an election timeout."""
+        """A fraction of an election timeout has passed: run periodic checks."""
 
     def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been written, or fetched and installed."""
@@ -115,18 +115,18 @@ class Invariant:
     def handled(
         self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
     ) -> None:
-        """A core has handled a request; `is_due` is whether a timer acted in the same step."""
+        """A core has handled a request; `is_due` if a timer may have fired in the same step."""
 
     def noted(self, node: SeenNode, note: Note) -> None:
-        """A core has made a trace event; no other node has seen an effect of this step yet."""
+        """A core has made a trace event; no other node has seen effects of this step yet."""
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response
     ) -> None:
-        """A request has its response, even if its caller does not wait any more."""
+        """A request has its response, even if its caller does not wait for it any more."""
 
     def told(self, request: WriteRequest, reply: object) -> None:
-        """A client with an invalid request has a reply, an error, or a broken connection."""
+        """A client gets a reply, an error or a broken connection for its invalid request."""
 
     def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
         """The response to a membership request is about to leave the process."""
@@ -144,7 +144,7 @@ class Invariant:
         """A core has begun a linearizable read; the effects of this step have not left yet."""
 
     def sending_round(self, node: SeenNode, read_round: int) -> None:
-        """The answer to a Fetch, with that round of reads, is about to be sent."""
+        """The response to a Fetch, with that read round, is about to be sent."""
 
     def confirming(self, node: SeenNode, token: ReplyToken) -> None:
         """A core reports that a linearizable read may be answered."""
@@ -153,4 +153,4 @@ class Invariant:
         """Snapshots and segments have been deleted; the process does not know it yet."""
 
     def heard_leader(self, node: SeenNode) -> None:
-        """A follower has received a Fetch answer of its leader."""
+        """A follower has received a Fetch response from its leader."""

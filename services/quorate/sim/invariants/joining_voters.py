@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class NewVotersHaveTheLog(Invariant):
-    """A voter that is added has on its platter what its leader knew committed a fetch timeout ago.
+    """An added voter holds durably what its leader knew as committed a fetch timeout ago.
 
-    And, if that is more, what it knew when it was elected. A voter that had to fetch all of that
-    first would hold up every commit that needs it. Source: KIP-853, "AddVoter", with rule 4:
-    observers are measured against the high watermark.
+    If the leader's high watermark at its election is higher, it holds that. A voter that had to
+    fetch these records first would delay every commit that needs it. Source: KIP-853, "AddVoter",
+    with rule 4: observers are measured against the high watermark.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
-        # Of each leader, since when it knows of which commits.
+        # Per leader, its high watermarks and the times since which it has known them.
         self._known: dict[tuple[NodeId, Epoch], list[tuple[Millis, Offset]]] = {}
         self._decided_ms: dict[NodeId, Millis] = {}
 
@@ -43,7 +43,7 @@ class NewVotersHaveTheLog(Invariant):
             known.append((node.local_ms, progress.high_watermark))
 
     def changing(self, node: SeenNode) -> None:
-        # A decision may be written much later, when a disk hangs.
+        # A decision may be written much later, if a disk stalls.
         self._decided_ms[node.node_id] = node.local_ms
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
@@ -71,7 +71,7 @@ class NewVotersHaveTheLog(Invariant):
 class LivingVotersStay(Invariant):
     """Auto-join does not remove a voter that fetched within the fetch timeout.
 
-    Source: rule 6: two that run with one node id must not evict each other.
+    Source: rule 6: two processes with one node id must not evict each other.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -110,15 +110,15 @@ class LivingVotersStay(Invariant):
 
 
 class WhoLeftWaitsForARestart(Invariant):
-    """A process that knows that it was a voter does not ask to become one.
+    """A process that knows that it was a voter does not request to become one.
 
-    It was removed as its pod goes, and is about to be stopped: a voter that joins and ends is one
-    that the others miss. Source: rule 7.
+    It was removed because its pod is scaled down, and will be stopped: a voter that joins and then
+    stops is missing in the majority. Source: rule 7.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
-        # Of each process what it knew to be committed when it began, then that it was a voter.
+        # Per process: its high watermark at the start, and the processes known to have been voters.
         self._began: dict[NodeId, tuple[int, Offset | None]] = {}
         self._voted: dict[NodeId, int] = {}
 
@@ -128,7 +128,7 @@ class WhoLeftWaitsForARestart(Invariant):
         if incarnation != node.incarnation:
             self._began[node.node_id] = (node.incarnation, known)
             return
-        # What its disk told does not count, nor what lags, nor what a leader of before told.
+        # Only a high watermark from the current leader counts, and only if the log does not lag.
         is_told = known is not None and (first is None or known > first)
         is_whole = node.log.end.offset >= self.world.oracle.end
         if not is_told or not is_whole:
@@ -136,7 +136,7 @@ class WhoLeftWaitsForARestart(Invariant):
         assert known is not None
         is_of_epoch = node.log.epoch_before(known) == progress.epoch
         voter = node.log.voters_below(known).by_id(node.node_id)
-        # Without directory ids it may have been another disk, and nobody was removed.
+        # Without directory ids the voter may have been another disk, and was not removed.
         if is_of_epoch and voter is not None and voter.key == node.key:
             self._voted[node.node_id] = node.incarnation
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class UpgradeIsOneBatch(Invariant):
     """No log ever holds kraft.version 1 without voters, nor voters below kraft.version 1.
 
-    Source: KIP-853, "UpdateFeatures": the version and the set with its directory ids are one batch.
+    Source: KIP-853, "UpdateFeatures": the version and the voter set with directory ids are one
+    batch.
     """
 
     def appended(self, node: SeenNode, entry: Entry) -> None:

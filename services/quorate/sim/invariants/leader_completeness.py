@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class LeaderCompleteness(Invariant):
     """A leader's log holds everything that was committed in earlier epochs.
 
-    Source: Raft paper, section 5.4; the commit may become known after the later leader's election,
-    so it is held against the leaders that there are, too.
+    Source: Raft paper, section 5.4. A commit may become known only after the election of a later
+    leader, so existing leaders are checked as well.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:

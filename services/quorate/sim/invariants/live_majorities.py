@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Asked(NamedTuple):
-    """A change of one voter that a leader was asked for, and has not answered."""
+    """A voter change requested from a leader, which has not responded yet."""
 
     voter: ReplicaKey
     at_ms: Millis
@@ -30,7 +30,7 @@ class _Asked(NamedTuple):
 
 
 class _Decided(NamedTuple):
-    """A leader's knowledge when it decided on another set, and what it was asked for by then."""
+    """The fetches and the pending requests at the time of a leader's voter change."""
 
     incarnation: int
     at_ms: Millis
@@ -41,8 +41,8 @@ class _Decided(NamedTuple):
 class ChangesKeepALiveMajority(Invariant):
     """An unforced change is appended only if a majority of the new set fetched after the request.
 
-    The one that is to be added need not have, though it has within a fetch timeout. A set that most
-    voters are silent in commits nothing. Source: rule 5 (strict reconfiguration).
+    For the added voter, a Fetch within the last fetch timeout is enough. A voter set in which most
+    voters are silent commits nothing. Source: rule 5 (strict reconfiguration).
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class CoresKnowTheirLogs(Invariant):
-    """A core at rest has the end, the epochs, the voters and the kraft.version of its log.
+    """A core at rest knows the end, the epochs, the voters and the kraft.version of its log.
 
-    It keeps these beside the log, and follows appends, cuts and fetched snapshots with them. It is
-    looked at after whatever may have changed more than the end.
+    It keeps these separately, and updates them for appends, truncations and fetched snapshots. The
+    check runs after each event that may have changed more than the end.
 
-    Sources: KIP-853 (a set and a version that are cut go back to those before), KIP-595 ("Log
+    Sources: KIP-853 (a truncated voter set and version revert to the previous ones), KIP-595 ("Log
     Reconciliation").
     """
 
@@ -67,7 +67,7 @@ class CoresKnowTheirLogs(Invariant):
             raise Violation(f"{name} knows the epochs {told}, and in its log begin {begun}")
         self._check_sets(name, known, log)
         if log.start.offset == 0 and all(entry.voters is None for entry in log.entries):
-            # What stands in no log is in a directory's first snapshot, or in the settings.
+            # These voters are in the directory's bootstrap snapshot or in the settings.
             return
         voters = log.voters
         if known.voter_set != voters:
@@ -85,7 +85,7 @@ class CoresKnowTheirLogs(Invariant):
 
     @staticmethod
     def _check_sets(name: str, known: LogState, log: LogView) -> None:
-        """Each set behind the newest snapshot stands where the core takes it to stand."""
+        """Check the offsets that the core has for the voter sets after the newest snapshot."""
         newest = known.newest_snapshot
         start = max(log.start.offset, 0 if newest is None else newest.offset)
         told = [entry.offset for entry in known.voters if entry.offset >= start]
@@ -100,9 +100,9 @@ def _epochs_known(known: LogState, start: Offset) -> list[tuple[int, int]]:
 
 
 def _epochs_begun(log: LogView) -> list[tuple[int, int]]:
-    """Each epoch in which something stands behind the log's start, and where it begins."""
+    """The epoch and start offset of each epoch with records after the log start."""
     begun: list[tuple[int, int]] = []
-    # Nothing lies below 0, whatever the oldest snapshot ends with.
+    # No records exist below 0, so the epoch of the bootstrap snapshot does not count.
     epoch = log.start.epoch if log.start.offset else 0
     for entry in log.entries:
         if entry.epoch != epoch:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class MajoritiesMeet(Invariant):
-    """Any majority of one set that may be in force has a voter in any majority of another.
+    """Any two majorities of voter sets that may be in effect have a voter in common.
 
-    In force may be the newest committed set, and the latest set of every log that holds all that is
-    committed, whoever leads: only such a log's owner can still be elected, or commit. Source: Raft
+    The newest committed voter set may be in effect, and the latest voter set of every log with all
+    committed records: only the owner of such a log can still be elected or commit. Source: Raft
     paper, section 6; Ongaro's thesis, section 4.1.
     """
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
-        # A replica that catches up takes many batches at once, and only the latest set is in force.
+        # A replica that catches up appends many batches together; only the latest set is in effect.
         if entry.voters is None or entry.voters is not node.log.voters or not self._is_whole(node):
             return
         for owner, other in self._others(node):
@@ -49,7 +49,7 @@ class MajoritiesMeet(Invariant):
 
 
 def meet(one: VoterSet, other: VoterSet) -> bool:
-    """True if no majority of one is without a voter in any majority of the other."""
+    """True if any majority of `one` and any majority of `other` share a voter."""
     keys, others = _keys(one, other), _keys(other, one)
     shared = len(keys & others)
     needed = max(0, one.majority - len(keys - others)) + max(0, other.majority - len(others - keys))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from quorate.sim.checkers.overlay_differential import Batch, BothWays
     from quorate.sim.views import SeenNode, SeenWorld
 
-# To decide costs more than the rest of what a batch does in a world, and worlds are to be many.
+# The fraction of entries with decisions, which cost more than everything else about a batch.
 _SHARE: Final = 1 / 32
 
 
 class _Leading(NamedTuple):
-    """The controller of one leader, and with the ends of entries the batches that go with them."""
+    """The controller of one leader, and its uncommitted batches, each with its entry's end."""
 
     epoch: Epoch
     ways: BothWays
@@ -63,7 +63,7 @@ class OverlayDecidesAsImages(Invariant):
             self._sent[entry.end, entry.epoch] = batches
 
     def _lead(self, node_id: NodeId, epoch: Epoch) -> _Leading:
-        """A leader that takes writes knows that all below its epoch is committed."""
+        """Start on the replayed image: a leader that appends has committed all earlier records."""
         ways = self._decisions.lead(self._standby.image, epoch, self.world.now_ms)
         self._leading[node_id] = leading = _Leading(epoch, ways, deque())
         return leading
@@ -92,7 +92,7 @@ class OverlayDecidesAsImages(Invariant):
             _, last = leading.sent.popleft()
         if last is not None:
             leading.ways.commit(last)
-            # A leader that does not know that it was replaced may be behind.
+            # A superseded leader that does not know it yet may lag.
             if self._standby.end_offset == last.end_offset:
                 require_equal(leading.ways.image, self._standby.image, "that are replayed")
 

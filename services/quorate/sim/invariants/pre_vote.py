@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class HealthyLeaderKeepsEpoch(Invariant):
-    """While a leader is heard by a majority of its voters, nobody raises the epoch above its own.
+    """While a majority is in contact with its leader, no replica raises the epoch above its own.
 
-    Source: KIP-996. Heard means: leading, or following with an answer received, without a break
-    from before the pre-votes were asked for.
+    Source: KIP-996. In contact is the leader itself and a follower that has received a response,
+    without interruption since before the pre-votes were requested.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
-        # A role is an object of its own each time it is entered, so it tells a break within a step.
+        # Each role transition creates a new object, so its identity reveals an interruption.
         self._hearing_since: dict[ReplicaKey, tuple[Role, int]] = {}
         self._asking_since: dict[ReplicaKey, int] = {}
 
@@ -36,7 +36,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         current = node.core.replica.role
         known = self._hearing_since.get(node.key)
         if not _has_heard_leader(current):
-            # What its leader said was not believed (rule 29).
+            # The follower has rejected the response as implausible (rule 29).
             self._hearing_since.pop(node.key, None)
         elif known is None or known[0] is not current:
             self._hearing_since[node.key] = (current, self.world.now_us)
@@ -48,7 +48,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         before = node.progress.role if node.progress is not None else None
         if role == "prospective" and before != "prospective":
             self._asking_since[node.key] = self.world.now_us
-        # A node that starts as a candidate raised its epoch before it was stopped.
+        # A node that starts as a candidate has raised its epoch before it stopped.
         if role == "candidate" and before not in (None, "candidate"):
             self._check(node, progress.epoch, self._asking_since.get(node.key, self.world.now_us))
 
@@ -79,5 +79,5 @@ class HealthyLeaderKeepsEpoch(Invariant):
 
 
 def _has_heard_leader(role: Role) -> bool:
-    """It leads, or follows with an answer of its leader received while that was waited for."""
+    """True if it leads, or is a follower that has received a Fetch response."""
     return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)

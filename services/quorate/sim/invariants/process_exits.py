@@ -1,4 +1,4 @@
-"""A process exits by itself, or refuses to start, only for a real cause."""
+"""A process exits on its own, or refuses to start, only for a real cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.sim.views import SeenNode
 
-# The faults for which a process says that it ends so.
+# The faults that justify each kind of exit.
 _CAUSES: Final = {
     Ending.DAMAGED: frozenset({ROTTEN}),
     Ending.DISK_FAILED: frozenset(FAULTS) - {SHORT},
@@ -21,11 +21,10 @@ _CAUSES: Final = {
 
 
 class EndingsHaveCauses(Invariant):
-    """A process that ends by itself, or does not begin, has met what it says that it ends for.
+    """A process that exits or does not start has met the fault that it reports as the reason.
 
-    Damage where bits rotted in this life or lay rotten when it began, a failed disk where a call to
-    it failed, a shortage where there was one, a stop where it was asked to. Sources: rules 17, 25
-    and 31.
+    Damage requires bit rot since its start or found then, a failed disk a failed call, resource
+    exhaustion a lack of descriptors, and a stop a request to stop. Sources: rules 17, 25 and 31.
     """
 
     def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
@@ -33,7 +32,7 @@ class EndingsHaveCauses(Invariant):
             case Ending.STOPPED | Ending.LATE:
                 has_cause = node.is_stopping
             case Ending.CRASHED:
-                # The error that crashed it is raised as it is.
+                # The error that crashed it is raised unchanged.
                 has_cause = True
             case _:
                 has_cause = not _CAUSES.get(ending, frozenset()).isdisjoint(node.faults_met)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Rounds:
-    """Of one leader: the newest round that left it, and the newest that each voter sent back.
+    """The newest read round that a leader has sent, and the newest that each voter has echoed.
 
-    `before` is of each read under way what had left when it began.
+    `before` has, for each read in progress, the newest round sent when it began.
     """
 
     incarnation: int
@@ -31,10 +31,10 @@ class _Rounds:
 
 
 class ReadsHaveTheWord(Invariant):
-    """A read is confirmed when a majority has sent back a round that left only after it began.
+    """A read is confirmed when a majority has echoed a read round sent after the read began.
 
-    A Fetch that echoes an older one may have been sent before, by a voter that elected somebody
-    else since. Source: rule 19, decision 0002.
+    A Fetch that echoes an older round may have been sent before, by a voter that has elected
+    another leader since. Source: rule 19, decision 0002.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -57,7 +57,7 @@ class ReadsHaveTheWord(Invariant):
             rounds.before[token] = rounds.sent
 
     def changing(self, node: SeenNode) -> None:
-        # Another set may be in force before it stands in the log, and its majority confirms.
+        # A new voter set may be in effect before it is in the log, and its majority confirms.
         rounds = self._of(node)
         if rounds is not None:
             rounds.before.clear()

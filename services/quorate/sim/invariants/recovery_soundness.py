@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class SoundDisksAreFoundSound(Invariant):
-    """A log that nothing has harmed is not taken for a damaged one, however its process ended.
+    """Recovery never classifies an undamaged log as damaged, for any end of its process.
 
-    Harm is what rotted and has not been written over, until a recovery has dealt with it.
+    Damage is bit rot that has not been overwritten, until a recovery has handled it.
 
-    Sources: rules 12 to 14. A healing voter may not campaign: three that lost power at once would
-    be a quorum without a leader.
+    Sources: rules 12 to 14. A healing voter may not campaign: if three voters lost power at the
+    same time, the quorum would have no leader.
     """
 
     def started(self, node: SeenNode, recovered: RecoveredState) -> None:

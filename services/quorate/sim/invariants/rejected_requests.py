@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.sim.views import SeenNode, SeenWorld
 
-# What a step does that has changed something.
+# The effects of a step that has changed something.
 _CHANGES: Final = (
     api.SaveElection,
     api.AppendToLog,
@@ -32,10 +32,10 @@ _CHANGES: Final = (
 
 
 class WhatMustBeRefusedIs(Invariant):
-    """A request that nobody may grant is granted by nobody, whoever leads, and changes nothing.
+    """Every replica rejects an invalid request, in any role, and it has no effect.
 
-    It is of another cluster, of nobody in this one, of an epoch that is over or cannot be, or out
-    of all bounds. Sources: rules 27 and 28; KIP-853, "Add Voter"; Kafka's error codes.
+    Such a request is of another cluster, of an unknown node, of a past or impossible epoch, or has
+    values out of bounds. Sources: rules 27 and 28; KIP-853, "Add Voter"; Kafka's error codes.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RemovedLeadersResign(Invariant):
-    """No leader goes on that knows that its own removal is committed.
+    """A leader that knows that its own removal is committed does not continue to lead.
 
     Sources: KIP-853, "Removing Voters"; rule 1.
     """

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class HistoryIsReplayedAlike(Invariant):
     """All controllers have the image that a replay of the committed log gives.
 
-    Whether they decided on it, replayed it, or began at a snapshot. Looked at in worlds with
-    brokers: without them the model of the sixteen configurations says as much. Source: DESIGN of
-    the controller, ARCHITECTURE.md: `replay` alone changes the metadata.
+    This holds for controllers that decided on the records, replayed them, or started from a
+    snapshot. It is checked in clusters with brokers: in others, the reference model of sixteen
+    configs checks the same. Source: ARCHITECTURE.md: `replay` alone changes the metadata.
     """
 
     def __init__(self, world: SeenWorld) -> None:

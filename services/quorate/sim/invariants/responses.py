@@ -20,41 +20,41 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode, SeenWorld
     from quorate.sim.workload.pending_requests import WaitingRequest
 
-# How long an answer that is due may take all the same, of the node's own time.
+# The time that a due response may still take, by the node's own clock.
 SLACK_MS: Final = 500
-# A read without a time of its own is given up after that (server/metadata/read_handler.py).
+# The timeout of reads that have none of their own (server/metadata/read_handler.py).
 READ_TIMEOUT_MS: Final = 30_000
-# After so many Fetches of a voter since a question, each with another answer heard since the one
-# before, the newest carries the word that was asked for, however many were under way or came twice.
+# After this many Fetches of a voter since a request, with a response received before each, the
+# newest echoes the requested read round, even if some were in flight or duplicated.
 FETCHES: Final = 8
 
 
 class EverybodyIsAnswered(Invariant):
-    """Each request has an answer as soon as there is one, and none outlives what it was asked of.
+    """Each request is answered as soon as its reply is known, and when its controller resigns.
 
-    A write that was decided is answered when what it rests on is committed, or, where nothing is
-    written, once a majority has confirmed the leader; and all are answered when the controller that
-    took them is active no more. It is decided once not too much is decided and not committed, and
-    between two turns of its client each other one has one. Sources: rules 19, 20 and 24;
-    docs/protocol.md, "What waits"; docs/decisions/0010.
+    A decided write is answered when the records it depends on are committed or, if it writes
+    nothing, once a majority has confirmed the leader. All are answered when the controller that
+    accepted them is not active any more. A write is decided once few enough decided records are
+    uncommitted, and between two turns of its client every other client has one. Sources: rules 19,
+    20 and 24; docs/protocol.md, "What waits"; docs/decisions/0010.
     """
 
     def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
-        # Of each leader, how many Fetches of which voter have counted in this life.
+        # Per leader process, the number of counted Fetches of each voter.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
         self._processes: dict[tuple[NodeId, int], VoterProcesses] = {}
-        # Voters that have heard an answer since their last Fetch that counted: one whose answers
-        # are held back asks again and again, and has no newer word to tell.
+        # Voters that have received a response since their last counted Fetch: a voter whose
+        # responses are delayed fetches again and again, without a newer read round to echo.
         self._has_heard: set[NodeId] = set()
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
         queue = world.options.queue
         self._ahead_max = queue.ahead_max or AHEAD_MAX
-        # Clients that wait take turns by the time that their decisions used, all at one cost. What
-        # came in one turn of the loop may be decided at once, and is made up for.
+        # Waiting clients take turns by the time that their decisions used, which is equal for all.
+        # Requests of one event-loop iteration may be decided together, and this is compensated.
         self._others = 2 * queue.client_addresses + 1
         self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
-        # How far each node has decided in the term that it served last.
+        # Per node, the end of its decided records in its last term as active controller.
         self._ends: dict[NodeId, tuple[tuple[int, Epoch | None], Offset]] = {}
 
     def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
@@ -64,7 +64,7 @@ class EverybodyIsAnswered(Invariant):
         waiting = [one for one in node.waiting if one.waits_for_decision]
         lanes = [one.lane for one in node.waiting if one.request is request]
         for one in waiting:
-            # The queue moves on.
+            # The queue makes progress.
             one.late_since_ms = None
             if one.lane in lanes:
                 one.own_turns += 1
@@ -132,7 +132,7 @@ class EverybodyIsAnswered(Invariant):
             return f"it is not the active controller of epoch {waiting.epoch} any more"
         if waiting.end is None:
             term, end = self._ends.get(node.node_id, (None, Offset(0)))
-            # What it decided in another term may be lost.
+            # Records decided in another term may be lost.
             end = max(end if term == _term(node) else Offset(0), node.log.end.offset)
             if high_watermark is None or end - high_watermark >= self._ahead_max:
                 return None
@@ -146,7 +146,7 @@ class EverybodyIsAnswered(Invariant):
         return None
 
     def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
-        """True if a majority has told since then that this node leads."""
+        """True if a majority has confirmed since then that this node leads."""
         now = self._fetches.get((node.node_id, node.incarnation), {})
         if waiting.fetches is None:
             waiting.fetches = dict(now)

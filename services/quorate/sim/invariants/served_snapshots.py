@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotsAreCheckedAndPinned(Invariant):
-    """No slice is sent of a file that its process has not read to the end; a fetcher finishes.
+    """A process serves chunks only of snapshots it has verified, and keeps those being fetched.
 
     Source: rule 30.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @value
 class Given:
-    """A leave: who has it, in which life, of whom."""
+    """A shutdown permit: its voter and the voter's process, and the leader that issued it."""
 
     key: ReplicaKey
     incarnation: int
@@ -27,9 +27,9 @@ class Given:
 
 
 class LeavesKeepAMajority(Invariant):
-    """With all else healthy, a majority of the voters is never away by leaves.
+    """Without other faults, shutdown permits never make a majority of the voters unavailable.
 
-    A voter that was given leave and has not been started since is away. Source: decision 0005.
+    A voter with a permit counts as unavailable until it is started again. Source: decision 0005.
     """
 
     def __init__(self, world: SeenWorld) -> None:

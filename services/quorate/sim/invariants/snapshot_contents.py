@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class SnapshotEqualsPrefix(Invariant):
     """A snapshot holds exactly the state and the voter set of the committed prefix it replaces.
 
-    And no power cut can take it: what it replaces is about to be deleted. Source: KIP-630,
+    It also survives any power loss, because that prefix is about to be deleted. Source: KIP-630,
     "Proposed Changes"; KIP-853 for the voter set.
     """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StateMachineSafety(Invariant):
-    """No two replicas call different records committed at one offset.
+    """No two replicas report different records as committed at the same offset.
 
     Source: Raft paper, section 5.4.3 (State Machine Safety).
     """

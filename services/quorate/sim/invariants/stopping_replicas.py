@@ -15,7 +15,7 @@ _BEGUN: Final = frozenset({"prospective", "candidate", "leader"})
 
 
 class WhoStopsBeginsNothing(Invariant):
-    """A process that was asked to stop asks for no votes and becomes no leader.
+    """A process that was asked to stop neither requests votes nor becomes leader.
 
     Source: rule 25.
     """

@@ -1,4 +1,4 @@
-"""Cores are woken when they asked for it, and have nothing to do before."""
+"""Cores are woken at the requested time, and have nothing to do before it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.sim.views import SeenNode
 
-# It costs a step: no more than one in so many looks.
+# The number of periodic checks per wake-up, which costs a step.
 LOOKS: Final = 6
-# A timer of the loop may be late by a rounded millisecond, or behind other work.
+# A timer of the loop may be late by a rounded millisecond, or because of other work.
 SLACK_MS: Final = 20
 
 
 class TimersAreArmed(Invariant):
-    """A core is woken when it asked for it, and has nothing to do when it is woken earlier.
+    """A core is woken at the time it requested, and has nothing to do if it is woken earlier.
 
-    Otherwise a timer is missing: what it is for comes late, with whatever else wakes the core, and
-    no bound on an election is as tight as that. Now and then one core is woken, each in its turn.
-    Source: the contract of `Update.wake_at_ms` (`raft/api.py`).
+    Otherwise a timer is missing: its work would be late, with the next event that wakes the core,
+    and the bounds on elections are too loose to detect that. The check wakes one core at a time, in
+    rotation. Source: the contract of `Update.wake_at_ms` (`raft/api.py`).
     """
 
     _turn = 0

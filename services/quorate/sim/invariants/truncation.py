@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class NoTruncationOfCommitted(Invariant):
-    """No log is cut below its high watermark, nor below anything that history calls committed.
+    """No log is truncated below its high watermark or below the end of the committed history.
 
-    Source: KIP-595, "Log Reconciliation"; seed 000: a follower never truncates below its high
-    watermark.
+    Source: KIP-595, "Log Reconciliation"; Kafka's `KafkaMetadataLog.truncateTo`: a follower never
+    truncates below its high watermark.
     """
 
     def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:

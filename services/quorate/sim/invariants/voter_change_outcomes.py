@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @value
 class Asked:
-    """A request under way, and the set that was in force when it came."""
+    """A request in progress, and the voter set in effect when it arrived."""
 
     request: MembershipRequest
     voters: VoterSet
 
 
 class ChangesEndAsTold(Invariant):
-    """An accepted change is committed when its answer leaves, a refused one has changed nothing.
+    """An accepted change is committed when its response leaves; a rejected one changed nothing.
 
-    Sources: KIP-853 (AddRaftVoter, RemoveRaftVoter, UpdateFeatures), KIP-1186 for those who do not
-    wait for the commit. A change whose outcome is open is told as that.
+    Sources: KIP-853 (AddRaftVoter, RemoveRaftVoter, UpdateFeatures), KIP-1186 for requests that do
+    not wait for the commit. The response to a change with unknown outcome says so.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -79,11 +79,11 @@ class ChangesEndAsTold(Invariant):
             for entry in node.log.entries
             if (entry.kraft_version if is_upgrade else entry.voters) is not None
         ]
-        # An upgrade that was done long ago is asked for again while the set changes: it rests on
-        # the set before.
+        # A completed upgrade may be requested again while the voter set changes: the previous set
+        # then holds its record.
         history = self.world.oracle
         sets = [voters, history.voters_at(history.end)] if is_upgrade else [voters]
-        # Where no such record is left a snapshot has it, which holds what is committed.
+        # If no such record is left, a snapshot has it, and snapshots hold committed state.
         is_held = not ends or any(
             len(holders(self.world, node, s, ends[-1])) >= s.majority for s in sets
         )

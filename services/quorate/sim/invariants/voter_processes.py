@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId
 
-# Between what a leader and its judge take for the moment of a Fetch.
+# The difference between the times that a leader and this checker assign to a Fetch.
 SLACK_MS: Final = 200
 
 
 @dataclass(slots=True)
 class VoterProcesses:
-    """The newest process of each node, and when another one was heard last.
+    """The newest process of each node, and the last request of another process of it.
 
-    Whatever its disk: the voters of kraft.version 0 have no directory ids, and the upgrade to 1
-    gives them some.
+    Disks are not distinguished: the voters of kraft.version 0 have no directory ids until the
+    upgrade to 1.
     """
 
     newest: dict[NodeId, tuple[int, Millis]] = field(default_factory=dict)
@@ -32,9 +32,9 @@ class VoterProcesses:
         now_ms: Millis,
         fetch_timeout_ms: int,
     ) -> bool:
-        """Note a Fetch or FetchSnapshot; True while the process before may still be this voter.
+        """Note a Fetch or FetchSnapshot; True while the previous process may still be this voter.
 
-        The disk of that one counts then, and nothing that the new one tells.
+        Until then the disk of the previous process counts, and not the reports of the new one.
         """
         assert request.replica is not None
         node_id, number = request.replica.node_id, request.incarnation

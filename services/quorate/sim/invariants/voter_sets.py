@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class OneVoterChangeAtATime(Invariant):
-    """A change is of one voter, and a leader begins one only when all before it is committed.
+    """A change is of one voter, and a leader starts one only if all before it is committed.
 
-    That is, the set before and a record of its own epoch. Source: KIP-853, "Voter Changes";
+    That is the previous voter set and a record of its own epoch. Source: KIP-853, "Voter Changes";
     Ongaro's thesis, section 4.1, and his correction of it: only then do the majorities of
-    neighbouring sets share a voter.
+    neighbouring voter sets share a voter.
     """
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
@@ -56,14 +56,14 @@ class OneVoterChangeAtATime(Invariant):
 
 
 def changed(before: VoterSet, after: VoterSet) -> int:
-    """The number of voters added and removed; one that gets its directory id by upgrade stays."""
+    """The number of voters added and removed; a directory id from the upgrade does not count."""
     joined = sum(1 for voter in after if not holds(before, voter.key))
     left = sum(1 for voter in before if not _stays(voter.key, after))
     return joined + left
 
 
 def holds(voters: VoterSet, key: ReplicaKey) -> bool:
-    """True if that very disk votes; without directory ids any of its node."""
+    """True if `key` is a voter; a voter without a directory id matches any disk of its node."""
     voter = voters.by_id(key.node_id)
     return voter is not None and voter.key.directory_id in (None, key.directory_id)
 
@@ -75,5 +75,5 @@ def _stays(key: ReplicaKey, after: VoterSet) -> bool:
 
 
 def ids(voters: VoterSet) -> list[int]:
-    """The node ids of a set, for messages."""
+    """The node ids of a voter set, for messages."""
     return [int(voter.key.node_id) for voter in voters]

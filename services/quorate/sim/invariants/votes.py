@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class OneVotePerEpoch(Invariant):
-    """A replica votes for one candidate an epoch, and a restart does not make it forget.
+    """A replica votes for at most one candidate per epoch, also across restarts.
 
-    Without directory ids a new disk is the voter of before, with the votes of before.
-    What rotted or was put back counts as it stands there, where nobody can tell that it is wrong.
-    Source: Raft paper, section 5.2 (votedFor is persistent); seed 000, quorum-state.
+    Without directory ids a new disk is the same voter, with the same votes. A corrupt or stale
+    quorum-state counts as it is if its voter cannot detect that. Source: Raft paper, section 5.2
+    (votedFor is persistent); Kafka's `FileQuorumStateStore`.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -64,7 +64,7 @@ class OneVotePerEpoch(Invariant):
 
 
 def _voters(node: SeenNode) -> list[ReplicaKey]:
-    """As whom this disk votes: by its own name, and as the voter that every disk of its node is."""
+    """The voters as which this disk votes: itself, and the voter without a directory id."""
     voter = node.log.voters.by_id(node.node_id)
     is_static = voter is not None and voter.key.directory_id is None
     return [node.key, ReplicaKey(node.node_id)] if is_static else [node.key]

@@ -1,7 +1,7 @@
 """Routine activity per minute, higher by day than at night.
 
-If a number of records is requested, each minute makes as many as are missing by then; otherwise as
-many as a cluster of that size would make.
+If a number of records is requested, each minute makes as many as are missing by then. Otherwise it
+makes as many as a cluster of that size would.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from quorate.sim.log_generator.security import Security
     from quorate.sim.log_generator.topics import WeekTopics
 
-# Records a minute and broker, when nothing else is wished for.
+# Records per minute and broker, if no number of records is requested.
 _NATURAL: Final = 0.3
-# How much more than on average there is at noon, and how much less at midnight.
+# The fraction by which the rate exceeds the average at noon, and falls below it at midnight.
 _SWING: Final = 0.6
-# Of the records that are wished for, what is not left to incidents.
+# The fraction of the requested records that is always left to routine activity.
 _LEAST: Final = 0.1
 _KINDS: Final = (
     ("burst", 0.4),
@@ -37,13 +37,13 @@ _JOB_PARTITIONS: Final = (8, 16, 32, 64)
 
 
 def share_of(elapsed_ms: int, duration_ms: int) -> float:
-    """The fraction of a week's work that is done by then; its rate is lowest at midnight."""
+    """The fraction of the week's work done after `elapsed_ms`; the rate is lowest at midnight."""
     wave = _SWING * DAY_MS / (2 * pi) * sin(2 * pi * elapsed_ms / DAY_MS)
     return (elapsed_ms - wave) / duration_ms
 
 
 class Background:
-    """Draws what goes on."""
+    """Draws the routine activity of each minute."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Background:
         self._natural = _NATURAL * options.brokers * minutes
 
     def minute(self) -> None:
-        """Note what is to happen in the minute that begins."""
+        """Schedule the activity of the minute that begins."""
         elapsed_ms = self._leading.now_ms - START_MS + MINUTE_MS
         share = share_of(elapsed_ms, self._options.duration_ms)
         if self._options.records is None:
             owed = self._natural * share - self._drawn
         else:
-            # Incidents may bring more than their part: something goes on all the same.
+            # Incidents may make more records than expected: routine activity continues anyway.
             least = _LEAST * self._options.records * share - self._drawn
             owed = max(self._options.records * share - self._leading.record_count, least)
         while owed > 0:
@@ -79,7 +79,7 @@ class Background:
             owed -= expected
 
     def _note(self, kind: str, wait_ms: int) -> float:
-        """Note one thing for then; about how many records it will be."""
+        """Schedule one activity after `wait_ms`; returns the approximate number of its records."""
         match kind:
             case "burst":
                 self._agenda.after(wait_ms, self._topics.burst)
@@ -103,6 +103,6 @@ class Background:
 
     @property
     def _partitions(self) -> float:
-        """Of a topic, on average."""
+        """The average number of partitions of a topic."""
         image = self._leading.image
         return image.topics.partition_count / max(1, len(image.topics.by_id))

@@ -1,6 +1,6 @@
 """Brokers: starts, stops, crashes, silence, fencing, rebalancing.
 
-Heartbeats that change nothing are not sent: whenever the controller checks sessions, every live
+Heartbeats without an effect are not sent: whenever the controller checks sessions, every live
 process sends one, and nothing depends on heartbeats in between.
 """
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 RACKS: Final = ("eu-1a", "eu-1b", "eu-1c")
 _PORT: Final = 9092
-# A process tries again to register until the session of the one before is over.
+# The interval at which a process retries to register, until the previous session has expired.
 _REGISTER_AGAIN_MS: Final = 3 * SECOND_MS
 _HEARTBEAT_MS: Final = 2 * SECOND_MS
-# leader.imbalance.check.interval.seconds, and how many elections a pass of it holds.
+# leader.imbalance.check.interval.seconds, and the elections of one sweep.
 REBALANCE_MS: Final = 5 * MINUTE_MS
 _ELECTIONS_MAX: Final = 1000
 _CATCH_UP_ROUNDS: Final = 4
@@ -52,9 +52,9 @@ _CATCH_UP_ROUNDS: Final = 4
 
 @dataclass(slots=True)
 class BrokerProcess:
-    """One broker's process; `life` counts its starts, so that what was planned for an old one ends.
+    """One broker's process; `life` counts starts and ends, so that plans for an old one lapse.
 
-    It is heard while it is alive and not cut off.
+    `is_heard` is True while it is alive and not isolated.
     """
 
     broker: int
@@ -67,7 +67,7 @@ class BrokerProcess:
 
 
 class WeekBrokers:
-    """All brokers that are or were part of the cluster."""
+    """The processes of all registered brokers."""
 
     def __init__(self, options: WeekOptions, leading: WeekLeader, agenda: Agenda) -> None:
         self._leading = leading
@@ -80,7 +80,7 @@ class WeekBrokers:
             self.add(broker)
 
     def add(self, broker: int) -> None:
-        """A machine with an empty disk."""
+        """Add a machine with an empty disk."""
         rack = RACKS[broker % len(RACKS)]
         self._processes[broker] = BrokerProcess(broker, rack, self._draws.uuid())
 
@@ -96,7 +96,7 @@ class WeekBrokers:
     # --- starting ---------------------------------------------------------------------------------
 
     def start(self, broker: int) -> None:
-        """A process starts: it registers, loads the metadata and its logs, and is unfenced."""
+        """Start a process: it registers, loads the metadata and its logs, and is unfenced."""
         process = self._processes.get(broker)
         if process is None or process.is_alive:
             return
@@ -143,7 +143,7 @@ class WeekBrokers:
     def _catch_up(
         self, process: BrokerProcess, behind: list[tuple[TopicId, int]], rounds: int
     ) -> None:
-        """Its replicas get in sync again, in a few rounds as they have more or less to fetch."""
+        """Let its replicas join the ISR again, in several rounds: some fetch more than others."""
         wait_ms = self._draws.between(2 * SECOND_MS, 20 * SECOND_MS)
         count = -(-len(behind) // rounds)
 
@@ -182,7 +182,7 @@ class WeekBrokers:
         return reply
 
     def hear_all(self) -> None:
-        """Everybody who can be heard is heard now."""
+        """Send a heartbeat of every broker that is reachable and not fenced."""
         self._heard_ms = self._leading.now_ms
         fenced = self._leading.image.brokers.by_id
         for broker, process in self._processes.items():
@@ -190,7 +190,7 @@ class WeekBrokers:
                 self._beat(process)
 
     def look_at_sessions(self) -> None:
-        """Fence who was silent for too long, and what follows from everybody's coming and going."""
+        """Fence silent brokers, and append the leader and ISR changes that are due."""
         if self._leading.now_ms - self._heard_ms >= _HEARTBEAT_MS:
             self.hear_all()
         self._leading.settle()
@@ -198,7 +198,7 @@ class WeekBrokers:
     # --- going ------------------------------------------------------------------------------------
 
     def stop(self, broker: int, back_after_ms: int | None) -> None:
-        """A controlled shutdown; None for a broker that does not come back."""
+        """Shut a broker down in a controlled way; with None it is not started again."""
         process = self._processes.get(broker)
         if process is None or not process.is_heard:
             return
@@ -214,7 +214,7 @@ class WeekBrokers:
             self._agenda.after(back_after_ms, lambda: self.start(broker))
 
     def crash(self, brokers: tuple[int, ...], down_ms: int) -> None:
-        """They die together, and are fenced when their sessions are over."""
+        """Kill several brokers at the same time; they are fenced when their sessions expire."""
         for broker in brokers:
             process = self._processes.get(broker)
             if process is not None and process.is_alive:
@@ -223,7 +223,7 @@ class WeekBrokers:
         self._agenda.after(SESSION_MS, self.look_at_sessions)
 
     def silence(self, broker: int, silent_ms: int) -> None:
-        """Nothing of it reaches the controllers; its process goes on."""
+        """Isolate a broker from the controllers for a while; its process continues."""
         process = self._processes.get(broker)
         if process is None or not process.is_heard:
             return
@@ -239,7 +239,7 @@ class WeekBrokers:
         self._agenda.after(silent_ms, self._for_life(process, be_heard))
 
     def take_out(self, broker: int) -> None:
-        """It has stopped for good, and is unregistered."""
+        """Stop a broker permanently and unregister it."""
         self.stop(broker, None)
         process = self._processes.get(broker)
         if process is None or process.is_alive:
@@ -255,7 +255,7 @@ class WeekBrokers:
     # --- leaders ----------------------------------------------------------------------------------
 
     def rebalance(self) -> None:
-        """Preferred replicas that are in sync lead again, as the controller does now and then."""
+        """Elect preferred replicas that are in sync, as the controller does periodically."""
         if not self._is_imbalanced:
             return
         self._is_imbalanced = False

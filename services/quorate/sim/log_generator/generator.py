@@ -1,4 +1,4 @@
-"""Generates one log from plan and background activity, appended by the leader."""
+"""Generates one log from the plan and routine activity, appended by the leader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     OnProgress = Callable[[int, int], None]
 
-# All brokers start within this time, and topics are made after it.
+# All brokers start within this time, and topics are created later.
 _START_MS: Final = MINUTE_MS
 _TOPICS_AFTER_MS: Final = 3 * MINUTE_MS
 _DISK_BACK_MS: Final = 20 * MINUTE_MS
@@ -44,8 +44,8 @@ class Generated:
 def generate(root: str, options: WeekOptions, progress: OnProgress) -> Generated:
     """Write the directories below `root`, durable on return.
 
-    `progress` is told, once a simulated hour, how many records there are and how much of the week
-    is over, in ms. Raises OSError where the disk fails or is full.
+    `progress` is called once per simulated hour with the number of records and the elapsed part of
+    the week in ms. Raises OSError if the disk fails or is full.
     """
     week = _Week(root, options, progress)
     week.run()
@@ -65,7 +65,7 @@ class _Week:
         self._background = Background(options, leading, agenda, self._topics, self._security)
 
     def run(self) -> None:
-        """Everything in the order of its time."""
+        """Run all activity in the order of time."""
         self._set_up()
         for planned in plan(self._options):
             self._agenda.at(
@@ -112,7 +112,7 @@ class _Week:
     def _lose_last(self) -> None:
         self.leading.lose_last()
         self._agenda.after(SESSION_MS, self._brokers.look_at_sessions)
-        # However quiet the time after it is, something is missing there.
+        # In a quiet time, too, the directory of the lost leader then lacks some records.
         self._agenda.after(_LAST_DIES_MS // 2, self._security.grant)
 
     def _happen(self, incident: Incident) -> None:
@@ -154,7 +154,7 @@ class _Week:
                 old = leading.leader
                 leading.elect(is_orderly=is_orderly, gap_ms=gap_ms, epochs_lost=epochs_lost)
                 if old is not None:
-                    # Its process has started anew, and says so.
+                    # Its process has restarted, and registers.
                     wait_ms = 20 * SECOND_MS
                     self._agenda.after(wait_ms, lambda: leading.register_controllers(old.node_id))
             case scenario.VoterAdded(node):
@@ -168,5 +168,5 @@ class _Week:
                 leading.move(node)
             case _:
                 assert_never(incident)
-        # A new leader gives everybody a whole session, those as well that have just died.
+        # A new leader grants every broker a full session, also those that have just crashed.
         self._agenda.after(SESSION_MS, self._brokers.look_at_sessions)

@@ -1,8 +1,8 @@
 """Decides and appends: the controller, elections, voter changes.
 
 Elections and voter changes are control records of the leader, with the contents that the consensus
-core writes. Everything is committed as soon as it is appended: records that a leader did not commit
-are in no log that agrees with the others.
+core writes. Everything is committed as soon as it is appended: a log that agrees with the others
+has no records that a leader did not commit.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import FileSystem
 
 LISTENER: Final = "CONTROLLER"
-# The release of the first days finalised this one (Kafka 4.1), the next one the latest.
+# The level that the first release finalises (Kafka 4.1); the next release finalises the latest.
 METADATA_VERSION_FIRST: Final = 27
 _KRAFT_VERSION: Final = 1
 _PORT: Final = 9093
-# Two batches of one turn are so far apart, at least.
+# The minimum time between two batches of the same activity.
 _STEP_MS: Final = 2
-# The time without a leader after one has died.
+# The time without a leader after one has crashed.
 _GAP_MS: Final = 1800
 _TAKEN_TOGETHER: Final = 500
 _SOMEBODY: Final = Caller("User:admin")
@@ -70,10 +70,10 @@ def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
 
 
 class WeekLeader:
-    """The leader: one controller stands for all of them, since all replay the same."""
+    """The leader; one controller represents all of them, because all replay the same log."""
 
     def __init__(self, options: WeekOptions, fs: FileSystem, root: str) -> None:
-        """Format the directories; nobody leads yet."""
+        """Format the directories, without a leader yet."""
         self.now_ms = START_MS
         self.record_count = 0
         self.epoch = Epoch(0)
@@ -91,7 +91,7 @@ class WeekLeader:
                 new_topic_id=self._topic_ids.topic_id,
                 default_replication_factor=min(3, options.brokers),
                 broker_session_timeout_ms=SESSION_MS,
-                # The brokers of the week ask for it, at times of their own (brokers.py).
+                # The generator rebalances leaders at times of its own (brokers.py).
                 auto_leader_rebalance_enable=False,
             ),
             bootstrap,
@@ -118,20 +118,20 @@ class WeekLeader:
         return Offset(self._end - 1)
 
     def at(self, now_ms: int) -> None:
-        """It is that time now, if it is not later already."""
+        """Advance the clock to `now_ms`, unless it is later already."""
         self.now_ms = max(self.now_ms, now_ms)
 
     # --- metadata ---------------------------------------------------------------------------------
 
     def decide(self, request: WriteRequest) -> WriteReply:
-        """Ask the active controller, and commit what it decides."""
+        """Send a request to the active controller and commit its decision."""
         decision = self.controller.decide(request, _SOMEBODY, self.now_ms)
         self._append(decision)
         assert decision.reply is not None, "a request has an answer"
         return decision.reply
 
     def take(self, records: Iterable[MetadataRecord | None]) -> None:
-        """Commit records that a stock controller would have decided on; None is nothing."""
+        """Commit records that Kafka's controller would have decided on; None is skipped."""
         found = [record for record in records if record is not None]
         for start in range(0, len(found), _TAKEN_TOGETHER):
             self._append(self.controller.take(found[start : start + _TAKEN_TOGETHER]))
@@ -180,13 +180,13 @@ class WeekLeader:
     def elect(
         self, *, is_orderly: bool, gap_ms: int, epochs_lost: int, heir: ReplicaKey | None = None
     ) -> None:
-        """Another voter leads from now on, `heir` if it may be; nobody did for `gap_ms`."""
+        """Elect another voter, `heir` if possible, after `gap_ms` without a leader."""
         self.at(self.now_ms + gap_ms)
         others = [voter for voter in self.voters if voter.key != self.leader]
         leader = next(
             (voter for voter in others if voter.key == heir), self._draws.random.choice(others)
         )
-        # Where the others are no majority, nobody leads before the old one is back and votes.
+        # If the others are not a majority, the election needs the vote of the old leader.
         has_all = is_orderly or len(others) < self.voters.majority
         granting = [voter.key.node_id for voter in (self.voters if has_all else others)]
         while len(granting) > self.voters.majority and self._draws.chance(0.5):
@@ -214,7 +214,7 @@ class WeekLeader:
         self.settle()
 
     def change_voters(self, voters: VoterSet) -> None:
-        """The leader commits another set."""
+        """Commit another voter set."""
         self.voters = voters
         self._write_control([KRaftVoters(voters)])
         self.controller.advance(self._end)
@@ -222,13 +222,13 @@ class WeekLeader:
         self.now_ms += _STEP_MS
 
     def new_voter(self, node: int, host: str | None = None) -> Voter:
-        """A node with a new disk."""
+        """A voter with a new directory id."""
         endpoint = Endpoint(LISTENER, host or f"controller-{node}.kafka.internal", _PORT)
         key = ReplicaKey(NodeId(node), DirectoryId(self._draws.uuid()))
         return Voter(key, (endpoint,))
 
     def join(self, node: int) -> None:
-        """A node with an empty disk catches up as an observer, and becomes a voter."""
+        """Let a node with an empty disk catch up as an observer and become a voter."""
         voter = self.new_voter(node)
         assert self.leader is not None, "somebody has to add it"
         if node in self._who.written:
@@ -237,7 +237,7 @@ class WeekLeader:
         self.register_controllers(node)
 
     def leave(self, node: int) -> None:
-        """A voter is removed; a leader resigns first, as it must not decide on itself alone."""
+        """Remove a voter; a leader resigns first, because it must not remove itself."""
         if self.leader is not None and self.leader.node_id == node:
             self.elect(is_orderly=True, gap_ms=50, epochs_lost=0)
         voter = self.voters.by_id(NodeId(node))
@@ -245,7 +245,7 @@ class WeekLeader:
         self.change_voters(self.voters.without(voter.key))
 
     def move(self, node: int) -> None:
-        """A voter is reached elsewhere from now on."""
+        """Change the endpoint of a voter."""
         old = self.voters.by_id(NodeId(node))
         assert old is not None, f"{node} is a voter"
         endpoint = Endpoint(LISTENER, f"controller-{node}.new.kafka.internal", _PORT)
@@ -253,17 +253,17 @@ class WeekLeader:
         self.register_controllers(node)
 
     def register_controllers(self, *nodes: int) -> None:
-        """Those have just started, and say what they are."""
+        """Append the registrations of controllers that have just started."""
         voters = (voter for voter in self.voters if voter.key.node_id in nodes)
         self.take([controller_registration(voter, self._draws.uuid()) for voter in voters])
 
     def raise_metadata_version(self) -> None:
-        """UpdateFeatures, once all brokers run the new release."""
+        """Finalise the latest metadata.version, once all brokers run the new release."""
         level = METADATA_VERSION_LATEST
         self.take([FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)])
 
     def lose_last(self) -> None:
-        """The last of several directories leads, and dies with a decision that it told nobody."""
+        """Let the last of several directories lead and crash with a batch no other replica has."""
         last = self._replicas.last
         if last is None:
             return

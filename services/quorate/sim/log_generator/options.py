@@ -10,14 +10,14 @@ SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
-# Monday, 5 January 2026, 00:00 UTC. Not today: the same seed gives the same bytes next year, too.
+# Monday, 5 January 2026, 00:00 UTC. Fixed, so that a seed always gives the same bytes.
 START_MS: Final = 1_767_571_200_000
 
 MIB: Final = 1024 * 1024
 TOPICS_DEFAULT: Final = 1000
 TOPICS_MAX: Final = 5000
-# Creating topics and restarting their brokers twice takes about 170 records a topic: no more than
-# a third of all.
+# Creating topics and restarting their brokers twice takes about 170 records per topic, which is
+# less than a third of this.
 _RECORDS_PER_TOPIC: Final = 600
 _TOPICS_MIN: Final = 5
 
@@ -26,8 +26,8 @@ _TOPICS_MIN: Final = 5
 class WeekOptions:
     """Sizes of one week; bytes and counts have the meaning of Kafka's settings of these names.
 
-    `records` is about how many are to come out; None lets the cluster do what it would. `topics`
-    None follows from that. `voters` are the directories that are written.
+    `records` is the approximate number of records; None for the usual number of such a cluster.
+    `topics` None derives from that. `voters` is the number of directories that are written.
     """
 
     seed: int

@@ -1,8 +1,8 @@
 """Directories of all controllers, written by the production storage code.
 
-All of them get the same batches. They differ as those of a real quorum do: a late one begins at the
-snapshot that it fetched, each takes its own snapshots at its own times, and the last one died as
-the leader shortly before the end, with a batch that was never committed.
+All of them get the same batches. They differ like those of a real quorum: a late one starts at the
+snapshot that it fetched, each takes snapshots at its own times, and the last one crashed as the
+leader shortly before the end, with a batch that was never committed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from quorate.sim.log_generator.options import WeekOptions
     from quorate.storage.file_system import FileSystem
 
-# A snapshot begins up to this part of its bound earlier, as in production.
+# The maximum fraction of its bound by which a snapshot is early, as in production.
 _SPREAD: Final = 0.3
 _FETCHED_BYTES: Final = 1024 * 1024
 
 
 class ReplicaDirectory:
-    """One controller's directory, open."""
+    """One controller's open directory."""
 
     def __init__(
         self, fs: FileSystem, path: str, formatting: Formatting, options: WeekOptions, now_ms: int
@@ -66,7 +66,7 @@ class ReplicaDirectory:
         return self._snapshot_bytes * (1 - _SPREAD * self._draws.random.random())
 
     def append(self, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
-        """A batch, stamped, at the log's end."""
+        """Append a batch; `now_ms` is its timestamp."""
         effect = AppendToLog(self._store.log.end.offset, end, FetchedBatches(data, ()))
         self._store.append(effect, timestamp_ms=now_ms)
         self._left_bytes -= len(data)
@@ -78,7 +78,7 @@ class ReplicaDirectory:
         self._store.save_election(SaveElection(state, log.kraft_version, log.voter_set))
 
     def maybe_snapshot(self, image: MetadataImage, *, now_ms: int) -> None:
-        """Write a snapshot of the whole log when one is due, and clean what it replaces."""
+        """Write a snapshot of the whole log if one is due, and clean the log that it replaces."""
         if self._left_bytes > 0:
             return
         self._left_bytes = self._next_bound()
@@ -98,7 +98,7 @@ class ReplicaDirectory:
             self._store.log.finish_flush(ticket)
 
     def catch_up(self, leader: ReplicaDirectory) -> None:
-        """Fetch what another one has: its newest snapshot if it has one, then the log."""
+        """Fetch another directory's newest snapshot, if it has one, and then its log."""
         theirs, ours = leader._store, self._store
         newest = theirs.log.state.newest_snapshot
         if newest is not None and newest.offset > 0:
@@ -118,14 +118,14 @@ class ReplicaDirectory:
         self._left_bytes = self._next_bound()
 
     def close(self) -> None:
-        """Note everything as flushed, and close the files."""
+        """Mark everything as flushed and close the files."""
         self._flush()
         self._store.log.sync_flushed_end()
         self._store.close()
 
 
 class Replicas:
-    """The directories that are written, the one with the whole history first."""
+    """The directories that are written, the one with the complete history first."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Replicas:
         cluster_id: ClusterId,
         bootstrap: Sequence[bytes],
     ) -> None:
-        """In `root` itself where only one is written, else in a folder of each one's node id."""
+        """Write a single directory to `root` itself, several to a folder per node id."""
         self._fs = fs
         self._root = root
         self._options = options
@@ -148,7 +148,7 @@ class Replicas:
         self._replicas[key.node_id] = self._format(key, voters, now_ms)
 
     def join(self, key: ReplicaKey, epoch: Epoch, leader: ReplicaKey, *, now_ms: int) -> None:
-        """Format the directory of a newcomer, and let it catch up at once."""
+        """Format the directory of a new voter and let it catch up immediately."""
         replica = self._format(key, None, now_ms)
         replica.catch_up(next(iter(self._replicas.values())))
         replica.save_election(epoch, leader, has_voted=False)
@@ -163,13 +163,13 @@ class Replicas:
         return ReplicaDirectory(self._fs, path, formatting, self._options, now_ms)
 
     def append(self, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
-        """A batch, to each replica that is not cut off."""
+        """Append a batch to each replica that is not isolated."""
         for replica in self._replicas.values():
             if not replica.is_cut_off:
                 replica.append(data, end, now_ms=now_ms)
 
     def maybe_snapshot(self, image: MetadataImage, *, now_ms: int) -> None:
-        """Each that is due takes one of the committed image, which is that of the log's end."""
+        """Let each replica that is due write a snapshot of the image at the log's end."""
         for replica in self._replicas.values():
             if not replica.is_cut_off:
                 replica.maybe_snapshot(image, now_ms=now_ms)
@@ -181,12 +181,12 @@ class Replicas:
 
     @property
     def last(self) -> ReplicaKey | None:
-        """The one that came last, if there are several."""
+        """The replica that was added last, if there are several."""
         keys = [replica.key for replica in self._replicas.values()]
         return keys[-1] if len(keys) > 1 else None
 
     def cut_off(self, node_id: NodeId, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
-        """That one gets a batch which nobody else has, and nothing any more."""
+        """Give a replica a batch that no other replica has, and isolate it from then on."""
         replica = self._replicas[node_id]
         replica.append(data, end, now_ms=now_ms)
         replica.is_cut_off = True

@@ -2,9 +2,9 @@
 
 A cluster is set up on a Monday at midnight. In the week that follows its brokers are restarted one
 after the other, once for a new release and once for a new setting. Some crash, one of them
-repeatedly, and some are cut off for a while. A broker is drained and removed, and another one is
-added. Partitions are moved, ACLs are revoked. The controllers elect new leaders, and get a new
-voter in place of an old one, a new disk and a new address. The bulk of a log, replicas that lag and
+repeatedly, and some are isolated for a while. A broker is drained and removed, and another one is
+added. Partitions are moved, ACLs are revoked. The controllers elect new leaders. A new voter
+replaces an old one, a disk is replaced, and a voter moves. The bulk of a log, replicas that lag and
 catch up and topics that are created and deleted, is drawn by the minute in `background_load.py`.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 FIRST_BROKER_ID: Final = 101
 CONTROLLERS_MIN: Final = 3
-# A session that nobody renews ends after that (broker.session.timeout.ms).
+# broker.session.timeout.ms: a session without heartbeats expires after this time.
 SESSION_MS: Final = 9 * SECOND_MS
-# How long setting up takes before anything goes wrong.
+# The time for the set-up, without incidents.
 SETUP_MS: Final = HOUR_MS
 _ROLL_MS_MAX: Final = 12 * HOUR_MS
 _RESTART_EVERY_MS: Final = 3 * MINUTE_MS
@@ -34,7 +34,7 @@ _EPOCHS_LOST: Final = ((0, 0.8), (1, 0.15), (2, 0.05))
 
 @value
 class Restart:
-    """An orderly restart: the broker hands over, stops, and starts again `down_ms` later."""
+    """A controlled restart: the broker moves its leaders, stops, and starts after `down_ms`."""
 
     broker: int
     down_ms: int
@@ -42,7 +42,7 @@ class Restart:
 
 @value
 class Crash:
-    """Processes that die at one moment: the controller hears of it when their sessions are over."""
+    """Processes that crash at the same time; the controller notices when sessions expire."""
 
     brokers: tuple[int, ...]
     down_ms: int
@@ -50,7 +50,7 @@ class Crash:
 
 @value
 class Silence:
-    """A broker that cannot reach the controllers for a while, and goes on where it was."""
+    """A broker that cannot reach the controllers for a while; its process continues."""
 
     broker: int
     silent_ms: int
@@ -63,7 +63,7 @@ class MetadataVersionRaised:
 
 @value
 class Election:
-    """The leader resigns, or dies; then `gap_ms` without one, and elections that nobody won."""
+    """The leader resigns or crashes; a new one after `gap_ms` and `epochs_lost` lost elections."""
 
     is_orderly: bool
     gap_ms: int
@@ -84,28 +84,28 @@ class VoterRemoved:
 
 @value
 class DiskReplaced:
-    """A controller lost its disk: the old voter goes, the node comes back with an empty one."""
+    """A controller has lost its disk: its voter is removed and joins again with an empty disk."""
 
     node: int
 
 
 @value
 class VoterMoved:
-    """A controller is reached at another address from here on."""
+    """A controller has moved to another address."""
 
     node: int
 
 
 @value
 class PartitionsMoved:
-    """Somebody moves a few topics to other brokers."""
+    """An operator moves a few topics to other brokers."""
 
     topics: int
 
 
 @value
 class BrokerDrained:
-    """All replicas of a broker are moved away; `stop_after_ms` later it stops and is taken out."""
+    """All replicas of a broker are moved away; `stop_after_ms` later it is stopped and removed."""
 
     broker: int
     stop_after_ms: int
@@ -113,14 +113,14 @@ class BrokerDrained:
 
 @value
 class BrokerAdded:
-    """A broker of a new id comes, and is given some of the load."""
+    """A broker with a new id is added and gets some of the load."""
 
     broker: int
 
 
 @value
 class RightsTakenBack:
-    """Somebody leaves, whose ACLs, quotas, credentials and tokens go."""
+    """A user leaves: their ACLs, quotas, credentials and tokens are revoked."""
 
 
 Incident: TypeAlias = (
@@ -142,7 +142,7 @@ Incident: TypeAlias = (
 
 @value
 class Planned:
-    """`at_ms` counts from the beginning of the week."""
+    """An incident and its time in ms since the start of the week."""
 
     at_ms: int
     incident: Incident
@@ -165,7 +165,7 @@ class Controllers:
 
 
 def controllers_of(options: WeekOptions) -> Controllers:
-    """Three controllers, or as many as directories are asked for."""
+    """The controllers: three, or more if more directories are requested."""
     count = max(CONTROLLERS_MIN, options.voters)
     first = tuple(range(1, count + 1))
     last = (*first[1:], count + 1)
@@ -192,21 +192,21 @@ def plan(options: WeekOptions) -> list[Planned]:
 
 
 def _at(options: WeekOptions, share: float) -> int:
-    """That part of the week after its setting up."""
+    """The time at the fraction `share` of the week after its set-up, in ms."""
     return SETUP_MS + int(share * (options.duration_ms - 2 * SETUP_MS))
 
 
 def _times(options: WeekOptions, draws: Draws, per_week: float, at_least: int = 1) -> list[int]:
-    """Moments anywhere after the setting up."""
+    """Random times in ms after the set-up, on average `per_week` in seven days."""
     count = max(at_least, round(per_week * options.duration_ms / (7 * DAY_MS)))
     return [_at(options, draws.random.random()) for _ in range(count)]
 
 
 def _rolls(options: WeekOptions) -> Iterator[Planned]:
-    """Every broker is restarted, twice: for a release first, for a setting later."""
+    """Two restarts of every broker: for a release first, for a setting later."""
     draws = Draws(options.seed, "rolls")
     every_ms = min(_RESTART_EVERY_MS, _ROLL_MS_MAX // options.brokers)
-    # Half a day at most, and two in a short week have to fit as well.
+    # At most half a day, and both rolling restarts must fit in a short week.
     every_ms = min(every_ms, options.duration_ms // 8 // options.brokers)
     for share, is_release in ((0.15, True), (0.65, False)):
         at_ms = _at(options, share)
@@ -219,7 +219,7 @@ def _rolls(options: WeekOptions) -> Iterator[Planned]:
 
 
 def _crashes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    """Single ones, one that comes again and again, and some brokers of one rack together."""
+    """Single crashes, one broker that crashes repeatedly, and some brokers of a rack together."""
     ids = broker_ids(options)
     for at_ms in _times(options, draws, 0.1 * options.brokers):
         down_ms = draws.between(30 * SECOND_MS, 2 * HOUR_MS)
@@ -243,7 +243,7 @@ def _silences(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
 
 
 def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    """Resignations take a moment; after a death somebody has to notice first."""
+    """Elections; after a crash the gap is longer, because the voters must detect it first."""
     for number, at_ms in enumerate(sorted(_times(options, draws, 6, 3))):
         is_orderly = number % 2 == 1 or draws.chance(0.2)
         gap_ms = draws.between(30, 400) if is_orderly else draws.between(300, 4 * SECOND_MS)
@@ -261,7 +261,7 @@ def _voter_changes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
     who = controllers_of(options)
     joined_ms = _at(options, 0.35 + 0.05 * draws.random.random())
     yield Planned(joined_ms, VoterAdded(who.newcomer))
-    # The one that is taken out leads until then: it resigns first.
+    # The voter may be the leader, which then resigns first.
     left_ms = joined_ms + draws.between(10 * MINUTE_MS, HOUR_MS)
     yield Planned(left_ms, VoterRemoved(who.leaver))
     yield Planned(_at(options, 0.55 + 0.05 * draws.random.random()), DiskReplaced(who.refilled))

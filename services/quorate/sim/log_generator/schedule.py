@@ -1,4 +1,4 @@
-"""Time-ordered queue of pending acts."""
+"""Time-ordered queue of scheduled callbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Agenda:
-    """Acts by the time at which each is due; of one time, first those that were noted first."""
+    """Callbacks in the order of their times; those of the same time in the order of insertion."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -24,11 +24,11 @@ class Agenda:
         heappush(self._acts, (at_ms, self._noted, act))
 
     def after(self, wait_ms: int, act: Act) -> None:
-        """So long from now."""
+        """Schedule a callback `wait_ms` from now."""
         self.at(self._now_ms() + wait_ms, act)
 
     def next_before(self, end_ms: int) -> tuple[int, Act] | None:
-        """The next one with its time, which is then no longer noted; None when none is left."""
+        """Remove the next callback before `end_ms` and return its time and it; None if none."""
         if not self._acts or self._acts[0][0] >= end_ms:
             return None
         at_ms, _, act = heappop(self._acts)

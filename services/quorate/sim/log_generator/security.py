@@ -1,6 +1,6 @@
 """ACLs, quotas, credentials, tokens and producer ids.
 
-Our controller has no requests for them yet: the records are those of Apache Kafka's controller.
+Quorate's controller has no requests for them yet: the records are those of Kafka's controller.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quorate.sim.log_generator.options import WeekOptions
 
 T = TypeVar("T")
-# Kafka's numbers: resources topic and group; patterns literal and prefixed; operations read to
+# Kafka's codes: resources topic and group; patterns literal and prefixed; operations read to
 # describe; allow.
 _RESOURCES: Final = (2, 3)
 _PATTERNS: Final = (3, 4)
@@ -40,9 +40,9 @@ _ITERATIONS: Final = 8192
 _PRODUCER_IDS: Final = 1000
 _SERVICES: Final = ("billing", "catalog", "fraud", "iot", "orders", "payments", "search", "users")
 _KINDS: Final = (("acl", 0.4), ("quota", 0.15), ("scram", 0.1), ("token", 0.1), ("producers", 0.25))
-# Changes when services are new.
+# The number of grants for new services.
 _NEW: Final = 40
-# What is limited, and in which steps: bytes a second, percents of a thread.
+# Quota keys and the units of their values: bytes per second, percent of a thread.
 _QUOTAS: Final = (
     ("producer_byte_rate", 1_048_576),
     ("consumer_byte_rate", 1_048_576),
@@ -51,7 +51,7 @@ _QUOTAS: Final = (
 
 
 class Security:
-    """The grants so far, some of which are revoked later."""
+    """The current grants, some of which are revoked later."""
 
     def __init__(self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers) -> None:
         self._leading = leading
@@ -63,18 +63,18 @@ class Security:
         self._producer_id = 0
 
     def grant(self) -> None:
-        """Grant what new services need: those of the first day, and some at the end."""
+        """Grant what new services need; called on the first day and at the end."""
         for kind, weight in _KINDS:
             for _ in range(round(_NEW * weight)):
                 self._change(kind, is_removal=False)
 
     def take_back(self) -> None:
-        """Somebody leaves: some of everything goes."""
+        """Revoke one grant of each kind, as when a user leaves."""
         for kind, _ in _KINDS:
             self._change(kind, is_removal=True)
 
     def change(self) -> None:
-        """One change of any kind; of what can be taken back, a third is."""
+        """Make one change of a random kind; one in three revokes a grant, if it can."""
         self._change(self._draws.weighted(_KINDS), is_removal=self._draws.chance(1 / 3))
 
     def _change(self, kind: str, *, is_removal: bool) -> None:
@@ -160,7 +160,7 @@ class Security:
         )
 
     def _producer_ids(self) -> ProducerIdsRecord | None:
-        """AllocateProducerIds: a broker asks for the next thousand."""
+        """The record of AllocateProducerIds: a broker requests the next thousand ids."""
         able = sorted(self._brokers.able)
         if not able:
             return None

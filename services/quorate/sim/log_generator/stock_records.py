@@ -1,11 +1,11 @@
-"""Records that Apache Kafka's controller writes and ours is not asked for yet.
+"""Records of requests that Apache Kafka's controller has and the generator does not send.
 
-Our controller registers brokers, fences them, elects leaders, creates and deletes topics and alters
-configurations. A log of a real cluster holds more: brokers shrink and expand ISRs (AlterPartition),
-people move partitions (AlterPartitionReassignments), add some (CreatePartitions) and elect
-preferred replicas (ElectLeaders), and there are ACLs, quotas, credentials, tokens, producer ids,
-registrations of controllers and upgrades (UpdateFeatures). Here are their records, decided from the
-image as Kafka's controller would. They are appended in the same way as our own decisions.
+The generator sends requests to register brokers, to create and delete topics and to alter configs.
+A log of a real cluster has more: brokers shrink and expand ISRs (AlterPartition), operators
+move partitions (AlterPartitionReassignments), add some (CreatePartitions) and elect preferred
+replicas (ElectLeaders), and there are ACLs, quotas, credentials, tokens, producer ids,
+registrations of controllers and upgrades (UpdateFeatures). This module derives their records from
+the image as Kafka's controller would. They are appended in the same way as Quorate's own decisions.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CELLS_TOGETHER = 50_000
 
 
 class StockController(Controller):
-    """Our controller, which takes records of requests that it does not know, too."""
+    """Quorate's controller, which also accepts records that other code has decided."""
 
     def take(self, records: Sequence[MetadataRecord]) -> Decision:
-        """Count records as decided that somebody else decided. They have to fit into one batch."""
+        """Accept `records` as decided. Raises ValueError if they do not fit into one batch."""
         active = self._required()
         proposal = Proposal(metadata_version(active.overlay.view.features))
         if not proposal.add(records):
@@ -57,7 +57,7 @@ class StockController(Controller):
 def partitions_where(
     image: MetadataImage, condition: Callable[[PartitionRows], Bits]
 ) -> list[tuple[TopicId, int]]:
-    """All partitions for which a condition on columns holds."""
+    """All partitions for which a condition on the columns holds."""
     found: list[tuple[TopicId, int]] = []
     key = 0
     while (rows := image.topics.partitions.rows.rows_from(key, _CELLS_TOGETHER)) is not None:
@@ -68,7 +68,7 @@ def partitions_where(
 
 
 def is_on(broker: int) -> Callable[[PartitionRows], Bits]:
-    """Partitions that have a replica on the broker."""
+    """Select partitions with a replica on the broker."""
 
     def condition(rows: PartitionRows) -> Bits:
         found: Bits = np.logical_or.reduce(rows.replicas == broker, axis=1)
@@ -78,7 +78,7 @@ def is_on(broker: int) -> Callable[[PartitionRows], Bits]:
 
 
 def is_behind(broker: int) -> Callable[[PartitionRows], Bits]:
-    """Partitions that have a replica on the broker which is not in sync, and a leader elsewhere."""
+    """Select partitions with an out-of-sync replica on the broker and a leader on another one."""
 
     def condition(rows: PartitionRows) -> Bits:
         has: Bits = np.logical_or.reduce(rows.replicas == broker, axis=1)
@@ -90,7 +90,7 @@ def is_behind(broker: int) -> Callable[[PartitionRows], Bits]:
 
 
 def is_led_by_another(rows: PartitionRows) -> Bits:
-    """Partitions whose preferred replica does not lead although somebody does."""
+    """Select partitions with a leader that is not the preferred replica."""
     if not rows.width:
         return np.zeros(len(rows), dtype=np.bool_)
     preferred = rows.replicas[:, 0]
@@ -101,7 +101,7 @@ def is_led_by_another(rows: PartitionRows) -> Bits:
 def each(
     image: MetadataImage, places: Sequence[tuple[TopicId, int]]
 ) -> Iterator[tuple[TopicId, int, Partition]]:
-    """Those of the partitions that still exist, as they are now."""
+    """Yield the current state of those partitions that still exist."""
     for topic_id, partition_id in places:
         partition = image.topics.partition(topic_id, partition_id)
         if partition is not None:
@@ -114,7 +114,7 @@ def each(
 def shrink(
     topic_id: TopicId, partition_id: int, partition: Partition, broker: int
 ) -> PartitionChangeRecord | None:
-    """A follower has fallen behind; None where it is not in sync or leads."""
+    """Remove a lagging follower from the ISR; None if it is not in the ISR or leads."""
     if broker == partition.leader or broker not in partition.isr:
         return None
     isr = tuple(other for other in partition.isr if other != broker)
@@ -124,9 +124,9 @@ def shrink(
 def expand(
     topic_id: TopicId, partition_id: int, partition: Partition, able: Collection[int]
 ) -> PartitionChangeRecord | None:
-    """Those followers have caught up that are able to; None where nobody has to.
+    """Add all followers in `able` to the ISR; None if that changes nothing.
 
-    With the last of those that a reassignment adds it is over.
+    If all replicas that a reassignment adds are in the ISR, the reassignment completes.
     """
     if partition.leader == NO_LEADER:
         return None
@@ -173,7 +173,7 @@ def reassign(
     partition: Partition,
     target: tuple[int, ...],
 ) -> PartitionChangeRecord | None:
-    """AlterPartitionReassignments: `target` first, then those that will go; None without change."""
+    """AlterPartitionReassignments: `target`, then the replicas to remove; None without change."""
     if partition.adding_replicas or partition.removing_replicas or target == partition.replicas:
         return None
     adding = tuple(broker for broker in target if broker not in partition.replicas)
@@ -208,7 +208,7 @@ def prefer(
 def grow(
     image: MetadataImage, topic_id: TopicId, first: int, assignments: Sequence[tuple[int, ...]]
 ) -> list[PartitionRecord]:
-    """CreatePartitions: more of a topic that exists, on brokers that are active."""
+    """CreatePartitions: more partitions of an existing topic, on active brokers."""
     level = metadata_version(image.features)
     return [
         partition_record(

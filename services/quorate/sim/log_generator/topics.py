@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _Settings: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 _DOMAINS: Final = ("billing", "catalog", "fraud", "iot", "orders", "payments", "search", "users")
 _KINDS: Final = ("audit", "changelog", "commands", "events", "metrics", "snapshots")
-# Partitions of a topic, and copies of each; some are a cache that nobody would miss.
+# Partitions per topic and replicas of each, with weights; some topics need only one replica.
 _PARTITIONS: Final = (("1", 0.1), ("3", 0.2), ("6", 0.25), ("12", 0.25), ("24", 0.15), ("48", 0.05))
 _COPIES: Final = (("3", 0.88), ("2", 0.08), ("1", 0.04))
 _TOPIC_SETTINGS: Final[_Settings] = (
@@ -65,7 +65,7 @@ _GROWN_MAX: Final = 96
 
 
 class WeekTopics:
-    """The topics that there are, in an order in which one is drawn quickly."""
+    """The existing topics, in lists for fast random choice."""
 
     def __init__(
         self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers, agenda: Agenda
@@ -76,14 +76,14 @@ class WeekTopics:
         self._draws = Draws(options.seed, "topics")
         self._copies_max = options.brokers
         self._made = 0
-        # Those that stay, and those of jobs that come and go; each with the place where it is.
+        # Permanent topics, and temporary topics of jobs.
         self._lasting: list[tuple[TopicId, str]] = []
         self._passing: list[tuple[TopicId, str]] = []
 
     # --- coming and going -------------------------------------------------------------------------
 
     def create(self, count: int) -> None:
-        """The topics of the first day."""
+        """Create the topics of the first day."""
         for start in range(0, count, _CREATED_TOGETHER):
             wanted = [self._lasting_topic() for _ in range(min(_CREATED_TOGETHER, count - start))]
             self._lasting += self._create(wanted)
@@ -114,7 +114,7 @@ class WeekTopics:
         ]
 
     def pass_through(self, partitions: int) -> None:
-        """A job makes a topic for itself, and deletes it when it is done."""
+        """Create the topic of a job and schedule the deletion of a job's topic."""
         self._made += 1
         name = f"job-{self._made:07d}"
         copies = min(2, self._copies_max)
@@ -129,14 +129,14 @@ class WeekTopics:
             self._leading.decide(DeleteTopics((name,)))
 
     def replace(self) -> None:
-        """A topic that stayed is deleted after all, and a new one is made."""
+        """Delete a permanent topic and create a new one."""
         if self._lasting:
             _, name = self._lasting.pop(self._draws.between(0, len(self._lasting) - 1))
             self._leading.decide(DeleteTopics((name,)))
         self._lasting += self._create([self._lasting_topic()])
 
     def grow(self) -> None:
-        """A topic gets a few partitions more."""
+        """Add partitions to a random topic."""
         drawn = self._draw()
         if drawn is None:
             return
@@ -155,7 +155,7 @@ class WeekTopics:
         self._leading.take(grow(image, drawn, count, assignments))
 
     def _draw(self) -> TopicId | None:
-        """One of all topics."""
+        """A random topic; None if none exists."""
         count = len(self._lasting) + len(self._passing)
         if not count:
             return None
@@ -164,7 +164,7 @@ class WeekTopics:
         return self._lasting[at][0] if at < lasting else self._passing[at - lasting][0]
 
     def _draw_large(self) -> TopicId | None:
-        """The larger of two: a topic of more partitions has more to do."""
+        """The larger of two random topics: a topic with more partitions is written to more."""
         drawn = [topic_id for topic_id in (self._draw(), self._draw()) if topic_id is not None]
         image = self._leading.image
         return max(drawn, key=lambda topic_id: _partition_count(image, topic_id), default=None)
@@ -172,7 +172,7 @@ class WeekTopics:
     # --- replicas that fall behind ----------------------------------------------------------------
 
     def burst(self) -> None:
-        """So much is written to a topic that followers fall behind, and catch up later."""
+        """Let one follower of each partition of a topic leave the ISR and catch up later."""
         drawn = self._draw_large()
         if drawn is None:
             return
@@ -202,7 +202,7 @@ class WeekTopics:
     # --- reassignments ----------------------------------------------------------------------------
 
     def move(self, count: int) -> None:
-        """A few topics go to other brokers, each partition one of its replicas."""
+        """Move one replica of each partition of `count` topics to another broker."""
         places: list[tuple[TopicId, int]] = []
         for _ in range(count):
             drawn = self._draw()
@@ -212,12 +212,12 @@ class WeekTopics:
         self._move(list(dict.fromkeys(places)), leaving=None, to=None)
 
     def drain(self, broker: int) -> None:
-        """Everything that is on a broker goes elsewhere."""
+        """Move all replicas of a broker to other brokers."""
         places = partitions_where(self._leading.image, is_on(broker))
         self._move(places, leaving=broker, to=None)
 
     def fill(self, broker: int, share: float) -> None:
-        """A new broker gets some of the load."""
+        """Move replicas of a fraction `share` of the partitions to a new broker."""
         count = int(self._leading.image.topics.partition_count * share)
         places: list[tuple[TopicId, int]] = []
         while len(places) < count and (drawn := self._draw()) is not None:
@@ -228,7 +228,7 @@ class WeekTopics:
     def _move(
         self, places: list[tuple[TopicId, int]], *, leaving: int | None, to: int | None
     ) -> None:
-        """In rounds, as operators move much: the next one begins when the last is done."""
+        """Move in rounds, as operators do: the next one starts when the previous one is done."""
         now, later = places[:_MOVED_TOGETHER], places[_MOVED_TOGETHER:]
         image, able = self._leading.image, sorted(self._brokers.able)
         records = []
@@ -250,7 +250,7 @@ class WeekTopics:
     def _target(
         self, partition: Partition, able: list[int], leaving: int | None, to: int | None
     ) -> tuple[int, ...] | None:
-        """Its replicas with another broker in the place of one; None where there is none."""
+        """The replicas with one of them replaced by another broker; None if there is none."""
         free = [broker for broker in able if broker not in partition.replicas]
         if to is not None:
             free = [to] if to in free else []
@@ -269,7 +269,7 @@ class WeekTopics:
     # --- configurations ---------------------------------------------------------------------------
 
     def configure(self) -> None:
-        """Somebody sets a configuration, or takes one back: of a topic mostly."""
+        """Set or delete a config, mostly of a topic."""
         if self._draws.chance(0.9) and self._lasting:
             _, name = self._draws.random.choice(self._lasting)
             resource = ConfigResource(ResourceType.TOPIC, name)

@@ -1,6 +1,6 @@
 """File system without per-write fsync; the whole tree is synced once at the end.
 
-A generated log is useless before it is complete, so no part of it has to survive a power loss.
+A generated log is useless before it is complete, so no part of it needs to survive a power loss.
 """
 
 from __future__ import annotations

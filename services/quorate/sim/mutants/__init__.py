@@ -1,7 +1,7 @@
 """Mutants: deliberate bugs that the simulator must detect.
 
-A simulator that has never been shown to catch a bug proves nothing. `plant` replaces a few methods
-while a seed runs.
+A simulator that has never been shown to catch a bug proves nothing. `plant` applies a mutant: it
+replaces a few methods while a seed runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BUGS: Final[dict[str, Bug]] = {
 
 @contextmanager
 def plant(name: str) -> Iterator[None]:
-    """Run with the bug of that name. Raises KeyError when there is none."""
+    """Apply a mutant within the block. Raises KeyError for an unknown name."""
     patches = BUGS[name].patches
     originals = [patch.owner.__dict__[patch.name] for patch in patches]
     for patch in patches:

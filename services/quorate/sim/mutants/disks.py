@@ -29,7 +29,7 @@ _init = Ends.__init__
 
 
 def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
-    """Flushes during recovery leave aside what the last process had written."""
+    """Recover with flushes that do not cover the writes of the previous process."""
     self.disk.unpromised = (0, self.disk.sequence)
     try:
         return _recover(self)

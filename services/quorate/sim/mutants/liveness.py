@@ -74,7 +74,8 @@ def _keep_the_later(self: Alarm) -> None:
         _set(self)
 
 
-# Of three voters some are often away, or behind the log's start, and long busy with a snapshot.
+# Some of the three voters are often unavailable, or behind the log start and downloading a
+# snapshot for long.
 _LONG_DOWNLOADS: Final = {
     **SHORT_TIMEOUTS,
     "voters": 3,

@@ -168,11 +168,11 @@ def _of_late(
     return _why_no_live_majority(self, role, voters)
 
 
-# Several voters are told to stop at one moment, of a quorum that is well otherwise.
+# Several voters of an otherwise healthy quorum are told to stop at the same time.
 _STOPPED_TOGETHER: Final = {"voters": 5, "turns_every_ms": 3000, "voters_every_ms": 0}
-# Two disks of one node id have to meet while the voters change.
+# Two disks of one node id must occur during a voter change.
 _DISKS_LOST: Final = {"kraft_version": 1, "voters": 3, "wipe_every_ms": 4000}
-# Pods go and come back while all may join by themselves.
+# Pods are scaled down and up again while all nodes auto-join.
 _SCALED_AWAY: Final = {
     "kraft_version": 1,
     "voters": 3,

@@ -64,13 +64,13 @@ def _replay_all(self: LogReplay, high_watermark: Offset) -> None:
 
 
 def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
-    """As soon as the beginning of its epoch is replayed."""
+    """True as soon as the start of the leader's epoch is replayed."""
     start = progress.epoch_start
     return progress.is_leader and start is not None and start < self._controller.end_offset
 
 
-# An only voter leads on when its disk has hung for too long while the log was cleaned, and would be
-# active again before it has replayed what it wrote last.
+# A single voter continues to lead after its disk has stalled for too long during log cleaning. With
+# the mutant it is active again before it has replayed its last records.
 _HANGS_WHILE_CLEANING: Final = {
     **SHORT_TIMEOUTS,
     "voters": 1,

@@ -23,12 +23,12 @@ class Patch:
 
 @value
 class Bug:
-    """The swarm must catch it `within` that many seeds from 1 on.
+    """A mutant that one of the seeds from 1 to `within` must kill.
 
-    `seeds` are some that did when they were last looked for: a test that begins with them is quick.
-    `world` are options (`sim/sim_options.py`) that replace the drawn ones: a bug that needs two
-    rare faults at one moment would be caught by one drawn mix in hundreds, and by another one after
-    each change of the core.
+    `seeds` are some that killed it when they were last searched for: a test that starts with them
+    is quick. `world` has options (`sim/sim_options.py`) that replace the random ones: only one in
+    hundreds of random mixes would kill a mutant that needs two rare faults at the same time, and a
+    different one after each change of the core.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Bug:
     world: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Timeouts that pass often, and what has to fit beside them.
+# Timeouts that expire often, and the settings that must fit them.
 SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
     "election_timeout_ms": 300,
     "fetch_timeout_ms": 600,
@@ -51,7 +51,7 @@ SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
 
 
 def always(*, answer: object) -> Callable[..., object]:
-    """A method that gives this answer, whatever it is asked."""
+    """A method that returns `answer` for any arguments."""
 
     def method(*_: object, **__: object) -> object:
         return answer

@@ -15,12 +15,12 @@ _lane_of = DecisionQueue._lane_of
 
 
 def _one_lane(self: DecisionQueue, asked: Undecided) -> Any:  # noqa: ANN401 - a private type
-    """The lane of the request that came first, whichever client it is of."""
+    """The lane of the first request, regardless of its client."""
     return next(iter(self._lanes.values()), None) or _lane_of(self, asked)
 
 
-# A leader that is cut off, or whose followers' disks are slow, commits nothing for longer than a
-# session: what follows on its few decisions waits.
+# A leader that is isolated or has followers with slow disks commits nothing for longer than a
+# session timeout: the requests after its few decisions wait.
 _COMMITS_LATE: Final = {
     "voters": 3,
     "observers": 0,
@@ -40,7 +40,7 @@ _COMMITS_LATE: Final = {
     "ahead_max": 1,
     "client_addresses": 2,
 }
-# More is asked for than can be decided.
+# More requests arrive than can be decided.
 _ASKED_TOO_MUCH: Final = {
     "voters": 3,
     "observers": 0,

@@ -69,7 +69,7 @@ def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
 
 
 def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> bool:
-    """True if a replica is a voter is looked up once in each term of its leader."""
+    """Serve a Fetch, but look up only once per leader term if the replica is a voter."""
     key, voters = fetch.key, self.r.voters
     views = vars(self).setdefault("views", {})
     if views.get("role") is not role:
@@ -117,7 +117,7 @@ def _share_round(self: Reads, token: ReplyToken) -> bool:
     return _begin(self, token)
 
 
-# Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
+# Many slow flushes and many truncations, so that a truncation happens during a flush.
 _CUT_WHILE_FLUSHING: Final = {
     **SHORT_TIMEOUTS,
     "voters": 3,
@@ -176,8 +176,8 @@ BUGS: Final = (
         (13,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
-            # Our followers fetch only when nothing waits for a flush; one that claims no more than
-            # it has flushed may fetch earlier, and be cut while a flush is under way.
+            # Followers fetch only when no flush is outstanding. With this patch a follower that
+            # acknowledges only flushed records fetches earlier, and may truncate during a flush.
             Patch(Following, "may_fetch", always(answer=True)),
             Patch(Following, "fetch_request", _claim_flushed),
         ),

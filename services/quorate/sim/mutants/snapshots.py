@@ -47,7 +47,7 @@ def _install_unflushed(
 
 @contextmanager
 def _no_flushes(disk: FileSystem) -> Iterator[None]:
-    """Flushes of files return, and nothing has reached the platter."""
+    """Let flushes within the block return without any write reaching the platter."""
     assert isinstance(disk, SimulatedDisk)
     before, disk.unpromised = disk.unpromised, (0, _EVERYTHING)
     try:

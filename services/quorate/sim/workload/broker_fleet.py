@@ -1,8 +1,8 @@
 """Simulated brokers and topics: registration, heartbeats, silence, restarts.
 
-Their requests go through production's controller into the log, so that sessions end, leaders move
-and partitions settle concurrently with all faults. The actions of brokers are drawn from a random
-stream of their own.
+Their requests go through the production controller into the log, so that sessions expire, leaders
+move and partitions settle concurrently with all faults. A separate random stream determines the
+actions of brokers.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 BROKER: Final = "User:broker"
 ADMIN: Final = Caller("User:admin")
-# Of the session timeout: how often a broker is heard.
+# The number of heartbeats per session timeout.
 BEATS: Final = 4
 RACKS: Final = (None, "r1", "r2")
 
 
 @dataclass(slots=True)
 class SimulatedBroker:
-    """One broker; `epoch` is that of its registration, None until it has one."""
+    """One broker; `epoch` is that of its registration, None until it is registered."""
 
     broker_id: int
     incarnation: int = 1
@@ -55,13 +55,13 @@ class SimulatedBroker:
     is_asking: bool = False
 
     def restart(self) -> None:
-        """Another process of the same broker."""
+        """Start another process of the same broker."""
         self.incarnation += 1
         self.epoch, self.is_leaving = None, False
 
 
 class Fleet:
-    """All brokers of one world, and who makes topics for them."""
+    """All brokers of one cluster, and the client that creates topics on them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -84,7 +84,7 @@ class Fleet:
         self._repeat(options.fleet.oddities_every_ms, self.ask_oddly)
 
     def end(self) -> None:
-        """Some of them are never heard again; all others are, from now on."""
+        """Let some brokers stay silent for good, and all others send heartbeats from now on."""
         self.is_over = True
         if self.brokers:
             share = self._draws.random.random()
@@ -96,7 +96,7 @@ class Fleet:
     # --- what they do -----------------------------------------------------------------------------
 
     def fall_silent(self) -> None:
-        """Some of them at one moment, for about as long as a session lasts."""
+        """Let some brokers fall silent at the same time, for up to three session timeouts."""
         share = self._draws.one((0.1, 0.5, 1.0))
         going = [broker for broker in self.brokers if self._draws.chance(share)]
         self.world.remark(f"brokers {[broker.broker_id for broker in going]} fall silent")
@@ -116,7 +116,7 @@ class Fleet:
             broker.is_silent = False
 
     def change_topics(self) -> None:
-        """A topic is made that is missing, or deleted."""
+        """Create a missing topic, or delete an existing one."""
         node = self._somebody()
         if node is None or not self._topics:
             return
@@ -135,7 +135,7 @@ class Fleet:
         node.application.ask(request, ADMIN, _forget)
 
     def ask_oddly(self) -> None:
-        """Requests that meet others, come too late, or should never have been sent."""
+        """Send requests that conflict with others, are late or invalid."""
         node = self._somebody()
         if node is not None:
             request = self._drawn.one(node.application.controller.image)
@@ -185,7 +185,7 @@ class Fleet:
                 broker.restart()
 
     def _heartbeat(self, broker: SimulatedBroker, epoch: int) -> BrokerHeartbeat:
-        """It follows the log as an observer does, and has had nearly all of it."""
+        """A heartbeat of a broker that has fetched nearly all of the log, as an observer does."""
         return BrokerHeartbeat(
             broker_id=broker.broker_id,
             broker_epoch=epoch,
@@ -197,7 +197,7 @@ class Fleet:
     # --- draws ------------------------------------------------------------------------------------
 
     def _somebody(self) -> SimulatedNode | None:
-        """The presumed leader; now and then any other node."""
+        """A node that believes it leads; in one of twenty cases any running node."""
         running = self.world.running()
         if not running:
             return None
@@ -230,5 +230,5 @@ def _registration(broker: SimulatedBroker) -> RegisterBroker:
 
 
 def _forget(answer: WriteReply | ControllerApiError | None) -> None:
-    """The client looks at the metadata later."""
+    """Ignore the reply: the client reads the metadata later."""
     del answer

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """All clients of one world."""
+    """All clients of one cluster."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -24,7 +24,7 @@ class Clients:
         self._seen = Offset(0)
 
     def believed_leaders(self) -> list[SimulatedNode]:
-        """Every node that takes itself for leader: during a partition there may be two."""
+        """Every running node that believes it leads: during a partition there may be two."""
         nodes = []
         for node in self.world.nodes.values():
             is_leader = node.progress is not None and node.progress.is_leader
@@ -33,18 +33,18 @@ class Clients:
         return nodes
 
     def write(self, node: SimulatedNode, count: int) -> int | None:
-        """Propose one batch; the number of its last operation, or None where it is not taken."""
+        """Propose one batch; returns the number of its last operation, None if rejected."""
         operations = tuple(range(self.operations, self.operations + count))
         self.operations += count
         taken = node.application.propose(operations, self.world.options.clients.record_bytes)
         return operations[-1] if taken else None
 
     def read_current(self, node: SimulatedNode) -> None:
-        """Begin a read that must be current."""
+        """Start a linearizable read."""
         node.application.read_current()
 
     def read_any(self, node: SimulatedNode) -> None:
-        """Read what this node has; it must not be older than what was seen before."""
+        """Start a stale read; it must not be older than earlier stale reads."""
         node.application.read_any(self._seen, self._saw)
 
     def _saw(self, offset: Offset) -> None:

@@ -1,8 +1,8 @@
 """Reference model of the client state: sixteen broker configs.
 
-Operation n sets key n % 16 to a value that contains n, so that a lost, doubled or swapped operation
+Operation n sets key n % 16 to a value that contains n. So a lost, duplicated or reordered operation
 shows in the state, in the log, or in a read. This model does not use images: the simulator checks
-production's controllers against it.
+the production controllers against it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 KEYS: Final = 16
 _PREFIX: Final = "k"
-# Some seeds' worth of records.
+# The records of a few seeds.
 _REMEMBERED: Final = 4096
 EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 @dataclass(slots=True)
 class Machine:
-    """`applied` is the next offset wanted; everything below it is in the state."""
+    """The configs by name; `applied` is the end of the offsets that the state reflects."""
 
     applied: int = 0
     content: dict[str, str] = field(default_factory=dict)
 
     def apply(self, value: bytes) -> None:
-        """One record."""
+        """Apply one encoded record; other kinds are ignored."""
         config = _config_of(value)
         if config is not None:
             assert config.value is not None, "nobody removes any"
@@ -60,12 +60,12 @@ class Machine:
 
     @classmethod
     def of(cls, image: MetadataImage) -> Machine:
-        """The same, as a controller holds it."""
+        """The state in a controller's image."""
         return cls(image.position.end_offset, _ours(image.configs.of(ALL_BROKERS).items()))
 
     @classmethod
     def told(cls, reply: ReadReply) -> Machine:
-        """The same, as a client is told of it."""
+        """The state in a read reply."""
         assert isinstance(reply, DescribeConfigsReply), "nothing else is asked for"
         (described,) = reply.resources
         entries = ((entry.name, entry.value or "") for entry in described.entries)
@@ -73,7 +73,7 @@ class Machine:
 
     @classmethod
     def load(cls, applied: int, records: Iterable[bytes]) -> Machine:
-        """The state that a snapshot's records hold."""
+        """The state in the records of a snapshot."""
         machine = cls(applied)
         for value in records:
             machine.apply(value)
@@ -81,12 +81,12 @@ class Machine:
 
 
 def _ours(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The sixteen among all that is set for all brokers."""
+    """The sixteen among all configs for all brokers."""
     return {name: value for name, value in entries if name.startswith(_PREFIX)}
 
 
 def request_of(operations: tuple[int, ...], size_bytes: int) -> IncrementalAlterConfigs:
-    """The request of a client: operations that take effect together, each of about that size."""
+    """A client's request with operations that take effect together, each of about `size_bytes`."""
     filling = "." * size_bytes
     changes = (
         ConfigChange(f"{_PREFIX}{number % KEYS}", AlterOperation.SET, f"{number}:{filling}")
@@ -102,7 +102,7 @@ def operation_of(value: bytes) -> int | None:
 
 
 def operation_in(record: MetadataRecord) -> int | None:
-    """The same of a record that is decoded, or was never encoded."""
+    """The operation of a decoded record; None for a record of another kind."""
     if not _is_ours(record):
         return None
     return int((record.value or "").partition(":")[0])

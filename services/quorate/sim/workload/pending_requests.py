@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from quorate.controller.request_types import WriteReply, WriteRequest
     from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 
-# A reply, or why there is none; None where the client's connection broke.
+# Receives a reply or an error; None if the client's connection broke.
 Told: TypeAlias = "Callable[[WriteReply | ControllerApiError | None], None]"
 
 
 @dataclass(slots=True, eq=False)
 class WaitingRequest:
-    """One request, taken at `since_ms` of the node's clock by the controller active in `epoch`.
+    """One request, accepted at `since_ms` of the node's clock by the controller active in `epoch`.
 
-    Until it is taken, by a process that may be paused, nothing is known of it.
-    `end` is where its decision ended, None while it is undecided; `is_written` with records of its
-    own. `late_since_ms` is when somebody first saw that the answer was due, `fetches` how often
-    each voter had fetched when it had been decided. While it waited so many requests of its client
-    (`own_turns`), and of others (`other_turns`), were decided.
+    Both are None until the process, which may be paused, accepts it. `end` is the end offset of its
+    decision, None while it is undecided; `is_written` is True if the decision has records.
+    `late_since_ms` is the time when a check first found that the reply was due, `fetches` the
+    number of Fetches of each voter after the decision. `own_turns` and `other_turns` count the
+    requests of its client and of other clients that were decided while it waited.
     """
 
     request: WriteRequest
@@ -43,15 +43,15 @@ class WaitingRequest:
 
     @property
     def waits_for_decision(self) -> bool:
-        """True when it was taken, and is not decided."""
+        """True if it is accepted and not decided."""
         return self.since_ms is not None and self.end is None
 
     @property
     def lane(self) -> tuple[str, bool]:
-        """The client whose turns it shares: heartbeats are a client of their own."""
+        """The client whose turns it shares: heartbeats count as a separate client."""
         return self.client, isinstance(self.request, BrokerHeartbeat)
 
     @property
     def what(self) -> str:
-        """The kind of request, in a word."""
+        """The kind of request, for messages."""
         return type(self.request).__name__

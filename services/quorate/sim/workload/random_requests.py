@@ -1,7 +1,7 @@
 """Random client and broker requests over a small set of names, so that they collide.
 
-A topic is created twice, changed in the batch that created it, or deleted; a broker sends a
-heartbeat before it is registered, or after another process has replaced it.
+For example, a topic is created twice, changed in the batch that created it, or deleted. A broker
+sends a heartbeat before it is registered, or after another process has replaced it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _TOPICS: Final = ("a", "b.c", "b_c", "d", "__consumer_offsets")
 _BROKERS: Final = 5
-# Few partitions are decided at once, many in slices.
+# Few partitions are decided in one slice, many in several.
 _PARTITIONS: Final = (1, 1, 1, 2, 40)
 _SETTINGS: Final = (
     ("retention.ms", ("1", "2", "3", "compact")),
@@ -52,13 +52,13 @@ _KINDS: Final = (
 
 
 class DrawnRequests:
-    """Requests of one stream of draws, each about the metadata that its caller has seen."""
+    """Random requests of one random stream, each based on the metadata that its caller has."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
 
     def one(self, image: MetadataImage) -> WriteRequest:
-        """The next one."""
+        """The next random request."""
         match self._draws.weighted(_KINDS):
             case "heartbeat" if image.brokers.by_id:
                 return self._heartbeat(image)
@@ -73,7 +73,7 @@ class DrawnRequests:
         return self._registration()
 
     def _heartbeat(self, image: MetadataImage) -> BrokerHeartbeat:
-        """Of a broker that may be behind, of another epoch, or about to go."""
+        """A heartbeat of a broker that may lag, have another epoch, or be about to shut down."""
         draws = self._draws
         broker_id = self._draws.one(sorted(image.brokers.by_id))
         epoch = image.brokers.by_id[broker_id].registration.broker_epoch
@@ -87,7 +87,7 @@ class DrawnRequests:
         )
 
     def _registration(self) -> RegisterBroker:
-        """Of a broker that was there before, the same process or another."""
+        """A registration of a broker that may be registered, by the same or another process."""
         broker_id, process = self._draws.between(1, _BROKERS), self._draws.between(1, 3)
         return RegisterBroker(
             broker_id=broker_id,
@@ -129,6 +129,6 @@ class DrawnRequests:
         return ConfigResource(ResourceType.BROKER, self._draws.one(("", "1")))
 
     def _change(self) -> ConfigChange:
-        """Often what is set already, now and then what cannot be."""
+        """A config change; often without effect, sometimes invalid."""
         name, values = self._draws.one(_SETTINGS)
         return ConfigChange(name, self._draws.one(_OPERATIONS), self._draws.one(values))
