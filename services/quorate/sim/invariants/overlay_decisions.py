@@ -35,7 +35,7 @@ class OverlayDecidesAsImages(Invariant):
     Some entries of the log represent batches of decisions on random requests, and share their
     outcome: they are committed, lost, or committed by the next leader, which decides on the image
     from a replay of the committed log. Their random streams and offsets are separate, so that a run
-    continues as it would without them. Source: steps 2 and 7 of a write's journey, ARCHITECTURE.md.
+    continues as it would without them. Source: steps 2 and 7 of the write path, ARCHITECTURE.md.
     """
 
     def __init__(self, world: SeenWorld) -> None:
