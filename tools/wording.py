@@ -129,7 +129,6 @@ BANS: tuple[Ban, ...] = (
         'an empty subject: say "X does not exist" or "without X"',
     ),
     Ban("under way", "under way", f'{_SPOKEN}: say "in progress" or "in flight"'),
-    Ban("verdict", "verdicts?", f'{_OWN_WORD}: say "decision" or "result"'),
 )
 QUESTION = "question word"
 _INSTEAD = {ban.word: ban.instead for ban in BANS} | {

@@ -7,10 +7,10 @@ with such a majority left, does not restart it. A second loss while the leader i
 the lost node may have been about to win the election, and the others need another one.
 
 A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
-it, it has the time of rule 24 to find that out, and nothing is promised before that is over. The
-same is so of a leader that too few others reach to commit, while each majority that could commit
-without it has a member that hears it: that member gives no pre-vote before check-quorum has ended
-the leader, and without it the logs of the others may be too short.
+it, it has the time of rule `disk_call_deadline` to find that out, and nothing is promised before
+that is over. The same is so of a leader that too few others reach to commit, while each majority
+that could commit without it has a member that hears it: that member gives no pre-vote before
+check-quorum has ended the leader, and without it the logs of the others may be too short.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WHOLE_S: Final = 60.0
 # From the last commit of one leader to the first of the next a voter flushes five times in a row.
 SLUGGISH_MS: Final = 100.0
-# Rule 24: 1.5 fetch timeouts, which are two seconds where nothing else is set.
+# Rule `disk_call_deadline`: 1.5 fetch timeouts, which are two seconds where nothing else is set.
 DISK_DEADLINE_S: Final = 3.0
 NEARLY_FULL_BYTES: Final = 16 << 20
 SKEWS_S: Final = (-86_400.0, -3600.0, -5.0, -0.2, 0.2, 5.0, 3600.0, 31_536_000.0)

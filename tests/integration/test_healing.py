@@ -1,7 +1,8 @@
 """Real processes with damaged disks: a follower heals by fetching again, a single voter refuses.
 
 Until it is whole again the follower neither campaigns nor votes for a log behind what it once had
-(rule 16). Every byte is damaged in the simulator; here it is every kind of place.
+(rule `damaged_voter_heals`). Every byte is damaged in the simulator; here it is every kind of
+place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Disks of real controllers that do not answer (rule 24), and stops that such a disk holds up."""
+"""Disks of real controllers that do not answer, and stops that such a disk holds up.
+
+See rule `disk_call_deadline`.
+"""
 
 from __future__ import annotations
 

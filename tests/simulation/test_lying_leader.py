@@ -1,7 +1,8 @@
-"""Leaders that contradict what is committed (rule 29): what their followers keep, and what they do.
+"""Leaders that contradict what is committed: what their followers keep, and what they do.
 
-The leader's process is sound, its answers to the chosen followers are not, as if another program
-had its place. What the followers hold is checked by the invariants of every world.
+See rule `leader_contradiction`. The leader's process is sound, its answers to the chosen followers
+are not, as if another program had its place. What the followers hold is checked by the invariants
+of every world.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def test_one_follower_is_told_lies_and_recovers_by_itself(what: str) -> None:
     assert victim.log.end == end, world.seed
     assert any("does not believe" in line for line in victim.core.remarks()), world.seed
     assert world.asked < 40, f"{world.seed}: asked {world.asked} times in 5 s"
-    # A log that diverges there is another quorum's, as long as it is told so (rule 34).
+    # A log that diverges there is another quorum's, as long as it is told so
+    # (rule `sole_voter_conflict`).
     assert victim.core.replica.second_quorum.is_met is (what == "diverges below it"), world.seed
     world.believers = ()
     assert world.run(world.now_ms + 10_000, stop=lambda: victim.core.hears_leader), world.seed

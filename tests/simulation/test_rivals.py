@@ -95,8 +95,8 @@ def finds_a_successor(seed: int, options: WorldOptions) -> bool:
 
     if world.run(world.now_ms + patience_ms, stop=is_replaced):
         return True
-    # Nobody else may lead where only the one that would rather not has the last record (rule 11):
-    # it waits for an election timeout, and then it does.
+    # Nobody else may lead where only the one that would rather not has the last record
+    # (rule `unready_voter_waits`): it waits for an election timeout, and then it does.
     ends = {
         node.node_id: node.log.end.offset for node in world.nodes.values() if node is not leader
     }

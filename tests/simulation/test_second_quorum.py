@@ -1,4 +1,4 @@
-"""The only voter of a quorum finds another quorum of its cluster (rule 34).
+"""The only voter of a quorum finds another quorum of its cluster (rule `sole_voter_conflict`).
 
 A world has one history, so the other quorum is played: node 2 joins as an observer, and from some
 moment on it answers who leads as the leader of another quorum would, as if a directory that was

@@ -1,7 +1,8 @@
-"""`quorate storage recover`: recover from loss of quorum with the remaining disks (rule 23).
+"""`quorate storage recover`: recover from loss of quorum with the remaining disks.
 
-Without `--execute` it inspects, asks servers and prints the plan. Lost data cannot be restored, so
-it refuses if a leader or a process on a directory may be alive, and in every unclear case.
+See rule `quorum_loss_recovery`. Without `--execute` it inspects, asks servers and prints the plan.
+Lost data cannot be restored, so it refuses if a leader or a process on a directory may be alive,
+and in every unclear case.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class Proposal:
     def add(self, records: Sequence[MetadataRecord]) -> bool:
         """Add all of these, or none and return False: they need a batch of their own.
 
-        Raises RefusedError for values that no record can hold (rule 28).
+        Raises RefusedError for values that no record can hold (rule `input_bounds`).
         """
         if not self.has_room(len(records)):
             return False

@@ -17,7 +17,10 @@ class ReplayError(Exception):
 
 
 class UnsupportedMetadataVersionError(ReplayError):
-    """The log needs a level of a feature, or a version of a record, that is not known (rule 22)."""
+    """The log needs a level of a feature, or a version of a record, that is not known.
+
+    See rule `lossless_replay`.
+    """
 
 
 class NotActiveError(Exception):

@@ -1,8 +1,8 @@
 """Answers read requests from a committed image.
 
-Any controller can answer, active or not, because only the committed image is needed (rule 19).
-Images are immutable, so a long answer is made in time slices, with other tasks in between, and in
-pages.
+Any controller can answer, active or not, because only the committed image is needed
+(rule `linearizable_reads`). Images are immutable, so a long answer is made in time slices, with
+other tasks in between, and in pages.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The requests themselves belong to the metadata kinds (messages.py of each). Names follow Kafka's
 Admin and broker requests in snake_case. One request may have many items, because a reply reports
-errors per item (rule 20).
+errors per item (rule `stream_responses`).
 """
 
 from __future__ import annotations

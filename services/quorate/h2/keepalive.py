@@ -40,7 +40,7 @@ class Liveness:
         self._pinged_s = None
 
     def on_backlog(self, now_s: float) -> None:
-        """Note that received bytes wait to be parsed, which is not the peer's silence (rule 39)."""
+        """Note that received bytes wait to be parsed, which is not the peer's silence."""
         self._heard_s = now_s
         self._pinged_s = None
 

@@ -97,8 +97,8 @@ class RecoveredState:
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
     are oldest first; the voter set of a snapshot has offset (snapshot end - 1), the bootstrap one
-    -1. `remembered_end` is set while this replica heals (rule 16). `abstains` is for rule 8,
-    `rival` for rule 34.
+    -1. `remembered_end` is set while this replica heals (rule `damaged_voter_heals`). `abstains` is
+    for rule `empty_log_abstains`, `rival` for rule `sole_voter_conflict`.
     """
 
     log_start: Offset = Offset(0)
@@ -167,7 +167,10 @@ class RecordsProposed:
 
 @value
 class ReadRequested:
-    """A linearizable read began (rule 19). Answered by SendReply(token, ReadResponse)."""
+    """A linearizable read began. Answered by SendReply(token, ReadResponse).
+
+    See rule `linearizable_reads`.
+    """
 
     token: ReplyToken
 
@@ -198,7 +201,10 @@ class TruncationRefused:
 
 @value
 class SnapshotStored:
-    """The state machine's own snapshot is durable (rule 15: never beyond the flushed end)."""
+    """The state machine's own snapshot is durable, never beyond the flushed end.
+
+    See rule `snapshot_within_flush`.
+    """
 
     snapshot: SnapshotInfo
 
@@ -239,7 +245,10 @@ class LogCleaned:
 
 @value
 class StateMachineProgress:
-    """Readiness of the state machine: `ready` if this replica could lead now (rule 11)."""
+    """Readiness of the state machine: `ready` if this replica could lead now.
+
+    See rule `unready_voter_waits`.
+    """
 
     ready: bool
 
@@ -338,9 +347,10 @@ class AppendToLog:
 
 @value
 class TruncateLog:
-    """A barrier (rule 14): waits for the flush in flight, durable before the next append.
+    """A barrier: waits for the flush in flight, durable before the next append.
 
-    Answered by LogTruncated or TruncationRefused, before any other event.
+    See rule `log_generation`. Answered by LogTruncated or TruncationRefused, before any other
+    event.
     """
 
     to: OffsetAndEpoch
@@ -371,10 +381,10 @@ class InstallSnapshot:
 
 @value
 class CheckSnapshot:
-    """Read a stored snapshot to its end, concurrently with all other work (rule 30).
+    """Read a stored snapshot to its end, concurrently with all other work.
 
-    Answered by SnapshotChecked. If it is damaged, the shell writes a newer snapshot as soon as it
-    can, which replaces the damaged one at SnapshotStored.
+    See rule `snapshot_pinning`. Answered by SnapshotChecked. If it is damaged, the shell writes a
+    newer snapshot as soon as it can, which replaces the damaged one at SnapshotStored.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -382,17 +392,23 @@ class CheckSnapshot:
 
 @value
 class ForgetRememberedEnd:
-    """Healing has ended (rule 16): the remembered end may be deleted."""
+    """Healing has ended (rule `damaged_voter_heals`): the remembered end may be deleted."""
 
 
 @value
 class VoteAgain:
-    """Abstention has ended (rule 8): its file may be deleted. Durable before any later vote."""
+    """Abstention has ended: its file may be deleted. Durable before any later vote.
+
+    See rule `empty_log_abstains`.
+    """
 
 
 @value
 class SaveRival:
-    """A barrier: make durable that another quorum of this cluster was found (rule 34)."""
+    """A barrier: make durable that another quorum of this cluster was found.
+
+    See rule `sole_voter_conflict`.
+    """
 
     rival: Rival
 
@@ -417,7 +433,10 @@ class SendRequest:
 
 @value
 class ProbeLeader:
-    """Try a plain TCP connect and report in ProbeAnswered if it was refused (rule 10)."""
+    """Try a plain TCP connect and report in ProbeAnswered if it was refused.
+
+    See rule `early_suspicion`.
+    """
 
     call: CallId
     to: Peer

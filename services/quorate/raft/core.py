@@ -1,9 +1,9 @@
 """RaftCore: dispatches each event to the handlers and returns one Update per step.
 
 Every step first runs the timers that are due, so that a process that was suspended checks its
-quorum before it answers a request (rule 21). Then it handles the event, and then it sends the
-requests that have become due. Events that report the state of the log are handled before the
-timers.
+quorum before it answers a request (rule `monotonic_clock`). Then it handles the event, and then it
+sends the requests that have become due. Events that report the state of the log are handled before
+the timers.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ class RaftCore:
         random: Random,
         incarnation: int = 0,
     ) -> None:
-        """`incarnation` is a random number that each process generates at start (rule 33)."""
+        """`incarnation` is a random number that each process generates at start.
+
+        See rule `one_process_per_voter`.
+        """
         self.replica = r = Replica(config, recovered, random)
         self.hearing = Hearing(r)
         self.believing = Believing(r)
@@ -141,9 +144,10 @@ class RaftCore:
 
     @property
     def hears_leader(self) -> bool:
-        """True if it leads, or follows a leader that responds and is not contradicting (rule 29).
+        """True if it leads, or follows a leader that responds and is not contradicting.
 
-        False while there is another quorum of its cluster: neither is reliable (rule 34).
+        See rule `leader_contradiction`. False while there is another quorum of its cluster: neither
+        is reliable (rule `sole_voter_conflict`).
         """
         r = self.replica
         if r.second_quorum.is_met:
@@ -171,7 +175,10 @@ class RaftCore:
         return self.finding.targets()
 
     def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
-        """The snapshots that other replicas are fetching, which cleaning must keep (rule 30)."""
+        """The snapshots that other replicas are fetching, which cleaning must keep.
+
+        See rule `snapshot_pinning`.
+        """
         return self.leading.offering.pinned()
 
     def remarks(self) -> list[str]:
@@ -275,9 +282,13 @@ class RaftCore:
                 assert_never(request)
 
     def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        """Handle a response, as far as the epoch guard accepts it (rules 27 and 28)."""
+        """Handle a response, as far as the epoch guard accepts it.
+
+        See rules `no_state_from_rejections` and `input_bounds`.
+        """
         if self.replica.rival is not None:
-            # Requests sent before it found another quorum are obsolete (rule 34).
+            # Requests sent before it found another quorum are obsolete
+            # (rule `sole_voter_conflict`).
             return
         believing = self.believing
         answer = believing.screened(call, response)

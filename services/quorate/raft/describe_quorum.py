@@ -150,7 +150,7 @@ def _state(
 
 
 def _abstention(replica: Replica) -> str:
-    """The reason why this replica abstains, and what it waits for (rule 8)."""
+    """The reason why this replica abstains, and what it waits for (rule `empty_log_abstains`)."""
     why = "abstains from votes: it came up empty at kraft.version 0"
     if missing := unheard(replica):
         return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"

@@ -1,4 +1,4 @@
-"""Graceful shutdown: drain appends, transfer leadership, then stop (rule 25).
+"""Graceful shutdown: drain appends, transfer leadership, then stop (rule `stopping_replica`).
 
 A stopping replica neither campaigns nor joins. A leader accepts no more records, waits until the
 appended ones are committed, transfers leadership by EndQuorumEpoch, and stops when another replica

@@ -51,7 +51,8 @@ class Hearing:
     def hear(self, request: Request) -> None:
         """Handle a request: record the voter that sent it, and its announced address."""
         r = self.r
-        # Rule 27: another cluster's controller of the same id is not a peer here.
+        # Rule `no_state_from_rejections`: another cluster's controller of the same id is not a peer
+        # here.
         if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
             return
         there = r.addresses.hear(request, r.ends.possible_voter_sets)

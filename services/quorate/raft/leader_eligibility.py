@@ -47,12 +47,18 @@ class Readiness:
 
     @property
     def is_refused(self) -> bool:
-        """True while a leader considers another process to be this voter (rule 33)."""
+        """True while a leader considers another process to be this voter.
+
+        See rule `one_process_per_voter`.
+        """
         return self.refused_until is not None and self._timers.now < self.refused_until
 
     @property
     def flush_deadline(self) -> Millis | None:
-        """The time at which a flush in progress becomes too slow (rule 24); None without one."""
+        """The time at which a flush in progress becomes too slow; None without one.
+
+        See rule `disk_call_deadline`.
+        """
         since = self.unflushed_since
         return None if since is None else Millis(since + self._flush_ms)
 
@@ -74,7 +80,10 @@ class Readiness:
         self.unflushed_since = None
 
     def waits(self, epoch: Epoch) -> bool:
-        """True if a campaign must be deferred: the disk hangs, or once per epoch (rule 11)."""
+        """True if a campaign must be deferred: the disk hangs, or once per epoch.
+
+        See rule `unready_voter_waits`.
+        """
         if self.is_disk_hanging:
             return True
         if self.is_loaded or self._waited_in_epoch == epoch:

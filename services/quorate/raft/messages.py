@@ -158,8 +158,9 @@ class FetchRequest:
     """A replica fetches from its log end on, and so acknowledges what it has flushed.
 
     `read_round` echoes the newest round of this leader's Fetch responses; it proves to the leader
-    that the request was sent after that response (reads, rule 19). `incarnation` identifies the
-    process (rule 33), 0 if unknown; `voters_at` identifies the quorum of the log (rule 34).
+    that the request was sent after that response (reads, rule `linearizable_reads`). `incarnation`
+    identifies the process (rule `one_process_per_voter`), 0 if unknown; `voters_at` identifies the
+    quorum of the log (rule `sole_voter_conflict`).
     """
 
     cluster_id: ClusterId
@@ -181,7 +182,8 @@ class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
     `records` is a LogRange in a response to be sent, and FetchedBatches in a received one.
-    `voters_known` identifies the quorum of the log before a replica truncates its own (rule 34).
+    `voters_known` identifies the quorum of the log before a replica truncates its own
+    (rule `sole_voter_conflict`).
     """
 
     error: ErrorCode
@@ -318,7 +320,8 @@ class DescribeQuorumResponse:
     """The leader's view; other replicas return what they know.
 
     `last_leader` is the newest leader that this replica followed, `heard` the last contact of each
-    peer, `decommissioned` those that must not auto-join (rule 7). `refused` are clones (rule 33).
+    peer, `decommissioned` those that must not auto-join (rule `decommissioned_voters`). `refused`
+    are clones (rule `one_process_per_voter`).
     """
 
     error: ErrorCode
@@ -349,7 +352,10 @@ class AddRaftVoterRequest:
 
 @named_value
 class RemoveRaftVoterRequest:
-    """A voter that is removed is decommissioned (rule 7), unless its pod is scaled down."""
+    """A voter that is removed is decommissioned, unless its pod is scaled down.
+
+    See rule `decommissioned_voters`.
+    """
 
     cluster_id: ClusterId
     voter: ReplicaKey

@@ -55,7 +55,8 @@ class Replica:
         self.contradictions = Contradictions(config, random)
         self.lost_rounds = 0
         self.calls = Calls()
-        # Rule 25: asked to stop. Rule 7: was a voter since the process started.
+        # Rule `stopping_replica`: asked to stop. Rule `decommissioned_voters`: was a voter since
+        # the process started.
         self.is_stopping = self.was_voter = False
 
     # --- queries of other modules ---------------------------------------------------------------
@@ -83,22 +84,31 @@ class Replica:
 
     @property
     def abstains(self) -> bool:
-        """Rule 8: True if it takes no part in elections, since it may have lost a vote."""
+        """True if it takes no part in elections, since it may have lost a vote.
+
+        See rule `empty_log_abstains`.
+        """
         return self.abstention.is_on
 
     @property
     def second_quorum(self) -> SecondQuorum:
-        """Rule 34: evidence of another quorum of this cluster, if there are several voters."""
+        """Evidence of another quorum of this cluster, if there are several voters.
+
+        See rule `sole_voter_conflict`.
+        """
         return self.readiness.second_quorum
 
     @property
     def rival(self) -> Rival | None:
-        """Rule 34: another quorum of this cluster, known to this single voter."""
+        """Another quorum of this cluster, known to this single voter.
+
+        See rule `sole_voter_conflict`.
+        """
         return self.readiness.rival
 
     @property
     def is_refused(self) -> bool:
-        """Rule 33: a leader considers another process to be this voter."""
+        """Rule `one_process_per_voter`: a leader considers another process to be this voter."""
         return self.readiness.is_refused
 
     @property
@@ -107,7 +117,10 @@ class Replica:
 
     @property
     def vote_bar(self) -> OffsetAndEpoch:
-        """The log end that a nominee's log must reach to get a vote (rule 16)."""
+        """The log end that a nominee's log must reach to get a vote.
+
+        See rule `damaged_voter_heals`.
+        """
         remembered = self.log.remembered_end
         return self.log.end if remembered is None else max(self.log.end, remembered)
 
@@ -121,9 +134,9 @@ class Replica:
     def may_campaign(self) -> bool:
         """True if this replica may request votes.
 
-        Rule 1: a voter whose removal is in its log, but not known to be committed, still campaigns.
-        Otherwise a quorum whose leader died right after it appended the removal could stay without
-        a leader forever.
+        Rule `removed_voter_may_campaign`: a voter whose removal is in its log, but not known to be
+        committed, still campaigns. Otherwise a quorum whose leader died right after it appended the
+        removal could stay without a leader forever.
         """
         if self.is_bound:
             return False
@@ -175,7 +188,10 @@ class Replica:
         ]
 
     def waits_until_ready(self) -> bool:
-        """True if this replica defers campaigning for one timeout (rules 11 and 24)."""
+        """True if this replica defers campaigning for one timeout.
+
+        See rules `unready_voter_waits` and `disk_call_deadline`.
+        """
         return self.readiness.waits(self.epoch)
 
     # --- actions shared by all modules ------------------------------------------------------------
@@ -218,7 +234,7 @@ class Replica:
         return call
 
     def back_off(self, kind: CallKind, to: NodeId) -> None:
-        """Back off from a peer after a failure, exponentially (rule 32)."""
+        """Back off from a peer after a failure, exponentially (rule `retry_backoff`)."""
         delay = backoff_ms(
             self.calls.failed(kind, to),
             first_ms=self.config.retry_backoff_ms,

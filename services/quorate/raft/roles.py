@@ -201,10 +201,11 @@ class Leave:
 
 @dataclass(slots=True)
 class Process:
-    """One process that fetches as a voter, identified by its random number (rule 33).
+    """One process that fetches as a voter, identified by its random number.
 
-    `first_round` is the read round that began with its first Fetch, `echoed` the newest round that
-    it has echoed. `has_ended` is set when the connection of its parked Fetch ends.
+    See rule `one_process_per_voter`. `first_round` is the read round that began with its first
+    Fetch, `echoed` the newest round that it has echoed. `has_ended` is set when the connection of
+    its parked Fetch ends.
     """
 
     number: int
@@ -244,7 +245,7 @@ class Leader:
     its round from a majority; `read_rounds_echoed` is the newest round that each voter has echoed.
     `updates` are the entries that voters reported at kraft.version 0, where no record can hold
     them. `unanswered` are voters that may not be at the address known to this leader, `doubles` the
-    processes that have fetched as each voter (rule 33).
+    processes that have fetched as each voter (rule `one_process_per_voter`).
     """
 
     epoch_start: Offset
@@ -333,9 +334,10 @@ def role_name(role: Role) -> str:
 
 @dataclass(slots=True)
 class Suspicion:
-    """Suspicion of a dead leader: its stream broke, possibly a connect was refused (rule 10).
+    """Suspicion of a dead leader: its stream broke, possibly a connect was refused.
 
-    `act_ms` is the time to request pre-votes, `probe_ms` the time of the next probe.
+    See rule `early_suspicion`. `act_ms` is the time to request pre-votes, `probe_ms` the time of
+    the next probe.
     """
 
     leader_id: NodeId

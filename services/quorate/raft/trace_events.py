@@ -114,7 +114,10 @@ class Notebook:
     def tell(
         self, kind: NoteKind, topic: str, text: str, state: str = "", /, **values: Value
     ) -> None:
-        """Report a repeated finding once, until its text or `state` changes (rule 32)."""
+        """Report a repeated finding once, until its text or `state` changes.
+
+        See rule `retry_backoff`.
+        """
         if self.told.get(topic) != (state or text):
             self.told[topic] = state or text
             self.note(kind, text, **values)

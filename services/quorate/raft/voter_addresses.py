@@ -1,8 +1,9 @@
-"""Known addresses of each voter: from the voter set and from the voter's own requests (rule 26).
+"""Known addresses of each voter: from the voter set and from the voter's own requests.
 
-A voter that moved while the log grew cannot be elected. The voters that could be elected may need
-its vote, while their voter set still has its old address. But the moved voter contacts them, with
-its endpoints in the request; from then on both addresses are tried alternately until one answers.
+See rule `leader_discovery`. A voter that moved while the log grew cannot be elected. The voters
+that could be elected may need its vote, while their voter set still has its old address. But the
+moved voter contacts them, with its endpoints in the request; from then on both addresses are tried
+alternately until one answers.
 
 An address is learned only from the voter's own request, and the address in the voter set is always
 kept: a wrong announced address only costs one attempt each time that it is tried.

@@ -57,7 +57,8 @@ class VoterSet:
     """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped).
 
     `decommissioned` has the latest removed voters, oldest first: they must not auto-join again
-    (rule 7). The list is stored with the voter set in the log and in snapshots.
+    (rule `decommissioned_voters`). The list is stored with the voter set in the log and in
+    snapshots.
     """
 
     voters: tuple[Voter, ...] = ()

@@ -1,4 +1,4 @@
-"""Watchdog thread that reports when the event loop is blocked (rule 24).
+"""Watchdog thread that reports when the event loop is blocked (rule `disk_call_deadline`).
 
 The loop itself writes appends, and waits when the kernel has no room for a dirty page. Nothing on
 the loop can report that: probes time out, peers turn to another leader, and the operator sees only

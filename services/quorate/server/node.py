@@ -248,8 +248,8 @@ class Node:
         if ending is not Ending.STOPPED:
             log.error("the core has stopped: %s", message, extra={"ending": ending.name})
         if self._listeners is not None:
-            # Peers fail over as soon as a listener refuses them (rule 17). A node that stops in
-            # order still has replies to send for what it has committed.
+            # Peers fail over as soon as a listener refuses them (rule `disk_fail_stop`). A node
+            # that stops in order still has replies to send for what it has committed.
             is_orderly = ending in (Ending.STOPPED, Ending.LATE)
             self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
             self._looks.files.ended()
@@ -338,7 +338,7 @@ class Node:
 
     @property
     def _late(self) -> UnderWay | None:
-        """The disk call that has exceeded its deadline, or None (rule 24)."""
+        """The disk call that has exceeded its deadline, or None (rule `disk_call_deadline`)."""
         return self.driver.access.calls.late(self.driver.deadline_ms)
 
     def _tell_hanging(self) -> None:

@@ -1,4 +1,4 @@
-"""Backoff between restarts of a node that keeps failing on damage (rule 32).
+"""Backoff between restarts of a node that keeps failing on damage (rule `retry_backoff`).
 
 The first restart is immediate, later ones wait ever longer. Damage that recovery cannot repair
 returns each time, and a process that restarts many times a second fills its disk and its log.

@@ -176,8 +176,8 @@ async def _serve(
                 # A port error has the reason as its cause.
                 if not is_shortage(error.__cause__ or error):
                     raise
-                # The disk is healthy, and other processes may release the exhausted resource (rule
-                # 31).
+                # The disk is healthy, and other processes may release the exhausted resource
+                # (rule `disk_error_classes`).
                 ending = Ending.SHORT
                 about = {"repeats": (ending, type(error))}
                 log.warning("could not begin: %s: %s", ending.value, str(error), extra=about)
@@ -244,7 +244,8 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
             node.request_shutdown()
             await asyncio.wait([_event(node.ended)], timeout=limit_s)
         elif node.ending is Ending.DISK_FAILED:
-            # The process stays alive but not ready, so that the cause can be inspected (rule 17).
+            # The process stays alive but not ready, so that the cause can be inspected
+            # (rule `disk_fail_stop`).
             await stop.wait()
         ending = node.ending or Ending.LATE
     finally:

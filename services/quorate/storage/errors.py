@@ -34,7 +34,10 @@ class DirectoryInUseError(StorageError):
 
 
 class DamagedLogError(StorageError):
-    """A batch that was valid once fails verification, found while serving it (rule 17)."""
+    """A batch that was valid once fails verification, found while serving it.
+
+    See rule `disk_fail_stop`.
+    """
 
 
 class DamagedSnapshotError(StorageError):

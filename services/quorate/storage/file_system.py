@@ -2,8 +2,8 @@
 
 Every disk call goes through it, so that the simulator can make each one fail. A call that raises
 OSError means that the disk failed; after a failed `fdatasync` or `sync_dir` nothing is retried
-(rule 17). Paths are strings with slashes. A rename replaces its target. Entries of a directory are
-durable only after `sync_dir`, bytes only after `fdatasync`.
+(rule `disk_fail_stop`). Paths are strings with slashes. A rename replaces its target. Entries of a
+directory are durable only after `sync_dir`, bytes only after `fdatasync`.
 """
 
 from __future__ import annotations

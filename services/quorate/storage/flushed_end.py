@@ -1,13 +1,13 @@
-"""flushed-end: the durable log end; damage below it is data loss, above it a tail (rule 12).
+"""flushed-end: the durable log end; damage below it is data loss, above it a tail.
 
-The file lies next to the log. Its two slots are written alternately. Each has a sequence number, a
-checksum and a block of its own, so a torn write or a bad sector destroys at most one of them.
-(Earlier releases had both in the first block.) After a flush of the log it is written without an
-fsync: a killed process loses nothing, and a power failure may bring back an older slot, which only
-gives a lower end. That loss is bounded: within SYNC_AFTER_MS of a flush `sync` makes it durable, in
-parallel with the flushes of the log. Anything that lowers the end (a truncation) is durable in both
-slots before the log is touched, because a larger end that came back would make a healthy log look
-damaged.
+See rule `flushed_end_file`. The file lies next to the log. Its two slots are written alternately.
+Each has a sequence number, a checksum and a block of its own, so a torn write or a bad sector
+destroys at most one of them. (Earlier releases had both in the first block.) After a flush of the
+log it is written without an fsync: a killed process loses nothing, and a power failure may bring
+back an older slot, which only gives a lower end. That loss is bounded: within SYNC_AFTER_MS of a
+flush `sync` makes it durable, in parallel with the flushes of the log. Anything that lowers the end
+(a truncation) is durable in both slots before the log is touched, because a larger end that came
+back would make a healthy log look damaged.
 """
 
 from __future__ import annotations

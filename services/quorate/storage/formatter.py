@@ -37,8 +37,8 @@ class Formatting:
 
     `voters` are the initial voters (kraft.version 1), None for a node that will join. At
     kraft.version 0 the voters are in the settings, and `is_first_bootstrap` lets an empty directory
-    vote (rule 8): never set it for a disk that replaces a lost one. `pod_domain` is the pod to
-    which the directory belongs, None if that is unknown.
+    vote (rule `empty_log_abstains`): never set it for a disk that replaces a lost one. `pod_domain`
+    is the pod to which the directory belongs, None if that is unknown.
     """
 
     meta: MetaProperties
@@ -68,7 +68,7 @@ def format_directory(
         write_atomically(fs, mark, b"")
     else:
         remove_durably(fs, mark)
-    # The rival that an earlier replica found in this directory (rule 34).
+    # The rival that an earlier replica found in this directory (rule `sole_voter_conflict`).
     remove_durably(fs, f"{metadata_log_dir}/{layout.RIVAL}")
     # Written before the directory counts as formatted: every copy of it then names its pod.
     if formatting.pod_domain is None:

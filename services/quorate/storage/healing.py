@@ -1,10 +1,11 @@
-"""healing: what a damaged voter must remember until it has recovered its log (rules 8 and 16).
+"""healing: what a damaged voter must remember until it has recovered its log.
 
-The healing target is durable before a damaged log is touched, and is removed only when the log has
-reached it again. A checksum detects a flipped bit, which could lower it. `abstains` marks a
-directory of kraft.version 0 that came up empty without the mark of a first bootstrap: it cannot be
-distinguished from one that lost its disk and with it a vote. The mark stays, whatever the log
-holds, until the core reports that this voter knows all that it may have known.
+See rules `empty_log_abstains` and `damaged_voter_heals`. The healing target is durable before a
+damaged log is touched, and is removed only when the log has reached it again. A checksum detects a
+flipped bit, which could lower it. `abstains` marks a directory of kraft.version 0 that came up
+empty without the mark of a first bootstrap: it cannot be distinguished from one that lost its disk
+and with it a vote. The mark stays, whatever the log holds, until the core reports that this voter
+knows all that it may have known.
 """
 
 from __future__ import annotations

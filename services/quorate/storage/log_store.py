@@ -163,15 +163,18 @@ class LogStore:
         )
 
     def forget_remembered_end(self) -> None:
-        """Remove the healing target (rule 16). Durable on return."""
+        """Remove the healing target (rule `damaged_voter_heals`). Durable on return."""
         self._remember(Healing(abstains=self._healing.abstains))
 
     def vote_again(self) -> None:
-        """End the abstention (rule 8). Durable on return."""
+        """End the abstention (rule `empty_log_abstains`). Durable on return."""
         self._remember(replace(self._healing, abstains=False))
 
     def save_rival(self, effect: SaveRival) -> None:
-        """Persist that another quorum of this cluster was found (rule 34). Durable on return."""
+        """Persist that another quorum of this cluster was found. Durable on return.
+
+        See rule `sole_voter_conflict`.
+        """
         remembered = RememberedRival(self._meta, effect.rival)
         write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", remembered)
 
@@ -182,7 +185,10 @@ class LogStore:
         write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing)
 
     def read_range(self, span: LogRange) -> bytes:
-        """Read the batches that a Fetch response names. Raises DamagedLogError (rule 17)."""
+        """Read the batches that a Fetch response names. Raises DamagedLogError.
+
+        See rule `disk_fail_stop`.
+        """
         return self.log.read(span.start, end=span.end, bytes_max=span.bytes_max)
 
     def cached_range(self, span: LogRange) -> bytes | None:
@@ -221,7 +227,8 @@ class LogStore:
 
         The voters and the kraft.version are those in effect there. `timestamp_ms` is the time of
         writing, `contained_ms` that of the last record below, used if the log begins there. Raises
-        ValueError for an offset that is not on the disk yet (rule 15) or an epoch that is not ours.
+        ValueError for an offset that is not on the disk yet (rule `snapshot_within_flush`) or an
+        epoch that is not ours.
         """
         log = self.log
         offset = snapshot_id.offset
@@ -289,7 +296,7 @@ class LogStore:
 
         `replayed` is the offset that the own state machine has applied. Age counts if `now_ms` is
         given. `pinned` snapshots stay, because peers fetch them. A damaged snapshot that would only
-        be deleted is quarantined and passed to `report` (rule 30).
+        be deleted is quarantined and passed to `report` (rule `snapshot_pinning`).
         """
         damaged: list[OffsetAndEpoch] = []
 

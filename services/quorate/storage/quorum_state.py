@@ -3,7 +3,8 @@
 `data_version` 0 belongs to kraft.version 0 and lists the static voters; 1 belongs to kraft.version
 1 and has the voted directory. A node that is to join has neither version nor voters yet; it writes
 1, or it would lose the directory for which it voted. A voter that loses this file could vote twice
-in one epoch, so it is replaced atomically and never guessed (Kafka: FileQuorumStateStore; rule 18).
+in one epoch, so it is replaced atomically and never guessed (Kafka: FileQuorumStateStore;
+rule `quorum_state_required`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ _NOBODY = -1
 
 
 class EpochOutOfRange(ValueError):
-    """An epoch so high that a quorum could soon run out of epochs for elections (rule 28)."""
+    """An epoch so high that a quorum could soon run out of epochs for elections.
+
+    See rule `input_bounds`.
+    """
 
 
 def write_quorum_state(

@@ -1,8 +1,9 @@
-"""File descriptors reserved for storage when connections have used up all others (rule 31).
+"""File descriptors reserved for storage when connections have used up all others.
 
-The soft limit of the process is set a little below the hard limit. Sockets stop at the soft limit;
-a file that cannot be opened under it is opened under the hard limit. So no client can make a
-healthy disk look like a failed one, and no descriptor has to be held open for it.
+See rule `disk_error_classes`. The soft limit of the process is set a little below the hard limit.
+Sockets stop at the soft limit; a file that cannot be opened under it is opened under the hard
+limit. So no client can make a healthy disk look like a failed one, and no descriptor has to be held
+open for it.
 """
 
 from __future__ import annotations

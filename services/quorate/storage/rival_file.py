@@ -1,10 +1,10 @@
-"""The file `rival`: the leader of another quorum that a single voter has found (rule 34).
+"""The file `rival`: the leader of another quorum that a single voter has found.
 
-It is durable before anything else is done. Kafka's `quorum-state` could name a leader, but not one
-that this replica does not follow, nor one of an epoch that it has led itself. So the rival has a
-file of its own, which is removed when an operator has decided (`quorate storage recover`, or a
-directory that is formatted again). The file names the directory in which it was written; any other
-directory ignores it, and so does a replica of a multi-voter quorum.
+See rule `sole_voter_conflict`. It is durable before anything else is done. Kafka's `quorum-state`
+could name a leader, but not one that this replica does not follow, nor one of an epoch that it has
+led itself. So the rival has a file of its own, which is removed when an operator has decided
+(`quorate storage recover`, or a directory that is formatted again). The file names the directory in
+which it was written; any other directory ignores it, and so does a replica of a multi-voter quorum.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ and `span_id` while a span is current.
 
 A line that other processes can trigger repeatedly, or that is logged at each retry, has a key in
 the field `repeats`: one line per key and minute is written, with the number of lines left out
-before it (rule 32). The key is not part of the line:
+before it (rule `retry_backoff`). The key is not part of the line:
 
     log.info("refused: %s", why, extra={"repeats": why})
 

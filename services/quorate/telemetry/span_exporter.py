@@ -2,8 +2,8 @@
 
 Code that ends a span appends it to the queue and continues. A collector that is dead, hangs or is
 slow delays only the thread: the queue fills, spans above its limit are dropped and counted, and one
-line per minute reports them (rule 32). A command has no log: it gives up at the first failed call,
-and reports that at its end.
+line per minute reports them (rule `retry_backoff`). A command has no log: it gives up at the first
+failed call, and reports that at its end.
 """
 
 from __future__ import annotations

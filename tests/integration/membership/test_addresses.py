@@ -1,4 +1,7 @@
-"""Controllers that moved, or whose quorum did while they were down, find each other (rule 26)."""
+"""Controllers that moved, or whose quorum did while they were down, find each other.
+
+See rule `leader_discovery`.
+"""
 
 from __future__ import annotations
 

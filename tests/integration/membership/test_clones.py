@@ -1,4 +1,4 @@
-"""Two processes on copies of one voter's directory (rule 33)."""
+"""Two processes on copies of one voter's directory (rule `one_process_per_voter`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A directory that was formatted as a quorum of its own, for a cluster that has one (rule 34)."""
+"""A directory that was formatted as a quorum of its own, for a cluster that has one.
+
+See rule `sole_voter_conflict`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever a peer sends, the core takes it or it is refused before (rule 28), in every role."""
+"""Whatever a peer sends, the core takes it or it is refused before, in every role.
+
+See rule `input_bounds`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever a client sends, the controller goes on, and what it wrote can be read (rule 28)."""
+"""Whatever a client sends, the controller goes on, and what it wrote can be read.
+
+See rule `input_bounds`.
+"""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
 async def test_who_does_not_believe_its_leader_is_not_ready(
     properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 29; what the core does not believe is tested with it."""
+    """Rule `leader_contradiction`; what the core does not believe is tested with it."""
     hears = [True]
     monkeypatch.setattr("quorate.raft.core.RaftCore.hears_leader", property(lambda _: hears[0]))
     config = read_config(properties, {})

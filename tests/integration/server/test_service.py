@@ -151,7 +151,7 @@ def test_a_directory_that_others_may_read_is_warned_about(
 async def test_a_shortage_while_it_begins_is_waited_out(
     properties: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each life lacks another thread (rule 31); the last one has all of them."""
+    """Each life lacks another thread (rule `disk_error_classes`); the last one has all of them."""
     lacking = ["recovery", "disk", "read", "flush", "snapshot", "metrics"]
     start, before = threading.Thread.start, set(threading.enumerate())
 

@@ -1,4 +1,7 @@
-"""A controller whose descriptors are all taken by connections goes on, and comes back (rule 31)."""
+"""A controller whose descriptors are all taken by connections goes on, and comes back.
+
+See rule `disk_error_classes`.
+"""
 
 from __future__ import annotations
 

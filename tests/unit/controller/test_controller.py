@@ -118,8 +118,9 @@ def test_a_controller_that_has_not_replayed_everything_cannot_become_active() ->
     assert not controller.is_active
 
 
+@pytest.mark.rule("lossless_replay")
 @pytest.mark.parametrize("before", [[], [LEVEL]])
-def test_rule_22_a_transaction_left_open_is_aborted_first(before: list[MetadataRecord]) -> None:
+def test_a_transaction_left_open_is_aborted_first(before: list[MetadataRecord]) -> None:
     controller = controller_of(LEVEL)
     replay(controller, [*before, BeginTransactionRecord(), MIN_ISR])
     assert controller.is_in_transaction

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.controller.message_registry import REQUESTS
 from quorate.controller.metadata_kinds import SUBJECTS
 from quorate.controller.request_types import ReadRequest, WriteRequest
@@ -35,7 +37,8 @@ def test_every_question_is_answered_by_one_subject() -> None:
     )
 
 
-def test_rule_22_every_record_is_replayed_by_one_subject() -> None:
+@pytest.mark.rule("lossless_replay")
+def test_every_record_is_replayed_by_one_subject() -> None:
     def replayed() -> Iterator[type]:
         for subject in SUBJECTS:
             yield from subject.replay

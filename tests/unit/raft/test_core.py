@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
@@ -32,7 +34,8 @@ def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
     assert told(core).epoch == 1
 
 
-def test_rule_21_a_leader_that_slept_checks_its_quorum_first() -> None:
+@pytest.mark.rule("monotonic_clock")
+def test_a_leader_that_slept_checks_its_quorum_first() -> None:
     core = cores.leader()
     core.step(api.TimerFired(), Millis(2000 + 3000))
     assert told(core).role == "resigned"

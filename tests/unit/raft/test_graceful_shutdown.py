@@ -1,4 +1,7 @@
-"""Rule 25: a replica that was asked to stop finishes what it began, and begins nothing."""
+"""A replica that was asked to stop finishes what it began, and begins nothing.
+
+See rule `stopping_replica`.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,8 @@ def test_who_does_not_lead_ends_at_once(make: object) -> None:
     assert api.ShutdownComplete() in update.effects
 
 
-def test_rule_25_a_candidate_that_is_to_stop_wins_nothing_any_more() -> None:
+@pytest.mark.rule("stopping_replica")
+def test_a_candidate_that_is_to_stop_wins_nothing_any_more() -> None:
     core = cores.unattached()
     update = wait(core, now_ms=2000)
     update = cores.answer(core, cores.calls(update)[2][0], cores.granted(0), now_ms=2000)
@@ -72,7 +76,8 @@ def test_an_only_voter_ends_when_its_records_are_flushed() -> None:
     assert api.ShutdownComplete() in cores.flush(core, now_ms=4).effects
 
 
-def test_rule_25_a_leader_commits_what_it_has_before_it_hands_over() -> None:
+@pytest.mark.rule("stopping_replica")
+def test_a_leader_commits_what_it_has_before_it_hands_over() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     propose(core, now_ms=2002)
@@ -145,7 +150,8 @@ def test_who_was_told_and_then_ended_too_is_not_waited_for() -> None:
     assert api.ShutdownComplete() in update.effects
 
 
-def test_rule_25_a_leader_that_stops_begins_no_change_of_the_voters() -> None:
+@pytest.mark.rule("stopping_replica")
+def test_a_leader_that_stops_begins_no_change_of_the_voters() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=5001)
     core.replica.is_stopping = True

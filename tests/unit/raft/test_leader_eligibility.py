@@ -11,7 +11,8 @@ from tests.unit.raft import cores
 from tests.unit.raft.expecting import expect, told
 
 
-def test_rule_11_a_state_machine_that_loads_waits_once_an_epoch() -> None:
+@pytest.mark.rule("unready_voter_waits")
+def test_a_state_machine_that_loads_waits_once_an_epoch() -> None:
     core = cores.unattached()
     core.step(api.StateMachineProgress(ready=False), Millis(1))
     core.step(api.TimerFired(), Millis(1500))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.replica import BACKOFF_SHARE
@@ -13,7 +15,8 @@ from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
 
 
-def test_rule_1_a_removal_that_is_not_known_committed_does_not_end_campaigning() -> None:
+@pytest.mark.rule("removed_voter_may_campaign")
+def test_a_removal_that_is_not_known_committed_does_not_end_campaigning() -> None:
     removed = m.VotersAt(Offset(0), cores.voters(2, 3))
     state = cores.recovered(1, 2, 3, log_end=cores.end(1, 1))
     state = replace(state, voters=(*state.voters, removed))
@@ -25,7 +28,8 @@ def test_rule_1_a_removal_that_is_not_known_committed_does_not_end_campaigning()
         assert told(core).role == role
 
 
-def test_rule_32_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
+@pytest.mark.rule("retry_backoff")
+def test_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
     replica = cores.unattached().replica
     replica.calls = Calls()
 

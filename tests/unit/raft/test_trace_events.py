@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.raft.trace_events import Note, Notebook, NoteKind
 
 
@@ -22,7 +24,8 @@ def test_a_note_reads_as_its_words() -> None:
     assert str(Note(NoteKind.HEALED, "healed", {"offset": 3})) == "healed"
 
 
-def test_rule_32_what_is_found_out_again_is_told_once_until_it_changes() -> None:
+@pytest.mark.rule("retry_backoff")
+def test_what_is_found_out_again_is_told_once_until_it_changes() -> None:
     notebook = Notebook()
     for state in ("a", "a", "b", "a"):
         notebook.tell(NoteKind.JOINING, "joining", f"{state}, in some words", state)

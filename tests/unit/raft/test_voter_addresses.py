@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.request_manager import CallKind
@@ -47,7 +49,8 @@ def test_a_voter_is_where_the_set_says() -> None:
     assert known.known(entry(2)) == [at(9094)]
 
 
-def test_rule_26_every_request_that_names_its_sender_teaches_where_it_is() -> None:
+@pytest.mark.rule("leader_discovery")
+def test_every_request_that_names_its_sender_teaches_where_it_is() -> None:
     for request in (
         stated(9095),
         called(9095),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import messages as m
 from quorate.raft.identity.rival_leader import Rival
 from quorate.raft.identity.second_quorum import PROOFS
@@ -79,7 +81,8 @@ def test_a_controller_that_leads_warns_of_nothing() -> None:
         clock.now_s += 1
 
 
-def test_rule_34_a_controller_that_stands_down_looks_for_no_leader() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_controller_that_stands_down_looks_for_no_leader() -> None:
     rival = Rival(leader_id=NodeId(4), epoch=Epoch(3), host="node-4", port=9094)
     core = cores.started(1, cores.recovered(1, rival=rival))
     clock = Clock()

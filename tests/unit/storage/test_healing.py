@@ -88,7 +88,7 @@ def test_a_malformed_file_is_refused(data: bytes) -> None:
         read_healing(disk, PATH)
 
 
-# --- rule 16: what heals, and for how long -----------------------------------------------------
+# --- rule `damaged_voter_heals`: what heals, and for how long ----------------------------------
 
 
 def test_a_healing_voter_stays_so_until_it_has_what_it_had() -> None:
@@ -141,7 +141,7 @@ def test_an_observer_under_an_old_voters_id_heals() -> None:
     assert replica.open().state.remembered_end == at(3, 1)
 
 
-# --- rule 8: kraft.version 0 --------------------------------------------------------------------
+# --- rule `empty_log_abstains`: kraft.version 0 -------------------------------------------------
 
 STATIC = VoterSet(tuple(Voter(ReplicaKey(NodeId(node_id))) for node_id in (1, 2, 3)))
 
@@ -161,7 +161,8 @@ def make_static() -> Callable[[bool], Replica]:
     return make
 
 
-def test_rule_8_a_static_voter_that_came_up_empty_abstains_until_the_core_ends_it(
+@pytest.mark.rule("empty_log_abstains")
+def test_a_static_voter_that_came_up_empty_abstains_until_the_core_ends_it(
     make_static: Callable[[bool], Replica],
 ) -> None:
     replica = make_static(False)  # noqa: FBT003

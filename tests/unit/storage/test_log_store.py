@@ -154,11 +154,12 @@ def test_the_log_goes_on_behind_an_installed_snapshot(veteran: Replica) -> None:
     assert (recovered.state.end, recovered.findings) == (at(51, 7), ())
 
 
+@pytest.mark.rule("snapshot_within_flush")
 @pytest.mark.parametrize(
     ("where", "reason"),
     [(at(19, 4), "outside"), (at(12, 4), "another epoch"), (at(25, 4), "outside")],
 )
-def test_rule_15_a_snapshot_is_only_of_what_is_flushed_and_ours(
+def test_a_snapshot_is_only_of_what_is_flushed_and_ours(
     veteran: Replica, where: OffsetAndEpoch, reason: str
 ) -> None:
     veteran.append(b"not flushed")
@@ -386,7 +387,7 @@ def test_closing_ends_the_use_of_the_files(replica: Replica) -> None:
     assert replica.open().findings == ()
 
 
-# --- snapshots that others fetch, or that rotted (rule 30) ----------------------------------------
+# --- snapshots that others fetch, or that rotted (rule `snapshot_pinning`) ------------------------
 
 
 def with_three_snapshots() -> Replica:
@@ -403,7 +404,8 @@ def checkpoints(replica: Replica) -> list[str]:
     return [name for name in replica.files() if name.startswith("0000") and ".checkpoint" in name]
 
 
-def test_rule_30_a_rotten_snapshot_that_was_only_to_be_deleted_is_set_aside() -> None:
+@pytest.mark.rule("snapshot_pinning")
+def test_a_rotten_snapshot_that_was_only_to_be_deleted_is_set_aside() -> None:
     replica = with_three_snapshots()
     replica.config = replace(replica.config, retention_bytes=-1, retention_ms=1)
     replica.store._config = replica.config

@@ -1,4 +1,4 @@
-"""Files are opened when sockets have taken every other descriptor (rule 31)."""
+"""Files are opened when sockets have taken every other descriptor (rule `disk_error_classes`)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ def test_a_malformed_file_is_refused_with_the_remedy(content: bytes) -> None:
         read_rival(disk, PATH)
 
 
-def test_rule_34_a_directory_comes_back_with_its_rival() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_directory_comes_back_with_its_rival() -> None:
     replica = Replica(ALONE)
     assert replica.open().state.rival is None
     replica.store.save_rival(SaveRival(RIVAL))
@@ -50,6 +51,7 @@ def test_rule_34_a_directory_comes_back_with_its_rival() -> None:
     assert replica.open().state.rival == RIVAL
 
 
+@pytest.mark.rule("sole_voter_conflict")
 @pytest.mark.parametrize(
     "finder",
     [
@@ -58,7 +60,7 @@ def test_rule_34_a_directory_comes_back_with_its_rival() -> None:
         replace(FINDER, directory_id=DirectoryId(b"\x09" * 16)),
     ],
 )
-def test_rule_34_what_another_directory_found_is_ignored(finder: MetaProperties) -> None:
+def test_what_another_directory_found_is_ignored(finder: MetaProperties) -> None:
     replica = Replica(ALONE)
     write_rival(replica.disk, f"{DIRECTORY}/rival", replace(REMEMBERED, finder=finder))
     recovered = replica.open()
@@ -67,7 +69,8 @@ def test_rule_34_what_another_directory_found_is_ignored(finder: MetaProperties)
     assert finding.endswith("ignored")
 
 
-def test_rule_34_a_voter_among_several_has_no_rival() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_voter_among_several_has_no_rival() -> None:
     replica = Replica()
     write_rival(replica.disk, f"{DIRECTORY}/rival", REMEMBERED)
     recovered = replica.open()
@@ -75,7 +78,8 @@ def test_rule_34_a_voter_among_several_has_no_rival() -> None:
     assert any("the voters are [1, 2, 3]: ignored" in text for text in recovered.findings)
 
 
-def test_rule_34_a_directory_that_is_formatted_anew_has_no_rival() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_directory_that_is_formatted_anew_has_no_rival() -> None:
     """The remedy: its identity and its log are deleted, and it is formatted to join."""
     replica = Replica(ALONE)
     replica.open()

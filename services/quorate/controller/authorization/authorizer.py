@@ -210,5 +210,5 @@ class Authorizer(Protocol):
     """Decides without side effects, so that it may be called at any time."""
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
-        """The rights of the caller under this metadata; None if there is no metadata yet."""
+        """The rights of the caller under this metadata; None before any metadata is loaded."""
         ...

@@ -1,7 +1,7 @@
 """Supported and finalized levels, metadata.version above all, and what each level allows.
 
 The level of metadata.version determines the version in which each record is written; a log with a
-level that this release does not know is rejected (rule 22).
+level that this release does not know is rejected (rule `lossless_replay`).
 """
 
 from __future__ import annotations

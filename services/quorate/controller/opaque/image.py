@@ -21,7 +21,7 @@ NONE: Rows = Map()
 
 @value
 class Opaque:
-    """`groups` holds the records of each uninterpreted kind, by key (rule 22).
+    """`groups` holds the records of each uninterpreted kind, by key (rule `lossless_replay`).
 
     `unknown` are those of types that this release does not know, in log order.
     """

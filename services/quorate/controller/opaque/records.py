@@ -1,4 +1,4 @@
-"""Keeps uninterpreted records by key, until other records remove them (rule 22).
+"""Keeps uninterpreted records by key, until other records remove them (rule `lossless_replay`).
 
 Opening a data directory of Apache Kafka and writing a snapshot of it must not lose records that
 only Kafka interprets. So the newest such record of each key is kept, and snapshots contain it

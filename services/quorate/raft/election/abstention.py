@@ -1,4 +1,7 @@
-"""Abstention state of a voter that may have lost its vote at kraft.version 0 (rule 8)."""
+"""Abstention state of a voter that may have lost its vote at kraft.version 0.
+
+See rule `empty_log_abstains`.
+"""
 
 from __future__ import annotations
 

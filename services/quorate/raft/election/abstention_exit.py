@@ -1,8 +1,9 @@
-"""Decides when an abstaining voter may vote again, without risking a double vote (rule 8).
+"""Decides when an abstaining voter may vote again, without risking a double vote.
 
-A voter of kraft.version 0 that starts with an empty disk may have lost state that others rely on:
-its vote, its epoch, and the records that it acknowledged. Without directory ids no replica can
-tell. So the voter neither votes nor campaigns until it has recovered at least that state.
+See rule `empty_log_abstains`. A voter of kraft.version 0 that starts with an empty disk may have
+lost state that others rely on: its vote, its epoch, and the records that it acknowledged. Without
+directory ids no replica can tell. So the voter neither votes nor campaigns until it has recovered
+at least that state.
 
 First it waits for a response from every other voter, which reports that voter's epoch. A replica
 that received a vote of the previous disk is in the epoch of that vote, or has lost its own disk and

@@ -1,6 +1,7 @@
 """Runs pre-vote and vote rounds: sends requests, counts votes, handles election timeouts.
 
-KIP-595 (elections), KIP-996 (pre-vote), rules 1, 11 and 24. `vote_handler` grants votes.
+KIP-595 (elections), KIP-996 (pre-vote), rules `removed_voter_may_campaign`, `unready_voter_waits`
+and `disk_call_deadline`. `vote_handler` grants votes.
 """
 
 from __future__ import annotations

@@ -238,7 +238,8 @@ class Announcements:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             self.learning.learn(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
-            # Rule 27: it names the leader, even if it was meant for another replica.
+            # Rule `no_state_from_rejections`: it names the leader, even if it was meant for another
+            # replica.
             if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
         return BeginQuorumEpochResponse(error, self.believing.told_with(error))

@@ -1,8 +1,9 @@
-"""Rejects peer epochs that no election can have produced (rules 27 and 28).
+"""Rejects peer epochs that no election can have produced.
 
-Each message is filtered once, before its handler. The epoch of a message with a top-level error is
-ignored (rule 27), and so is a response of an older epoch. No message may use up the epochs that
-elections need (rule 28): an epoch is a 32-bit number that never decreases
+See rules `no_state_from_rejections` and `input_bounds`. Each message is filtered once, before its
+handler. The epoch of a message with a top-level error is ignored (rule `no_state_from_rejections`),
+and so is a response of an older epoch. No message may use up the epochs that elections need
+(rule `input_bounds`): an epoch is a 32-bit number that never decreases
 (docs/decisions/0004-epochs-that-are-believed.md).
 """
 

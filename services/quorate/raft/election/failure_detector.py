@@ -1,7 +1,7 @@
 """Detects a dead leader process before the fetch timeout: broken stream, refused TCP connect.
 
 After both, the leader does not count as live, and a voter requests pre-votes after a small random
-delay (rule 10). It probes again when a nominee that cannot win requests its vote.
+delay (rule `early_suspicion`). It probes again when a nominee that cannot win requests its vote.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Suspecting:
         """Handle a nominee that cannot win because it lacks records of this voter.
 
         It has lost the leader, too. This voter, after a lost round, waits for a probe of the leader
-        to be refused, which may never happen if its address has disappeared. Meanwhile other voters
+        to be refused, which may never happen if its address has disappeared. Until then other voters
         lose the leader, and all would wait for each other until the fetch timeout.
         """
         r = self.r

@@ -1,8 +1,9 @@
-"""Asks voters and bootstrap servers for the leader while no leader responds (rule 26).
+"""Asks voters and bootstrap servers for the leader while no leader responds.
 
-It asks the voters at all of their known addresses, and the bootstrap servers, one after the other.
-Knowing the id of a leader is not sufficient: that leader may be dead, removed from the voters, or
-at another address. The same applies to all voters that this replica knows.
+See rule `leader_discovery`. It asks the voters at all of their known addresses, and the bootstrap
+servers, one after the other. Knowing the id of a leader is not sufficient: that leader may be dead,
+removed from the voters, or at another address. The same applies to all voters that this replica
+knows.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class Finding:
         r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
 
     def _is_asking(self) -> bool:
-        """True without a leader; an abstaining voter also asks all voters for epochs (rule 8)."""
+        """True without a leader; an abstaining voter also asks all voters for epochs.
+
+        See rule `empty_log_abstains`.
+        """
         return self.is_lost() or bool(unheard(self.r))
 
     def _to_ask(self) -> list[Peer]:

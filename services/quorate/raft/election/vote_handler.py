@@ -1,6 +1,7 @@
 """Handles Vote requests: grants or rejects votes and pre-votes, with the reason.
 
-KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 16 and 27.
+KIP-595 (votes), KIP-996 (pre-vote), rules `removed_voter_may_campaign`, `vote_by_voter_key`,
+`pre_vote_moves_epoch`, `damaged_voter_heals` and `no_state_from_rejections`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Voting:
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
         """Answer a vote or pre-vote request (Kafka: handleVoteRequest).
 
-        Rule 2: this replica's voter set may lag, so it need not contain this replica or the
-        nominee; the request must only be addressed to this replica.
+        Rule `vote_by_voter_key`: this replica's voter set may lag, so it need not contain this
+        replica or the nominee; the request must only be addressed to this replica.
         """
         r = self.r
         if request.cluster_id != r.config.cluster_id:
@@ -66,7 +67,8 @@ class Voting:
         if request.replica_epoch > r.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
             self.becoming.unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
-        # Rule 27: its epoch counts even if it was addressed to another replica.
+        # Rule `no_state_from_rejections`: its epoch counts even if it was addressed to another
+        # replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
@@ -171,7 +173,10 @@ class Voting:
         return self._reason_to_refuse_vote(request)
 
     def is_up_to_date(self, request: VoteRequest) -> bool:
-        """Raft's election restriction, against the log that this replica has or had (rule 16)."""
+        """Raft's election restriction, against the log that this replica has or had.
+
+        See rule `damaged_voter_heals`.
+        """
         return request.last >= self.r.vote_bar
 
     def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:

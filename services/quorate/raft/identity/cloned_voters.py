@@ -1,8 +1,9 @@
-"""Detects two processes on copies of one directory that fetch as one voter (rule 33).
+"""Detects two processes on copies of one directory that fetch as one voter.
 
-Each Fetch identifies its process by a random number that was generated at process start. A new
-process takes over immediately, since a voter that restarts must not wait. But as long as an earlier
-process may still run, the log of the new process does not count for commits.
+See rule `one_process_per_voter`. Each Fetch identifies its process by a random number that was
+generated at process start. A new process takes over immediately, since a voter that restarts must
+not wait. But as long as an earlier process may still run, the log of the new process does not count
+for commits.
 
 Each Fetch also echoes the read round of the newest response that its process received, and the
 first Fetch of a new process starts a round. So a process that echoes this round ran after the first

@@ -1,8 +1,9 @@
-"""Identifies the quorum of a log by the position and content of its voter sets (rule 34).
+"""Identifies the quorum of a log by the position and content of its voter sets.
 
-Two logs of one quorum with the same epoch at an offset have the same record there. So two logs that
-have the same epoch at the offset of a voter set, but different voters in effect there, are of two
-quorums. A voter set from a snapshot counts as being at the end of the snapshot.
+See rule `sole_voter_conflict`. Two logs of one quorum with the same epoch at an offset have the
+same record there. So two logs that have the same epoch at the offset of a voter set, but different
+voters in effect there, are of two quorums. A voter set from a snapshot counts as being at the end
+of the snapshot.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def identity_problem(
 
 
 def outcome(request: PeerRequest, answer: PeerResponse) -> str:
-    """The answer as text, to help operators find the reason why there is no leader."""
+    """The answer as text, to help operators find the reason for a missing leader."""
     name = type(request).__name__.removesuffix("Request")
     if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
         reason = "" if answer.refusal is None else f" ({answer.refusal.value})"

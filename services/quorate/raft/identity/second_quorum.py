@@ -1,14 +1,14 @@
-"""Detects another quorum of the same cluster, in a quorum of several voters (rule 34).
+"""Detects another quorum of the same cluster, in a quorum of several voters.
 
-Every leader of this quorum has all committed records. So a leader whose log diverges below the high
-watermark of its follower, or has other voters at the same position, leads another quorum. Each of
-the two quorums acknowledges records that the other lacks, and only an operator knows which one is
-right. Different voters are detected by the follower, from the response, or by the leader, which
-rejects the Fetch.
+See rule `sole_voter_conflict`. Every leader of this quorum has all committed records. So a leader
+whose log diverges below the high watermark of its follower, or has other voters at the same
+position, leads another quorum. Each of the two quorums acknowledges records that the other lacks,
+and only an operator knows which one is right. Different voters are detected by the follower, from
+the response, or by the leader, which rejects the Fetch.
 
 For some fetch timeouts after the last proof this replica is not ready, and as leader it accepts no
 writes. It continues to vote and to lead, so that a single voter of the other quorum learns of its
-leader and resigns permanently. One response is no proof, since it may be damaged.
+leader and resigns permanently. One response does not prove it, since it may be damaged.
 """
 
 from __future__ import annotations

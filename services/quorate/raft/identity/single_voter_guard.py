@@ -1,9 +1,10 @@
-"""The single voter of a quorum that finds another quorum of the same cluster (rule 34).
+"""The single voter of a quorum that finds another quorum of the same cluster.
 
-A quorum grows and shrinks by one voter at a time, so every leader of this quorum needs the vote of
-its single voter. A leader without it leads another quorum: one of the two directories was formatted
-by mistake, and their logs may agree in offsets and epochs but not in content. The single voter then
-neither leads nor follows, and reports it, until an operator decides.
+See rule `sole_voter_conflict`. A quorum grows and shrinks by one voter at a time, so every leader
+of this quorum needs the vote of its single voter. A leader without it leads another quorum: one of
+the two directories was formatted by mistake, and their logs may agree in offsets and epochs but not
+in content. The single voter then neither leads nor follows, and reports it, until an operator
+decides.
 
 Reports of such a leader by other replicas are not sufficient to give up: the single voter asks that
 leader itself, at its reported address. No replica contacts a voter that is only in its own voter

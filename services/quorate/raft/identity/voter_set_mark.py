@@ -1,4 +1,7 @@
-"""Identification of a voter set of a log in Fetch requests and responses (rule 34)."""
+"""Identification of a voter set of a log in Fetch requests and responses.
+
+See rule `sole_voter_conflict`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Auto-join: an observer asks the leader to make it a voter (KIP-853, "auto joining").
 
 It first requests the removal of the voter that has its node id and another directory: its own
-previous disk. The leader rejects that while the voter is alive (rule 6). A decommissioned voter
-does not auto-join (rule 7), so it does not request it. Nor does a process that was removed while it
-ran: a process whose pod is scaled down is about to be stopped, and may join after its next start.
+previous disk. The leader rejects that while the voter is alive (rule `live_voter_not_evicted`). A
+decommissioned voter does not auto-join (rule `decommissioned_voters`), so it does not request it.
+Nor does a process that was removed while it ran: a process whose pod is scaled down is about to be
+stopped, and may join after its next start.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Joining:
         return not is_behind and not r.log.is_healing and not is_kept_away
 
     def is_unwanted(self) -> bool:
-        """Rule 7: a voter that was removed on purpose does not auto-join."""
+        """Rule `decommissioned_voters`: a voter that was removed on purpose does not auto-join."""
         return self.r.key in self.r.voters.decommissioned
 
     def has_left(self) -> bool:

@@ -1,8 +1,8 @@
 """RemoveRaftVoter at the leader: removes a voter, possibly the leader itself (KIP-853).
 
 A removed leader leads until the removal is committed, without counting itself, and then resigns. A
-removed voter is decommissioned: it does not auto-join (rule 7). A voter whose pod is scaled down is
-not decommissioned, since no operator has decided about its disk.
+removed voter is decommissioned: it does not auto-join (rule `decommissioned_voters`). A voter whose
+pod is scaled down is not decommissioned, since no operator has decided about its disk.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ class Removing:
         return None if request.force else self.changes.why_no_live_majority(role, left)
 
     def _lives(self, role: Leader, key: ReplicaKey) -> bool:
-        """Rule 6: a voter that has to truncate its log, or needs a snapshot, is also alive."""
+        """A voter that has to truncate its log, or needs a snapshot, is also alive.
+
+        See rule `live_voter_not_evicted`.
+        """
         progress = role.progress.get(key)
         return key == self.r.key or (
             progress is not None

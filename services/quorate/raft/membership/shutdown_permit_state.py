@@ -33,9 +33,9 @@ def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
 def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
     """Handle a Fetch of a voter: the permit of a voter that has returned ends.
 
-    `last_fetch_ms` is the time of the Fetch before. One Fetch is no proof: it may have been sent
+    `last_fetch_ms` is the time of the Fetch before. One Fetch proves nothing: it may have been sent
     before its voter stopped, while this leader was suspended; the next one is sent after the
-    answer. A silence that began before the permit is no proof either: the voter was partitioned
+    answer. A silence that began before the permit proves nothing either: the voter was partitioned
     when it requested the permit.
     """
     leave = role.leaves.get(key)

@@ -2,8 +2,8 @@
 
 A change may begin only once a record of the leader's own epoch is committed: otherwise two voter
 sets with disjoint majorities could both commit. A voter set is in effect as soon as it is appended,
-and the change is complete when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to
-5).
+and the change is complete when the high watermark passes it (KIP-853, "Voter changes";
+rules `fetch_view_at_response`, `observer_lag_baseline` and `check_quorum_restart`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Changes:
             text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
             return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         if r.is_stopping:
-            # Rule 25: a stopping leader completes changes, and begins none.
+            # Rule `stopping_replica`: a stopping leader completes changes, and begins none.
             text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
             return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         return None
@@ -68,7 +68,8 @@ class Changes:
     def why_not_now(self, role: Leader) -> Obstacle | None:
         """One change at a time, and none before the leader knows committed state and live voters.
 
-        Rule 5: a leader younger than the fetch timeout cannot tell failed voters from slow ones.
+        Rule `check_quorum_restart`: a leader younger than the fetch timeout cannot tell failed
+        voters from slow ones.
         """
         r = self.r
         if r.log.kraft_version < 1:
@@ -226,7 +227,10 @@ class Changes:
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
-        """The rejection if this voter set cannot be encoded: it is not appended (rule 28)."""
+        """The rejection if this voter set cannot be encoded: it is not appended.
+
+        See rule `input_bounds`.
+        """
         try:
             encode_control(KRaftVoters(voters))
             problem = record_problem(voters)
@@ -365,7 +369,7 @@ def _remedy(late: list[int], within: str) -> str:
 
 
 def _why_second_quorum(r: Replica) -> Obstacle | None:
-    """Rule 34: commits are not reliable while there is another quorum."""
+    """Rule `sole_voter_conflict`: commits are not reliable while there is another quorum."""
     remark = r.second_quorum.remark()
     if remark is None:
         return None

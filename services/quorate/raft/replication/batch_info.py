@@ -11,7 +11,8 @@ from quorate.records.ids import Epoch, Offset
 def batch_infos(data: bytes) -> FetchedBatches:
     """Check every batch in `data` (length, magic, CRC) and list them with their control records.
 
-    Raises CorruptBatchError, a ValueError, at the first batch that fails verification (rule 17).
+    Raises CorruptBatchError, a ValueError, at the first batch that fails verification
+    (rule `disk_fail_stop`).
     """
     infos = []
     for position, header in iter_batches(data):

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.voters import VoterSet
 
-# Distance of the epoch of a recovered log from all earlier ones (rule 23), so that no remaining old
-# voter can reach it by campaigning. Its first batch may have any voters: the old ones are lost.
+# Distance of the epoch of a recovered log from all earlier ones (rule `quorum_loss_recovery`), so
+# that no remaining old voter can reach it by campaigning. Its first batch may have any voters: the
+# old ones are lost.
 EPOCHS_SKIPPED: Final = 1000
 
 

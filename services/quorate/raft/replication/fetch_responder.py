@@ -2,7 +2,7 @@
 
 Voters may read the complete log and are answered as soon as it grows. Observers may only read
 committed records, and are answered in slices, so that a thousand observers do not delay a commit
-(rules 3, 19 and 20).
+(rules `fetch_view_at_response`, `linearizable_reads` and `stream_responses`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Serving:
     def serve_or_park(self, role: Leader, fetch: ParkedFetch, *, by: Millis | None = None) -> None:
         """Send the available data, or park the Fetch for up to its maximum wait time.
 
-        `by` is an earlier limit, if any: the time from which this voter's process counts (rule 33).
+        `by` is an earlier limit, if any: the time from which this voter's process counts
+        (rule `one_process_per_voter`).
         """
         r = self.r
         request = fetch.request

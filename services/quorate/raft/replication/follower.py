@@ -44,7 +44,7 @@ class Following:
         self.installing = Installing(replica, contact, incarnation)
         self.abstaining = Abstaining(replica)
         # The newest round in a response, and the epoch of its leader: rounds of another leader
-        # are no proof for this one.
+        # prove nothing for this one.
         self.read_round = (Epoch(0), 0)
         # The target of a truncation in progress; it may not be acknowledged before it is complete.
         self.cutting: TruncateLog | None = None
@@ -149,7 +149,7 @@ class Following:
         self.abstaining.told(response.high_watermark)
 
     def _append(self, fetched: FetchedBatches) -> None:
-        """Append batches that continue this log (rule 17)."""
+        """Append batches that continue this log (rule `disk_fail_stop`)."""
         r = self.r
         base = r.log.end.offset
         last = fetched.batches[-1]

@@ -1,8 +1,8 @@
 """Flushed end, high watermark and readable end of the log, and how the leader advances them.
 
 The high watermark is the offset up to which a majority of the latest voter set has flushed, once
-that includes a record of the leader's own epoch; it never decreases (Kafka: LeaderState; rules 3
-and 4).
+that includes a record of the leader's own epoch; it never decreases (Kafka: LeaderState;
+rules `fetch_view_at_response` and `observer_lag_baseline`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Ends:
         self._log = log
         self._key = key
         newest = log.newest_snapshot
-        # A snapshot has only committed records, so the high watermark starts there (rule 15).
+        # A snapshot has only committed records, so the high watermark starts there
+        # (rule `snapshot_within_flush`).
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
         # As last reported by the leader; before that, as known from the disk.
         self.leader_high_watermark = self.high_watermark
@@ -59,9 +60,10 @@ class Ends:
         return self.readable_by(is_voter=key is not None and key in self._log.voter_set)
 
     def readable_by(self, *, is_voter: bool) -> Offset:
-        """Rule 3: voters of the latest set may read the complete log, others committed records.
+        """Voters of the latest set may read the complete log, others committed records.
 
-        Rule 4: the lag of a replica is measured from the same end.
+        See rule `fetch_view_at_response`. Rule `observer_lag_baseline`: the lag of a replica is
+        measured from the same end.
         """
         return self._log.end.offset if is_voter else self.high_watermark
 

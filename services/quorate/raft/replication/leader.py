@@ -1,7 +1,8 @@
 """Leader side of replication: appends, fetches, commits, check-quorum and resignation.
 
 `fetch_responder` answers fetches, `progress_tracker` keeps the progress of each replica,
-`high_watermark` advances the commit (Kafka: LeaderState; rules 3, 5, 21 and 24).
+`high_watermark` advances the commit (Kafka: LeaderState; rules `fetch_view_at_response`,
+`check_quorum_restart`, `monotonic_clock` and `disk_call_deadline`).
 """
 
 from __future__ import annotations
@@ -95,11 +96,13 @@ class Leading:
         r.append_control(*records)
         self.tracking.key_anew(role)
         self.tracking.voters_added(role, before)
-        # Rule 5: the new set gets a full interval before check-quorum applies to it.
+        # Rule `check_quorum_restart`: the new set gets a full interval before check-quorum applies
+        # to it.
         role.heard.clear()
         role.check_quorum_deadline = r.timers.check_quorum_deadline()
         role.begin_epoch_deadline = r.timers.now
-        # Rule 3: an observer with a parked Fetch may be a voter now, whose Fetch commits this.
+        # Rule `fetch_view_at_response`: an observer with a parked Fetch may be a voter now, whose
+        # Fetch commits this.
         self.serving.serve_parked()
         self.update_high_watermark()
 
@@ -196,7 +199,7 @@ class Leading:
         key = self.tracking.known_key(request.replica)
         is_voter = key is not None and key in self.r.voters
         if is_voter and key is not None:
-            # Rule 33: a rejected process does not count for check-quorum.
+            # Rule `one_process_per_voter`: a rejected process does not count for check-quorum.
             admission = self.clones.admit(role, key, request)
             if admission is Admission.REFUSED:
                 error = ErrorCode.DUPLICATE_VOTER
@@ -277,7 +280,10 @@ class Leading:
         return key in role.unanswered or is_silent(self.r, last_fetch_ms)
 
     def expire(self) -> None:
-        """Check the quorum first: a leader that lost it must not answer anything (rule 21)."""
+        """Check the quorum first: a leader that lost it must not answer anything.
+
+        See rule `monotonic_clock`.
+        """
         r = self.r
         role = r.role
         if not isinstance(role, Leader):

@@ -54,7 +54,10 @@ class Contact:
         r.suspicion = None
 
     def not_believed(self, role: Follower, reason: str) -> None:
-        """Ignore a contradiction, report it once, retry later; the leader is not live (rule 29)."""
+        """Ignore a contradiction, report it once, retry later; the leader is not live.
+
+        See rule `leader_contradiction`.
+        """
         r = self.r
         role.has_fetched = False
         text = r.contradictions.add(role.leader_id, r.epoch, reason, r.timers.now)
@@ -92,7 +95,8 @@ class Contact:
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
-            # This leader is alive, and the other process fetches from it (rule 33).
+            # This leader is alive, and the other process fetches from it
+            # (rule `one_process_per_voter`).
             role.has_fetched = False
             until = r.timers.after(r.config.fetch_timeout_ms)
             r.readiness.refused_until = until

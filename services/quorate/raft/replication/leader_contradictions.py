@@ -1,9 +1,10 @@
-"""Leader responses that conflict with committed state: reported once, then retried (rule 29).
+"""Leader responses that conflict with committed state: reported once, then retried.
 
-Such a response, or one with records that may not be appended, is ignored. It does not count as
-contact: the fetch timer continues, so that the voters elect another leader, and this replica grants
-pre-votes. It asks the leader again at growing intervals. The contradiction ends as soon as the
-leader is consistent with this log again, or a later epoch has begun.
+See rule `leader_contradiction`. Such a response, or one with records that may not be appended, is
+ignored. It does not count as contact: the fetch timer continues, so that the voters elect another
+leader, and this replica grants pre-votes. It asks the leader again at growing intervals. The
+contradiction ends as soon as the leader is consistent with this log again, or a later epoch has
+begun.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class LogState:
         self.snapshots: list[SnapshotInfo] = list(recovered.snapshots)
         self.voters: list[VotersAt] = list(recovered.voters)
         self.kraft_versions: list[KRaftVersionAt] = list(recovered.kraft_versions)
-        # Rule 16: the end that this log had before a loss; None once it is complete.
+        # Rule `damaged_voter_heals`: the end that this log had before a loss; None once it is
+        # complete.
         self.remembered_end = recovered.remembered_end
 
     # --- voter sets and kraft.version ---------------------------------------------------------
@@ -96,7 +97,7 @@ class LogState:
 
     @property
     def is_healing(self) -> bool:
-        """True if this log has not reached its former end again (rule 16)."""
+        """True if this log has not reached its former end again (rule `damaged_voter_heals`)."""
         return self.remembered_end is not None
 
     @property

@@ -1,7 +1,7 @@
 """The leader's view of each replica: last fetch, acknowledged offset, endpoints.
 
 The fetch offset of a replica is its flushed end; check-quorum and the high watermark depend on it
-(Kafka: LeaderState; rules 4 and 5).
+(Kafka: LeaderState; rules `observer_lag_baseline` and `check_quorum_restart`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class Tracking:
                 progress.fetch_offset = None
 
     def asked(self, role: Leader, key: ReplicaKey) -> None:
-        """Record a Fetch of a voter, even if its log may diverge (rule 6)."""
+        """Record a Fetch of a voter, even if its log may diverge.
+
+        See rule `live_voter_not_evicted`.
+        """
         role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
 
     def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
@@ -93,7 +96,8 @@ class Tracking:
     ) -> None:
         """Record the flushed end of the replica, and the last time at which it was caught up.
 
-        If another process may still be this voter, the flushed end of that one counts (rule 33).
+        If another process may still be this voter, the flushed end of that one counts
+        (rule `one_process_per_voter`).
         """
         r, now = self.r, self.r.timers.now
         if key is None:

@@ -3,7 +3,7 @@
 A Fetch that arrives after a read began may have been sent before it, by a voter that has since
 elected another leader. So every Fetch response has a round number, every Fetch echoes the newest
 round that its replica received, and a read counts only echoes of a round that had not been sent to
-any replica when the read began (rule 19, docs/decisions/0002-read-rounds.md).
+any replica when the read began (rule `linearizable_reads`, docs/decisions/0002-read-rounds.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Checks a Fetch response against the committed log before a follower acts on it (rule 29)."""
+"""Checks a Fetch response against the committed log before a follower acts on it.
+
+See rule `leader_contradiction`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class Trusting:
         return None
 
     def shows_another_quorum(self, response: FetchResponse) -> bool:
-        """True if no leader of this quorum sends this, even after loss of a disk (rule 34)."""
+        """True if no leader of this quorum sends this, even after loss of a disk.
+
+        See rule `sole_voter_conflict`.
+        """
         r = self.r
         if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
             return True

@@ -134,7 +134,10 @@ class Installing:
             self.downloads.failed(event.snapshot_id, reason)
 
     def check_healed(self) -> None:
-        """Rule 16: end healing if the log has reached its former end, compared as for votes."""
+        """End healing if the log has reached its former end, compared as for votes.
+
+        See rule `damaged_voter_heals`.
+        """
         r = self.r
         remembered = r.log.remembered_end
         if remembered is not None and r.log.flushed_end >= remembered:

@@ -1,7 +1,8 @@
 """Leader side of FetchSnapshot: snapshots are verified before serving, pinned while fetched.
 
 Until a file is verified, or while a damaged one waits for its successor, a chunk request gets an
-empty response: the replica asks again later, and stays in contact with its leader (rule 30).
+empty response: the replica asks again later, and stays in contact with its leader
+(rule `snapshot_pinning`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Server side of one WriteStream: decided and acknowledged in order (rule 20).
+"""Server side of one WriteStream: decided and acknowledged in order (rule `stream_responses`).
 
 Heartbeats may be decided before earlier requests (server/metadata/decision_queue.py).
 

@@ -4,7 +4,7 @@ There is one straight-line function for each message and direction. Message and 
 those of the dataclasses, so walking a message's descriptor generates all of them
 (records/codec/code_builder.py); only pairs (NameValue) and replica lists (Replicas) have types of
 their own. Bad input raises ValueError that names the field: an unknown enum number, a string that
-does not fit into a record, more items than one request may have (rule 28).
+does not fit into a record, more items than one request may have (rule `input_bounds`).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type

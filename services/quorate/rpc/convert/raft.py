@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Sized
 
 PORT_MAX: Final = 65_535
-# Limits at the API (rule 28): listeners and ids go into records of the log and into every response.
+# Limits at the API (rule `input_bounds`): listeners and ids go into records of the log and into
+# every response.
 NAME_BYTES_MAX: Final = 255
 LISTENERS_MAX: Final = 32
 # This many characters always fit: nearly all names, which are part of every Fetch, are shorter.
@@ -371,7 +372,10 @@ def pb_end_response(value: m.EndQuorumEpochResponse) -> pb.EndQuorumEpochRespons
 def fetch_response(
     value: pb.FetchResponse, parse_batches: Callable[[bytes], m.FetchedBatches]
 ) -> m.FetchResponse:
-    """Convert a response; `parse_batches` verifies the records, and raises ValueError (rule 17)."""
+    """Convert a response; `parse_batches` verifies the records, and raises ValueError.
+
+    See rule `disk_fail_stop`.
+    """
     # Every access to a bytes field copies it, so it is read once.
     data = value.records
     return m.FetchResponse(

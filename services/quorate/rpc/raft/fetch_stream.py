@@ -1,4 +1,4 @@
-"""Server side of one Fetch stream: requests answered once and in order (rule 20).
+"""Server side of one Fetch stream: requests answered once and in order (rule `stream_responses`).
 
 Requests are submitted as they arrive, so that a second one completes the first.
 """

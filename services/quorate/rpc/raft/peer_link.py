@@ -157,7 +157,10 @@ class PeerLink:
 
 
 async def is_refused(peer: Peer, *, limit_s: float) -> bool:
-    """True if the peer's host refuses a TCP connect: no process listens there (rule 10)."""
+    """True if the peer's host refuses a TCP connect: no process listens there.
+
+    See rule `early_suspicion`.
+    """
     try:
         _, writer = await RESOLVER.connect(
             peer.host,

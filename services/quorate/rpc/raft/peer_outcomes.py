@@ -78,7 +78,7 @@ class PeerOutcomes:
         )
 
     def _warn(self, peer: Peer, words: str) -> None:
-        """Warn once, until the problem changes or a response arrives (rule 32)."""
+        """Warn once, until the problem changes or a response arrives (rule `retry_backoff`)."""
         words = shown(words, WORDS_MAX)
         if self._warned.get((peer.host, peer.port)) != words:
             _keep(self._warned, peer, words)

@@ -1,7 +1,8 @@
 """Servicer of quorate.raft.v1.Raft; requests go to a handler, responses come back by futures.
 
-Stream rules (rule 20): every request is answered once and in order; a second request on a stream
-makes the core answer the first immediately; a second stream of the same replica ends the first.
+Stream rules (rule `stream_responses`): every request is answered once and in order; a second
+request on a stream makes the core answer the first immediately; a second stream of the same replica
+ends the first.
 """
 
 from __future__ import annotations

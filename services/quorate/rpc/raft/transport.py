@@ -107,7 +107,10 @@ class RaftClient:
             self._start(self._unary(link, effect.call, effect.request), copy_context())
 
     def probe(self, effect: ProbeLeader) -> None:
-        """Try a TCP connect: a refusal means that no process listens there (rule 10)."""
+        """Try a TCP connect: a refusal means that no process listens there.
+
+        See rule `early_suspicion`.
+        """
         self._start(self._probe(effect))
 
     async def close(self) -> None:

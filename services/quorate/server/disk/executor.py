@@ -1,8 +1,8 @@
-"""Runs disk calls in threads and tracks how long each has been in flight (rule 24).
+"""Runs disk calls in threads and tracks how long each has been in flight.
 
-A stalled disk blocks the thread that called it, and nothing in this process can end that call. So
-the event loop makes no disk call that could block it without limit. The threads are daemons: a
-process whose disk is stalled can still exit.
+See rule `disk_call_deadline`. A stalled disk blocks the thread that called it, and nothing in this
+process can end that call. So the event loop makes no disk call that could block it without limit.
+The threads are daemons: a process whose disk is stalled can still exit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Detects files of the log that another program removes or replaces, and saves their content.
 
-The disk then counts as failed (rule 17): the replica no longer votes or acknowledges. What the
-process still holds is put back for the next start: the segments by their descriptors, the vote, and
-a snapshot of the image in memory.
+The disk then counts as failed (rule `disk_fail_stop`): the replica no longer votes or acknowledges.
+What the process still holds is put back for the next start: the segments by their descriptors, the
+vote, and a snapshot of the image in memory.
 
 The checks run in the thread that saves quorum-state, truncates and cleans, so that none runs
 between two steps of those. A new segment is in its directory before it is among the segments.

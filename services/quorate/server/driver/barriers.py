@@ -1,7 +1,7 @@
 """Effects that must complete before any later effect, and a disk that exceeds its deadline.
 
 A barrier that exceeds the deadline blocks the core. Until the disk is back the driver takes no new
-requests and gives up those that wait (rule 24).
+requests and gives up those that wait (rule `disk_call_deadline`).
 """
 
 from __future__ import annotations

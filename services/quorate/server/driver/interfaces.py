@@ -28,7 +28,7 @@ class Owner(Protocol):
 
     @property
     def deadline_ms(self) -> int:
-        """The time limit of a disk call in milliseconds (rule 24)."""
+        """The time limit of a disk call in milliseconds (rule `disk_call_deadline`)."""
         ...
 
     def pump(self) -> None:

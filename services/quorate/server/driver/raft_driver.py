@@ -173,7 +173,10 @@ class RaftDriver:
         self._inbox.appendleft(event)
 
     def shut_down(self, timeout_ms: Millis) -> None:
-        """Take no new requests, finish what is decided, transfer leadership, end (rule 25)."""
+        """Take no new requests, finish what is decided, transfer leadership, end.
+
+        See rule `stopping_replica`.
+        """
         self.is_stopping = True
         self.deliver(api.ShutdownRequested(timeout_ms))
 
@@ -287,7 +290,7 @@ class RaftDriver:
     # --- the end ----------------------------------------------------------------------------------
 
     def damaged(self, message: str) -> None:
-        """A read found the log damaged (rule 17): resign, then restart."""
+        """A read found the log damaged (rule `disk_fail_stop`): resign, then restart."""
         if not self._is_damaged:
             self._is_damaged = True
             log.error(message)

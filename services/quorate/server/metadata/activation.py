@@ -47,7 +47,7 @@ class Activation:
 
         A batch that this controller proposed before a disk stall may still be in flight to the log:
         it would take the offsets of later decisions. While there is another quorum, acknowledged
-        writes could be lost (rule 34).
+        writes could be lost (rule `sole_voter_conflict`).
         """
         start, end = progress.epoch_start, self._driver.store.log.end.offset
         if not progress.is_leader or start is None or self._writing.proposer.is_awaited:

@@ -166,7 +166,10 @@ class MetadataApplication:
             self.advance()
 
     def disk_hangs(self) -> None:
-        """Refuse requests: the core cannot report the leader or commits (rule 24)."""
+        """Refuse requests: the core cannot report the leader or commits.
+
+        See rule `disk_call_deadline`.
+        """
         self._activation.give_up()
         self._reading.refuse_all()
 

@@ -32,7 +32,10 @@ def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:
 
 
 def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
-    """Create the error of a change that may have been committed, or may still be (rule 20)."""
+    """Create the error of a change that may have been committed, or may still be.
+
+    See rule `stream_responses`.
+    """
     return ControllerApiError(
         ErrorCode.REQUEST_TIMED_OUT,
         "this controller lost its leadership before the change was known to be committed: "

@@ -1,4 +1,7 @@
-"""Tells the core whether this controller is ready to lead: disk space, replay lag (rule 11)."""
+"""Tells the core whether this controller is ready to lead: disk space, replay lag.
+
+See rule `unready_voter_waits`.
+"""
 
 from __future__ import annotations
 

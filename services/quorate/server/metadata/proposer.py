@@ -86,7 +86,7 @@ class Proposer:
         A disk that flushes faster than followers respond would otherwise cut many small batches,
         each with its own messages and flushes on every replica. The same holds if the followers are
         faster than this disk. But what they have committed waits only briefly for this disk: it may
-        be the slowest of all, or stalled (rule 24).
+        be the slowest of all, or stalled (rule `disk_call_deadline`).
         """
         high_watermark = self._driver.high_watermark
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset

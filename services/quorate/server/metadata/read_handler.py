@@ -1,8 +1,9 @@
-"""Serves reads from the committed image; linearizable ones confirm leadership first (rule 19).
+"""Serves reads from the committed image; linearizable ones confirm leadership first.
 
-A rejection that may rest on an old image waits for the same confirmation by a majority. A
-controller that has just started rejects plain reads until it has applied all that was reported
-committed: before that its "no such topic" would mean nothing. Replies are built in time slices.
+See rule `linearizable_reads`. A rejection that may rest on an old image waits for the same
+confirmation by a majority. A controller that has just started rejects plain reads until it has
+applied all that was reported committed: before that its "no such topic" would mean nothing. Replies
+are built in time slices.
 """
 
 from __future__ import annotations

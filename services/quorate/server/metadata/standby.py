@@ -133,7 +133,10 @@ class StandingBy:
     # --- snapshots --------------------------------------------------------------------------------
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Start over from a stored snapshot, in slices; not ready to lead until then (rule 11)."""
+        """Start over from a stored snapshot, in slices; not ready to lead until then.
+
+        See rule `unready_voter_waits`.
+        """
         self._fitness.set_caught_up(has_caught_up=False)
         self.log_replay.drop()
         self._loading = self._loop.create_task(self._load(snapshot_id))

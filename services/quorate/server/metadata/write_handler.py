@@ -141,7 +141,7 @@ class Writing:
     def _undecided(self, asked: Undecided, error: Exception) -> None:
         """Reject the request, or report its failed decision; nothing was counted as appended.
 
-        A defect therefore ends this request only (rule 28).
+        A defect therefore ends this request only (rule `input_bounds`).
         """
         if isinstance(error, RefusedError):
             refuse(asked.future, ControllerApiError(error.error, error.message))
@@ -202,7 +202,10 @@ class Writing:
         self.proposer.epoch = epoch
 
     def stop(self, unsent_from: Offset | None) -> None:
-        """Stop when no longer active: the outcome of what was proposed is unknown (rule 20)."""
+        """Stop when no longer active: the outcome of what was proposed is unknown.
+
+        See rule `stream_responses`.
+        """
         sent, unsent = self.held.clear(unsent_from=unsent_from)
         self.proposer.stop()
         unsent += [asked.future for asked in self.deciding.stop()]

@@ -96,9 +96,9 @@ class Snapshotter:
     def consider(self, image: MetadataImage) -> None:
         """Start a snapshot of `image` when one is due, unless one is in progress.
 
-        A majority may have flushed what this disk has not (rule 15). Under continuous writes that
-        is so each time, and no snapshot would ever be taken. So the image of the moment when one
-        fell due is kept until this disk has flushed that far.
+        A majority may have flushed what this disk has not (rule `snapshot_within_flush`). Under
+        continuous writes that is so each time, and no snapshot would ever be taken. So the image of
+        the moment when one fell due is kept until this disk has flushed that far.
         """
         if self._task is not None or not self._is_due() or not image.features:
             return

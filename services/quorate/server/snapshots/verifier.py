@@ -1,7 +1,7 @@
-"""Reads snapshots chunk by chunk in the read thread and verifies them (rule 30).
+"""Reads snapshots chunk by chunk in the read thread and verifies them (rule `snapshot_pinning`).
 
-Each chunk is a disk call of its own, with a deadline (rule 24), and other reads go in between. A
-snapshot that a peer wants to fetch is read to its end first.
+Each chunk is a disk call of its own, with a deadline (rule `disk_call_deadline`), and other reads
+go in between. A snapshot that a peer wants to fetch is read to its end first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Partitions, foreign clusters at a node's address, forged epochs, address changes.
 
-A node's address answers for a while as a controller of another cluster (rule 27). A peer with a
-certificate of this cluster names epochs that no election has reached (rule 28).
+A node's address answers for a while as a controller of another cluster
+(rule `no_state_from_rejections`). A peer with a certificate of this cluster names epochs that no
+election has reached (rule `input_bounds`).
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Stop:
 
 @named_value
 class FallBehind:
-    """A state machine lags for a while (rule 11)."""
+    """A state machine lags for a while (rule `unready_voter_waits`)."""
 
     who: int
     for_us: int

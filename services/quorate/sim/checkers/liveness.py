@@ -158,7 +158,7 @@ def _replace_leader(world: World) -> None:
     """Isolate the leader and require a successor after one election.
 
     The other voters detect its failure at the same time. The state machine of one of them lags, in
-    some clusters those of all: such a voter defers campaigning once (rule 11).
+    some clusters those of all: such a voter defers campaigning once (rule `unready_voter_waits`).
     """
     leader = world.leader()
     assert leader is not None

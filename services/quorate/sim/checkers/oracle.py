@@ -1,7 +1,8 @@
 """Oracle for the answers to clients, checked against the one committed history.
 
 Anything that a replica reports as committed becomes history, and every other replica is checked
-against it. Sources: the Raft paper, section 8 (linearizable semantics); rules 19 and 20.
+against it. Sources: the Raft paper, section 8 (linearizable semantics); rules `linearizable_reads`
+and `stream_responses`.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class Application(MetadataApplication):
     # --- reads ------------------------------------------------------------------------------------
 
     def read_current(self) -> None:
-        """Start a linearizable read: it must reflect all that clients were told before it."""
+        """Start a linearizable read: it must reflect all that was reported to clients before it."""
         floor = self._oracle.read_floor
         self._begin_read(
             DescribeConfigs((EVERYBODY,)),

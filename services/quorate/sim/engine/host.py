@@ -160,7 +160,10 @@ class SimulatedHost(Host):
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 
     def _is_late(self, flush: DiskCall) -> None:
-        """Check rule 24: a replica with a stalled disk does not lead, except a single voter."""
+        """Check that a replica with a stalled disk does not lead, except a single voter.
+
+        See rule `disk_call_deadline`.
+        """
         node = self.node
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
             return

@@ -238,7 +238,10 @@ class SimulatedNode(Hardware):
         self.spoiling.forget()
 
     def fail(self, message: str) -> None:
-        """The disk has failed (rule 17): the core gets no more events, the listener closes."""
+        """The disk has failed: the core gets no more events, the listener closes.
+
+        See rule `disk_fail_stop`.
+        """
         self.world.remark(f"node {self.node_id}: {message}")
         callers = self._end(Status.FAILED)
         self.world.process_ended(self, callers)

@@ -115,7 +115,7 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     """Files of the log directory with the number of leading bytes that were certainly flushed.
 
     Data after the durable flushed end may be a torn tail, which recovery may truncate silently
-    (rule 12). So bit rot there need not be detected.
+    (rule `flushed_end_file`). So bit rot there need not be detected.
     """
     return disk.aside(partial(_rottable, disk))
 

@@ -55,7 +55,7 @@ def draw_options(random: Random) -> WorldOptions:
         rot_every_ms=draw.rarely(3000, 8000, 0.35),
         disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
         # Few clusters lack directory ids, so those that do replace disks more often: a new disk
-        # cannot be told from the old one there.
+        # cannot be distinguished from the old one there.
         wipe_every_ms=draw.rarely(5000, 15_000, 0.25 if kraft_version else 0.5),
         voters_every_ms=draw.rarely(600, 4000, 0.45),
         shutdown_every_ms=draw.rarely(3000, 9000, 0.3),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sparing:
-    """Checks if the quorum of one cluster could survive an action."""
+    """Checks if the quorum of a cluster could survive an action."""
 
     def __init__(self, world: World, *, grows: bool) -> None:
         """With `grows`, voters are added by request, in addition to auto-join."""

@@ -1,4 +1,7 @@
-"""Responses of a controller of another cluster at one of our addresses (rule 27)."""
+"""Responses of a controller of another cluster at one of our addresses.
+
+See rule `no_state_from_rejections`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Requests that every replica must reject, in any state of the quorum and its metadata.
 
 Each kind has a few variants, each with one error: a foreign cluster, an invalid name, a number out
-of bounds, an unknown broker or node. Sources: rules 27 and 28; Kafka's error codes.
+of bounds, an unknown broker or node. Sources: rules `no_state_from_rejections` and `input_bounds`;
+Kafka's error codes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each has an error that its receiver can detect: it names an impossible epoch, contradicts committed
 state, fails verification, or answers another request. Claims that a replica must accept from its
 leader, such as the committed offset, stay correct: no quorum survives a leader that forges them.
-Sources: rules 27 to 29.
+Sources: rules `no_state_from_rejections`, `input_bounds` and `leader_contradiction`.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class AcknowledgedSurvives(Invariant):
     """Records that a leader reports as committed are on the disks of a majority of its voters.
 
-    Source: Raft paper, section 5.4.2, with rules 12 and 13: only flushed records count.
-    Data that was corrupted later or was on a replaced disk counts: it existed when acknowledged.
+    Source: Raft paper, section 5.4.2, with rules `flushed_end_file` and `recovery_flush`: only
+    flushed records count. Data that was corrupted later or was on a replaced disk counts: it
+    existed when acknowledged.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:

@@ -44,9 +44,10 @@ class _Leadership:
 class LeadersHearTheirVoters(Invariant):
     """A leader that receives no fetches from a majority for a check-quorum interval resigns.
 
-    The interval is 1.5 fetch timeouts and restarts when a majority has fetched since its start.
-    So a leader that needs more than one other voter may continue for up to two intervals after the
-    first of these fetches. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
+    The interval is 1.5 fetch timeouts and restarts when a majority has fetched since its start. So
+    a leader that needs more than one other voter may continue for up to two intervals after the
+    first of these fetches. Sources: KIP-595, "Leader's resignation"; rules `check_quorum_restart`
+    and `monotonic_clock`.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -62,7 +63,7 @@ class LeadersHearTheirVoters(Invariant):
             leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
 
     def appended(self, node: SeenNode, entry: Entry) -> None:
-        """A new voter set gets a full interval (rule 5)."""
+        """A new voter set gets a full interval (rule `check_quorum_restart`)."""
         leading = self._leading.get(node.node_id)
         if leading is not None and entry.voters is not None:
             leading.since_ms = node.local_ms
@@ -124,7 +125,7 @@ class LeadersResignForWant(Invariant):
     """A leader does not resign for lack of voters if a majority has fetched in the interval.
 
     A Fetch counts if the voter's log agrees with the leader's, and so does a FetchSnapshot.
-    Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule 21.
+    Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule `monotonic_clock`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class DecommissionedStayAway(Invariant):
     """Each voter set lists the latest 64 removed voters, and only an operator adds them again.
 
-    Voters whose pods were scaled down are not listed. Source: rule 7; KIP-1186 does not cover
-    voters that were removed on purpose.
+    Voters whose pods were scaled down are not listed. Source: rule `decommissioned_voters`;
+    KIP-1186 does not cover voters that were removed on purpose.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -38,7 +38,8 @@ class MajoritiesHaveLeaders(Invariant):
     cluster; other nodes that are isolated, receive no messages or crash repeatedly must not delay
     that majority for longer. A leader counts once it has committed in its epoch, and before that as
     long as its voters fetch the records before its epoch, which may take any time. Sources: Raft
-    paper, section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
+    paper, section 5.2; KIP-595, "Leader Election"; rules `pre_vote_moves_epoch`, `early_suspicion`,
+    `unready_voter_waits` and `leader_discovery`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -21,7 +21,7 @@ class EpochsRiseByElections(Invariant):
 
     No replica is in any other epoch. So only a replica that a majority has granted its pre-votes
     deposes a leader. Sources: Kafka's `QuorumState.transitionToCandidate` (epochs increase by
-    exactly one per election); KIP-996; rules 27, 28.
+    exactly one per election); KIP-996; rules `no_state_from_rejections` and `input_bounds`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -34,7 +34,7 @@ class FlushedEndsAreYoung(Invariant):
     """A power loss leaves a flushed end that is at most about a second old.
 
     Bit rot below it is damage; above it, it is a torn tail, which is truncated. The invariant
-    checks the platter of the disk when a process ends. Source: rule 12.
+    checks the platter of the disk when a process ends. Source: rule `flushed_end_file`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -28,7 +28,7 @@ class NewVotersHaveTheLog(Invariant):
 
     If the leader's high watermark at its election is higher, it holds that. A voter that had to
     fetch these records first would delay every commit that needs it. Source: KIP-853, "AddVoter",
-    with rule 4: observers are measured against the high watermark.
+    with rule `observer_lag_baseline`: observers are measured against the high watermark.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -71,7 +71,7 @@ class NewVotersHaveTheLog(Invariant):
 class LivingVotersStay(Invariant):
     """Auto-join does not remove a voter that fetched within the fetch timeout.
 
-    Source: rule 6: two processes with one node id must not evict each other.
+    Source: rule `live_voter_not_evicted`: two processes with one node id must not evict each other.
     """
 
     def __init__(self, world: SeenWorld) -> None:
@@ -113,7 +113,7 @@ class WhoLeftWaitsForARestart(Invariant):
     """A process that knows that it was a voter does not request to become one.
 
     It was removed because its pod is scaled down, and will be stopped: a voter that joins and then
-    stops is missing in the majority. Source: rule 7.
+    stops is missing in the majority. Source: rule `decommissioned_voters`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -42,7 +42,7 @@ class ChangesKeepALiveMajority(Invariant):
     """An unforced change is appended only if a majority of the new set fetched after the request.
 
     For the added voter, a Fetch within the last fetch timeout is enough. A voter set in which most
-    voters are silent commits nothing. Source: rule 5 (strict reconfiguration).
+    voters are silent commits nothing. Source: rule `check_quorum_restart` (strict reconfiguration).
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Monotonic(Invariant):
     """A replica's epoch never decreases, its high watermark not within one process.
 
-    Source: KIP-595 (epochs are durable); rule 15: after a restart the high watermark
-    starts no lower than the newest snapshot, and a log never ends before it.
+    Source: KIP-595 (epochs are durable); rule `snapshot_within_flush`: after a restart the high
+    watermark starts no lower than the newest snapshot, and a log never ends before it.
     """
 
     def __init__(self, world: SeenWorld) -> None:

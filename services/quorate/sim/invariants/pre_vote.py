@@ -36,7 +36,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         current = node.core.replica.role
         known = self._hearing_since.get(node.key)
         if not _has_heard_leader(current):
-            # The follower has rejected the response as implausible (rule 29).
+            # The follower has rejected the response as implausible (rule `leader_contradiction`).
             self._hearing_since.pop(node.key, None)
         elif known is None or known[0] is not current:
             self._hearing_since[node.key] = (current, self.world.now_us)

@@ -24,7 +24,8 @@ class EndingsHaveCauses(Invariant):
     """A process that exits or does not start has met the fault that it reports as the reason.
 
     Damage requires bit rot since its start or found then, a failed disk a failed call, resource
-    exhaustion a lack of descriptors, and a stop a request to stop. Sources: rules 17, 25 and 31.
+    exhaustion a lack of descriptors, and a stop a request to stop. Sources: rules `disk_fail_stop`,
+    `stopping_replica` and `disk_error_classes`.
     """
 
     def ended(self, node: SeenNode, ending: Ending, message: str) -> None:

@@ -34,7 +34,7 @@ class ReadsHaveTheWord(Invariant):
     """A read is confirmed when a majority has echoed a read round sent after the read began.
 
     A Fetch that echoes an older round may have been sent before, by a voter that has elected
-    another leader since. Source: rule 19, decision 0002.
+    another leader since. Source: rule `linearizable_reads`, decision 0002.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -17,8 +17,8 @@ class SoundDisksAreFoundSound(Invariant):
 
     Damage is bit rot that has not been overwritten, until a recovery has handled it.
 
-    Sources: rules 12 to 14. A healing voter may not campaign: if three voters lost power at the
-    same time, the quorum would have no leader.
+    Sources: rules `flushed_end_file`, `recovery_flush` and `log_generation`. A healing voter may
+    not campaign: if three voters lost power at the same time, the quorum would have no leader.
     """
 
     def started(self, node: SeenNode, recovered: RecoveredState) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class RemovedLeadersResign(Invariant):
     """A leader that knows that its own removal is committed does not continue to lead.
 
-    Sources: KIP-853, "Removing Voters"; rule 1.
+    Sources: KIP-853, "Removing Voters"; rule `removed_voter_may_campaign`.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:

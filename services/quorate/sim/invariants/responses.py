@@ -35,8 +35,9 @@ class EverybodyIsAnswered(Invariant):
     A decided write is answered when the records it depends on are committed or, if it writes
     nothing, once a majority has confirmed the leader. All are answered when the controller that
     accepted them is not active any more. A write is decided once few enough decided records are
-    uncommitted, and between two turns of its client every other client has one. Sources: rules 19,
-    20 and 24; docs/protocol.md, "What waits"; docs/decisions/0010.
+    uncommitted, and between two turns of its client every other client has one. Sources:
+    rules `linearizable_reads`, `stream_responses` and `disk_call_deadline`; docs/protocol.md, "What
+    waits"; docs/decisions/0010.
     """
 
     def __init__(self, world: SeenWorld) -> None:

@@ -1,4 +1,7 @@
-"""Snapshots are verified before they are served and kept while fetched (rule 30)."""
+"""Snapshots are verified before they are served and kept while fetched.
+
+See rule `snapshot_pinning`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 class SnapshotsAreCheckedAndPinned(Invariant):
     """A process serves chunks only of snapshots it has verified, and keeps those being fetched.
 
-    Source: rule 30.
+    Source: rule `snapshot_pinning`.
     """
 
     def __init__(self, world: SeenWorld) -> None:

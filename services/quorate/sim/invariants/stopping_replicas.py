@@ -17,7 +17,7 @@ _BEGUN: Final = frozenset({"prospective", "candidate", "leader"})
 class WhoStopsBeginsNothing(Invariant):
     """A process that was asked to stop neither requests votes nor becomes leader.
 
-    Source: rule 25.
+    Source: rule `stopping_replica`.
     """
 
     def published(self, node: SeenNode, progress: PublishProgress) -> None:

@@ -1,4 +1,7 @@
-"""Tracks the processes of voters by the requests that one leader gets from them (rule 33)."""
+"""Tracks the processes of voters by the requests that one leader gets from them.
+
+See rule `one_process_per_voter`.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def _by_the_set(self: Addresses, voter: Voter) -> list[Peer]:
 BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
-        "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
+        "a node that knows a leader's name asks nobody else, whether it answers or not "
+        "(rule leader_discovery)",
         (1, 3),
         (Patch(Finding, "is_lost", _believe_the_dead),),
         world={
@@ -44,7 +45,8 @@ BUGS: Final = (
     ),
     Bug(
         "stated-address-ignored",
-        "a voter is called only where the set says, although it says itself where it is (rule 26)",
+        "a voter is called only where the set says, although it says itself where it is "
+        "(rule leader_discovery)",
         (2, 5),
         (Patch(Addresses, "known", _by_the_set),),
     ),

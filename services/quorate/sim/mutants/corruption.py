@@ -67,25 +67,27 @@ def _count_late(self: Elections, call: Call, response: VoteResponse | CallFailur
 BUGS: Final = (
     Bug(
         "vote-is-guessed",
-        "a quorum-state that has rotted is replaced by what the log tells (rule 18)",
+        "a quorum-state that has rotted is replaced by what the log tells "
+        "(rule quorum_state_required)",
         (1795707000014,),
         (Patch(_Recovery, "_read_election", _guess_election),),
     ),
     Bug(
         "older-vote-is-believed",
-        "a quorum-state of an earlier epoch than that of the log is taken as it is (rule 18)",
+        "a quorum-state of an earlier epoch than that of the log is taken as it is "
+        "(rule quorum_state_required)",
         (20,),
         (Patch(Refusing, "older_election", always(answer=None)),),
     ),
     Bug(
         "unreadable-log-counts-as-damaged",
-        "a log that cannot be read just now is taken for a damaged one (rule 31)",
+        "a log that cannot be read just now is taken for a damaged one (rule disk_error_classes)",
         (35,),
         (Patch(LogStore, "read_range", _read_anyhow),),
     ),
     Bug(
         "shortage-is-a-failed-disk",
-        "a process without descriptors says that its disk has failed (rule 31)",
+        "a process without descriptors says that its disk has failed (rule disk_error_classes)",
         (1795590029,),
         (Patch(raft_driver, "is_shortage", always(answer=False)),),
     ),

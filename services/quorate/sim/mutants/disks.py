@@ -82,19 +82,20 @@ def _begin_unflushed(
 BUGS: Final = (
     Bug(
         "recovery-without-flush",
-        "what a killed process left in the page cache is taken for flushed (rule 13)",
+        "what a killed process left in the page cache is taken for flushed (rule recovery_flush)",
         (1795430132,),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
     Bug(
         "starts-below-snapshot",
-        "after a restart the high watermark starts below the newest snapshot (rule 15)",
+        "after a restart the high watermark starts below the newest snapshot "
+        "(rule snapshot_within_flush)",
         (3,),
         (Patch(Ends, "__init__", _start_below_snapshot),),
     ),
     Bug(
         "snapshot-beyond-flush",
-        "a snapshot covers what its own replica has not flushed (rule 15)",
+        "a snapshot covers what its own replica has not flushed (rule snapshot_within_flush)",
         (9,),
         (
             Patch(Snapshotter, "consider", _consider_unflushed),
@@ -103,19 +104,20 @@ BUGS: Final = (
     ),
     Bug(
         "hung-disk-leads",
-        "a leader whose flush does not return leads on, as long as others flush (rule 24)",
+        "a leader whose flush does not return leads on, as long as others flush "
+        "(rule disk_call_deadline)",
         (18,),
         (Patch(Readiness, "flush_deadline", property(always(answer=None))),),
     ),
     Bug(
         "serves-unchecked-snapshot",
-        "a leader sends snapshots without a look at them (rule 30)",
+        "a leader sends snapshots without a look at them (rule snapshot_pinning)",
         (7,),
         (Patch(Offering, "_is_sound", always(answer=True)),),
     ),
     Bug(
         "cleaning-forgets-fetchers",
-        "a snapshot is cleaned away under the replica that fetches it (rule 30)",
+        "a snapshot is cleaned away under the replica that fetches it (rule snapshot_pinning)",
         (5,),
         (Patch(Offering, "pinned", always(answer=frozenset())),),
     ),

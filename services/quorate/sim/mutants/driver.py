@@ -76,7 +76,8 @@ BUGS: Final = (
     ),
     Bug(
         "cut-told-last",
-        "the core hears of what was cut or cleaned only after what came meanwhile (rule 14)",
+        "the core hears of what was cut or cleaned only after what came meanwhile "
+        "(rule log_generation)",
         (41,),
         (Patch(RaftDriver, "hears_first", _hear_last),),
     ),
@@ -94,7 +95,7 @@ BUGS: Final = (
     ),
     Bug(
         "flushed-end-synced-rarely",
-        "the flushed end is carried to the disk every twenty seconds only (rule 12)",
+        "the flushed end is carried to the disk every twenty seconds only (rule flushed_end_file)",
         (1,),
         (Patch(log_flusher, "SYNC_AFTER_MS", 20_000),),
     ),

@@ -113,7 +113,7 @@ BUGS: Final = (
     ),
     Bug(
         "stands-for-ever",
-        "a driver whose disk took too long once answers nobody any more (rule 24)",
+        "a driver whose disk took too long once answers nobody any more (rule disk_call_deadline)",
         (1,),
         (Patch(Barriers, "_end", _stand_on),),
     ),
@@ -138,7 +138,8 @@ BUGS: Final = (
     ),
     Bug(
         "unready-for-ever",
-        "a voter whose state machine is behind leaves all elections to others (rule 11)",
+        "a voter whose state machine is behind leaves all elections to others "
+        "(rule unready_voter_waits)",
         (4,),
         (Patch(Readiness, "waits", _wait_on),),
     ),

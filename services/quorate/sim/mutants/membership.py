@@ -199,7 +199,8 @@ BUGS: Final = (
     ),
     Bug(
         "removed-leader-counts-itself",
-        "a leader that has appended its own removal counts its disk for the majority (rule 1)",
+        "a leader that has appended its own removal counts its disk for the majority "
+        "(rule removed_voter_may_campaign)",
         (24,),
         (Patch(Ends, "of_majority", _end_with_itself),),
     ),
@@ -211,7 +212,8 @@ BUGS: Final = (
     ),
     Bug(
         "new-voter-lags",
-        "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
+        "a replica becomes a voter, and is counted, before it has caught up "
+        "(rule observer_lag_baseline)",
         (24,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
@@ -236,14 +238,15 @@ BUGS: Final = (
     ),
     Bug(
         "auto-join-evicts-the-living",
-        "a voter that fetches is removed for another disk with its node id (rule 6)",
+        "a voter that fetches is removed for another disk with its node id "
+        "(rule live_voter_not_evicted)",
         (14,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
     Bug(
         "decommissioned-comes-back",
-        "a voter that was removed on purpose joins again by itself (rule 7)",
+        "a voter that was removed on purpose joins again by itself (rule decommissioned_voters)",
         (1795430758,),
         (
             Patch(Joining, "is_unwanted", always(answer=False)),
@@ -252,27 +255,31 @@ BUGS: Final = (
     ),
     Bug(
         "scaled-away-rejoins-at-once",
-        "a voter whose pod is scaled away joins again before its process ends (rule 7)",
+        "a voter whose pod is scaled away joins again before its process ends "
+        "(rule decommissioned_voters)",
         (1,),
         (Patch(Joining, "has_left", always(answer=False)),),
         world=_SCALED_AWAY,
     ),
     Bug(
         "scaled-away-is-decommissioned",
-        "a voter whose pod was scaled away may not join when it comes back (rule 7)",
+        "a voter whose pod was scaled away may not join when it comes back "
+        "(rule decommissioned_voters)",
         (1,),
         (Patch(VoterSet, "without", _decommission),),
         world=_SCALED_AWAY,
     ),
     Bug(
         "update-forgets-decommissioned",
-        "an added or updated voter comes with an empty list of those who were removed (rule 7)",
+        "an added or updated voter comes with an empty list of those who were removed "
+        "(rule decommissioned_voters)",
         (6,),
         (Patch(VoterSet, "with_voter", _add_and_forget),),
     ),
     Bug(
         "snapshot-forgets-decommissioned",
-        "a snapshot holds the voters without the list of those who were removed (rule 7)",
+        "a snapshot holds the voters without the list of those who were removed "
+        "(rule decommissioned_voters)",
         (6, 20),
         (Patch(MetadataLog, "voters_below", _voters_alone),),
     ),
@@ -322,13 +329,15 @@ BUGS: Final = (
     ),
     Bug(
         "restart-taken-for-clone",
-        "a restarted voter counts for nothing, as if the process before still ran (rule 33)",
+        "a restarted voter counts for nothing, as if the process before still ran "
+        "(rule one_process_per_voter)",
         (4, 8),
         (Patch(Clones, "_is_gone", _never_silent),),
     ),
     Bug(
         "every-leader-taken-for-rival",
-        "a voter among others stands down before a leader that it did not vote for (rule 34)",
+        "a voter among others stands down before a leader that it did not vote for "
+        "(rule sole_voter_conflict)",
         (1,),
         (Patch(Rivalry, "is_alone", always(answer=True)),),
     ),
@@ -340,14 +349,16 @@ BUGS: Final = (
     ),
     Bug(
         "majority-of-the-living-before",
-        "whether most voters live is looked up in the set before an unforced change (rule 5)",
+        "whether most voters live is looked up in the set before an unforced change "
+        "(rule check_quorum_restart)",
         (14,),
         (Patch(Changes, "why_no_live_majority", _of_set_before),),
         within=300,
     ),
     Bug(
         "alive-before-the-request",
-        "a voter that fetched just before a change was asked for is taken for alive (rule 5)",
+        "a voter that fetched just before a change was asked for is taken for alive "
+        "(rule check_quorum_restart)",
         (3,),
         (Patch(Changes, "why_no_live_majority", _of_late),),
     ),

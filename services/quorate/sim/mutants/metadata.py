@@ -99,7 +99,7 @@ BUGS: Final = (
     ),
     Bug(
         "sent-counts-as-unsent",
-        "a controller that stops leading refuses what it has proposed, too (rule 20)",
+        "a controller that stops leading refuses what it has proposed, too (rule stream_responses)",
         (9,),
         (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
     ),
@@ -111,7 +111,7 @@ BUGS: Final = (
     ),
     Bug(
         "controller-reads-unconfirmed",
-        "the controller answers current reads without asking the core (rule 19)",
+        "the controller answers current reads without asking the core (rule linearizable_reads)",
         (4,),
         (Patch(Reading, "_current_offset", _unconfirmed),),
     ),

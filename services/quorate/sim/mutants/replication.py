@@ -172,7 +172,8 @@ BUGS: Final = (
     ),
     Bug(
         "stale-flush-counts",
-        "a flush that began before the log was cut counts for what was appended since (rule 14)",
+        "a flush that began before the log was cut counts for what was appended since "
+        "(rule log_generation)",
         (13,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
@@ -185,7 +186,8 @@ BUGS: Final = (
     ),
     Bug(
         "view-of-arrival",
-        "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
+        "whether a replica is served as a voter is decided at its first Fetch "
+        "(rule fetch_view_at_response)",
         (9,),
         (Patch(Serving, "_serve", _serve_view_of_arrival),),
     ),
@@ -222,7 +224,7 @@ BUGS: Final = (
     ),
     Bug(
         "read-round-used-twice",
-        "a read joins a confirmation round that was sent before it began (rule 19)",
+        "a read joins a confirmation round that was sent before it began (rule linearizable_reads)",
         (1,),
         (Patch(Reads, "begin", _share_round),),
     ),

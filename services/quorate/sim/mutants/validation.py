@@ -47,19 +47,20 @@ def _change_for_any_cluster(self: Changes, cluster_id: ClusterId | None) -> Obst
 BUGS: Final = (
     Bug(
         "serves-another-cluster",
-        "a leader answers fetches of another cluster (rule 27)",
+        "a leader answers fetches of another cluster (rule no_state_from_rejections)",
         (18,),
         (Patch(Leading, "_reason_to_refuse", _serve_any_cluster),),
     ),
     Bug(
         "another-cluster-announces",
-        "a voter hears of its leader from another cluster (rule 27)",
+        "a voter hears of its leader from another cluster (rule no_state_from_rejections)",
         (18,),
         (Patch(Announcements, "_reason_to_refuse", _believe_any_cluster),),
     ),
     Bug(
         "another-cluster-operates",
-        "an operator of another cluster changes the voters of this one (rule 27)",
+        "an operator of another cluster changes the voters of this one "
+        "(rule no_state_from_rejections)",
         (18,),
         (Patch(Changes, "why_not_leader", _change_for_any_cluster),),
     ),

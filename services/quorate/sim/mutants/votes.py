@@ -144,25 +144,28 @@ BUGS: Final = (
     ),
     Bug(
         "unready-voter-blocks",
-        "a voter that leaves an election to others claims to hear the leader meanwhile (rule 11)",
+        "a voter that leaves an election to others claims to hear the leader meanwhile "
+        "(rule unready_voter_waits)",
         (1,),
         (Patch(Elections, "_leader_is_lost", _wait_and_claim_to_hear),),
     ),
     Bug(
         "removed-voter-gives-up",
-        "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
+        "a voter whose removal is in its log, but not known committed, does not campaign "
+        "(rule removed_voter_may_campaign)",
         (24,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
         "only-members-vote",
-        "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
+        "a replica that does not find itself and the nominee in its own set refuses "
+        "(rule vote_by_voter_key)",
         (15,),
         (Patch(Voting, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
         "healing-voter-forgets",
-        "a damaged voter campaigns and votes by what its log has left (rule 16)",
+        "a damaged voter campaigns and votes by what its log has left (rule damaged_voter_heals)",
         (5,),
         (
             Patch(Replica, "may_campaign", property(_campaign_while_healing)),
@@ -171,19 +174,20 @@ BUGS: Final = (
     ),
     Bug(
         "stopping-voter-campaigns",
-        "a leader that was asked to stop, and has no successor yet, asks for votes again (rule 25)",
+        "a leader that was asked to stop, and has no successor yet, asks for votes again "
+        "(rule stopping_replica)",
         (16,),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
     Bug(
         "another-cluster-teaches",
-        "what a controller of another cluster answers is believed (rule 27)",
+        "what a controller of another cluster answers is believed (rule no_state_from_rejections)",
         (1, 4),
         (Patch(Believing, "teaches_nothing", always(answer=False)),),
     ),
     Bug(
         "any-epoch-is-believed",
-        "an epoch that no election came to is believed (rule 28)",
+        "an epoch that no election came to is believed (rule input_bounds)",
         (4, 7),
         (Patch(Believing, "admit", always(answer=True)),),
     ),

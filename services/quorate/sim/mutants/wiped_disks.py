@@ -1,4 +1,4 @@
-"""Mutants of lost disks at kraft.version 0 (rule 8)."""
+"""Mutants of lost disks at kraft.version 0 (rule `empty_log_abstains`)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def _never_abstain(self: _Recovery, found: Found, verdict: Verdict) -> Recovered
 BUGS: Final = (
     Bug(
         "wiped-voter-votes",
-        "an empty directory at kraft.version 0 votes, marked or not (rule 8)",
+        "an empty directory at kraft.version 0 votes, marked or not (rule empty_log_abstains)",
         (1795707000036,),
         (Patch(_Recovery, "_state", _never_abstain),),
     ),
     Bug(
         "wiped-voter-votes-with-any-record",
-        "a wiped voter that has fetched a batch votes after its next start (rule 8)",
+        "a wiped voter that has fetched a batch votes after its next start "
+        "(rule empty_log_abstains)",
         (4,),
         (Patch(_Recovery, "_state", _abstain_while_empty),),
         world={

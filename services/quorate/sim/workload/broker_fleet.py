@@ -84,7 +84,7 @@ class Fleet:
         self._repeat(options.fleet.oddities_every_ms, self.ask_oddly)
 
     def end(self) -> None:
-        """Let some brokers stay silent for good, and all others send heartbeats from now on."""
+        """Let some brokers stay silent permanently, and all others send heartbeats from now on."""
         self.is_over = True
         if self.brokers:
             share = self._draws.random.random()

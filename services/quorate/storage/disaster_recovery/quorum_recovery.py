@@ -1,9 +1,9 @@
-"""Recovers from loss of quorum: makes a single-voter quorum from the disks left (rule 23).
+"""Recovers from loss of quorum: makes a single-voter quorum from the disks left.
 
-A crash only interrupts it. Only an operator may request it: records that only a majority of lost
-disks had are lost permanently. The order is: the plan; the log under its old identity, repaired if
-damaged, then the new epoch with the new voter set; the new identity, meta.properties last; the plan
-becomes the record.
+See rule `quorum_loss_recovery`. A crash only interrupts it. Only an operator may request it:
+records that only a majority of lost disks had are lost permanently. The order is: the plan; the log
+under its old identity, repaired if damaged, then the new epoch with the new voter set; the new
+identity, meta.properties last; the plan becomes the record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Restores a backup into an empty directory as a single-voter quorum (rule 23).
+"""Restores a backup into an empty directory as a single-voter quorum (rule `quorum_loss_recovery`).
 
 A recovery plan is in progress from the first file to the last, so a controller never starts on a
 partial restore. An interrupted restore starts over: the directory holds only the backup.

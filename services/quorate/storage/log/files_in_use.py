@@ -1,8 +1,9 @@
-"""The files that a running replica relies on: compared with their names, and put back (rule 17).
+"""The files that a running replica relies on: compared with their names, and put back.
 
-A process keeps its segments open. If another program removes or replaces them, the process flushes
-into files without a name, and its next start finds nothing of it. The content of these files can
-still be read by their descriptors, and the content of quorum-state is known.
+See rule `disk_fail_stop`. A process keeps its segments open. If another program removes or replaces
+them, the process flushes into files without a name, and its next start finds nothing of it. The
+content of these files can still be read by their descriptors, and the content of quorum-state is
+known.
 
 All calls except `election_saved` come from the thread that also saves quorum-state, truncates and
 cleans: a rename or removal by this process cannot look like a loss.

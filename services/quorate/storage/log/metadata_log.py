@@ -121,7 +121,7 @@ class MetadataLog:
 
     @property
     def generation(self) -> int:
-        """Incremented by every truncation and installed snapshot (rule 14)."""
+        """Incremented by every truncation and installed snapshot (rule `log_generation`)."""
         return self.state.generation
 
     @property
@@ -142,7 +142,10 @@ class MetadataLog:
         return 0
 
     def fail(self, error: OSError) -> None:
-        """Note that the disk failed: later writes are refused, none is retried (rule 17)."""
+        """Note that the disk failed: later writes are refused, none is retried.
+
+        See rule `disk_fail_stop`.
+        """
         self.failure = self.failure or error
 
     # --- appending --------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ class MetadataLog:
     def finish_flush(self, ticket: FlushTicket) -> OffsetAndEpoch:
         """Note what a completed ticket made durable; return the end to acknowledge.
 
-        A ticket of an older generation changes nothing (rule 14).
+        A ticket of an older generation changes nothing (rule `log_generation`).
         """
         assert ticket.is_done, "finish_flush comes after run"
         state = self.state

@@ -1,7 +1,8 @@
-"""Decides from the scanned log what to keep and whether data was lost (rules 12 to 16).
+"""Decides from the scanned log what to keep and whether data was lost.
 
-The decision is pure: evidence goes in, a decision comes out, nothing on the disk is touched. Ends
-are compared as in Vote: by epoch, then by offset.
+See rules `flushed_end_file`, `recovery_flush`, `log_generation`, `snapshot_within_flush` and
+`damaged_voter_heals`. The decision is pure: evidence goes in, a decision comes out, nothing on the
+disk is touched. Ends are compared as in Vote: by epoch, then by offset.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A CRC covers the content of a batch, not its base offset and epoch, which precede it. Offsets must
 be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere else,
 must never fall, must agree with the epoch history and with the flushed end, and must not exceed the
-epoch of quorum-state (rules 12 and 14).
+epoch of quorum-state (rules `flushed_end_file` and `log_generation`).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Examined:
 def recover(
     fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = False
 ) -> Recovered:
-    """Open a directory. Everything in the result is durable (rule 13).
+    """Open a directory. Everything in the result is durable (rule `recovery_flush`).
 
     A quorum recovery (`is_rescue`) opens what a controller must not: a directory with a recovery in
     progress, and the damaged log of a single voter, whose lost records it gives up. Raises

@@ -1,7 +1,8 @@
 """Applies the recovery decision to the directory in a crash-safe order.
 
 First what must not be lost, then the lowered flushed end, then the log itself; last, when all of it
-is on the disk, the flushed end again (rules 12, 13, 16).
+is on the disk, the flushed end again (rules `flushed_end_file`, `recovery_flush` and
+`damaged_voter_heals`).
 """
 
 from __future__ import annotations
@@ -97,7 +98,10 @@ class Repair:
         )
 
     def begin(self, state: RecoveredState, voters: VoterSet) -> None:
-        """First start: write quorum-state before the first segment (rule 18)."""
+        """First start: write quorum-state before the first segment.
+
+        See rule `quorum_state_required`.
+        """
         self.save_election(state, voters)
         remove_durably(self.fs, f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
 
@@ -121,7 +125,7 @@ class Repair:
     def open_log(
         self, scanned: ScannedLog, verdict: Verdict, state: RecoveredState, config: StorageConfig
     ) -> MetadataLog:
-        """Apply the decision to the log, flush it (rule 13), and open it."""
+        """Apply the decision to the log, flush it (rule `recovery_flush`), and open it."""
         last_crc = scanned.last_crc if verdict.keeps_log else None
         entry = self._flushed_entry(verdict.end, last_crc, state)
         if verdict.is_damage:

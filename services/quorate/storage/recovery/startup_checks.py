@@ -1,6 +1,7 @@
-"""Contradictions that make recovery refuse a directory, with the remedy (rules 16 and 18).
+"""Contradictions that make recovery refuse a directory, with the remedy.
 
-All of them are checked before anything has been changed. Each check raises StorageError.
+See rules `damaged_voter_heals` and `quorum_state_required`. All of them are checked before anything
+has been changed. Each check raises StorageError.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class Refusing:
     def lost_election(
         self, segments: list[Segment], stored: list[SnapshotInfo], flushed: FlushedEnd | None
     ) -> None:
-        """Check that quorum-state is missing only if the directory never held data (rule 18)."""
+        """Check that quorum-state is missing only if the directory never held data.
+
+        See rule `quorum_state_required`.
+        """
         used = [segment.path for segment in segments if segment.size_bytes]
         used += [self.snapshots.path(info.snapshot_id) for info in stored]
         if flushed is not None:
@@ -84,7 +88,7 @@ class Refusing:
             )
 
     def impossible_epoch(self, end: OffsetAndEpoch) -> None:
-        """Check that a quorum can have reached this epoch by elections (rule 28)."""
+        """Check that a quorum can have reached this epoch by elections (rule `input_bounds`)."""
         if end.epoch > EPOCH_BELIEVED_MAX:
             raise StorageError(
                 f"{self.log_dir}: the log ends at {end}, in an epoch which no quorum comes near by "

@@ -1,4 +1,4 @@
-"""The metadata API over a real socket: writes, write streams (rule 20), reads."""
+"""The metadata API over a real socket: writes, write streams (rule `stream_responses`), reads."""
 
 from __future__ import annotations
 

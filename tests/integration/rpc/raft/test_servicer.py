@@ -1,4 +1,7 @@
-"""The raft service over a real socket: Fetch streams (rule 20), unary calls, bad input."""
+"""The raft service over a real socket: Fetch streams, unary calls, bad input.
+
+See rule `stream_responses`.
+"""
 
 from __future__ import annotations
 

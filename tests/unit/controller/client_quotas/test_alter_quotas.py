@@ -80,7 +80,8 @@ def test_a_change_that_is_wrong_changes_nothing_of_its_entity(
     assert words in message
 
 
-def test_rule_28_a_name_that_no_record_can_hold_is_refused(cluster: Cluster) -> None:
+@pytest.mark.rule("input_bounds")
+def test_a_name_that_no_record_can_hold_is_refused(cluster: Cluster) -> None:
     error, message = refusal(cluster, alter((EntityPart("user", "x" * 70_000),), put()))
     assert error is ErrorCode.INVALID_REQUEST
     assert "entity_name" in message

@@ -50,7 +50,8 @@ def test_an_entity_is_the_same_in_any_order_of_its_parts() -> None:
     ]
 
 
-def test_rule_22_what_a_log_has_is_kept_whatever_our_rules_are() -> None:
+@pytest.mark.rule("lossless_replay")
+def test_what_a_log_has_is_kept_whatever_our_rules_are() -> None:
     strange = [
         quota(-1.0, ("group", "g"), key="bandwidth"),
         quota(1.0, ("ip", "nowhere"), ("user", "")),

@@ -26,6 +26,7 @@ def test_the_newest_level_counts_and_zero_takes_a_feature_back() -> None:
     assert replayed(*levels) == Map({TRANSACTIONS: 2})
 
 
+@pytest.mark.rule("lossless_replay")
 @pytest.mark.parametrize(
     ("name", "level", "known"),
     [
@@ -37,7 +38,7 @@ def test_the_newest_level_counts_and_zero_takes_a_feature_back() -> None:
         ("unknown", 1, "0 to 0"),
     ],
 )
-def test_rule_22_a_level_that_is_not_known_is_refused(name: str, level: int, known: str) -> None:
+def test_a_level_that_is_not_known_is_refused(name: str, level: int, known: str) -> None:
     problem = f"the log sets {name} to {level}, and this release knows {known};"
     with pytest.raises(UnsupportedMetadataVersionError, match=problem):
         replayed((name, level))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from quorate.controller.opaque.image import Opaque
 from quorate.records.metadata import AccessControlEntryRecord, UnknownRecord
 
@@ -16,7 +18,8 @@ ACL = AccessControlEntryRecord(
 )
 
 
-def test_rule_22_what_came_since_follows_what_was_there() -> None:
+@pytest.mark.rule("lossless_replay")
+def test_what_came_since_follows_what_was_there() -> None:
     delta = Opaque(unknown=(FIRST,)).mutate()
     delta.unknown.append(SECOND)
     delta.group("acls")[b"i",] = ACL

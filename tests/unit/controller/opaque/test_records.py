@@ -85,6 +85,7 @@ def rows(*records: MetadataRecord) -> list[MetadataRecord]:
     return [record for record in snapshot_records(image) if record is not None]
 
 
+@pytest.mark.rule("lossless_replay")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -99,9 +100,7 @@ def rows(*records: MetadataRecord) -> list[MetadataRecord]:
         ),
     ],
 )
-def test_rule_22_the_newest_record_of_a_key_is_kept(
-    old: MetadataRecord, new: MetadataRecord
-) -> None:
+def test_the_newest_record_of_a_key_is_kept(old: MetadataRecord, new: MetadataRecord) -> None:
     assert rows(old, new) == [new]
 
 
@@ -135,7 +134,8 @@ def test_who_got_producer_ids_is_no_state() -> None:
     assert rows(producer_ids(2000, broker_id=7)) == [producer_ids(2000)]
 
 
-def test_rule_22_records_of_unknown_types_are_all_kept_in_order() -> None:
+@pytest.mark.rule("lossless_replay")
+def test_records_of_unknown_types_are_all_kept_in_order() -> None:
     unknown = [UnknownRecord(99, 0, b"b"), UnknownRecord(98, 1, b"a"), UnknownRecord(99, 0, b"b")]
     assert image_of(*unknown).opaque.unknown == tuple(unknown)
 

@@ -1,9 +1,14 @@
-"""Rule 8: a voter that came up empty at kraft.version 0, on its way back to a vote."""
+"""A voter that came up empty at kraft.version 0, on its way back to a vote.
+
+See rule `empty_log_abstains`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -15,6 +20,8 @@ from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
+
+pytestmark = pytest.mark.rule("empty_log_abstains")
 
 STATIC = VoterSet(tuple(Voter(ReplicaKey(NodeId(i)), cores.endpoints(i)) for i in (1, 2, 3)))
 
@@ -58,7 +65,7 @@ def fetches(update: api.Update) -> list[m.FetchRequest]:
     ]
 
 
-def test_rule_8_it_fetches_without_its_name_until_it_has_heard_every_other_voter() -> None:
+def test_it_fetches_without_its_name_until_it_has_heard_every_other_voter() -> None:
     core = wiped()
     update = cores.begin(core, 1, 1, now_ms=1)
     assert [request.replica for request in fetches(update)] == [None]
@@ -77,7 +84,7 @@ def test_rule_8_it_fetches_without_its_name_until_it_has_heard_every_other_voter
     assert not core.replica.abstains
 
 
-def test_rule_8_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> None:
+def test_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> None:
     core = wiped(log_end=5)
     cores.begin(core, 1, 1, now_ms=1)
     nameless = cores.under_way(core)
@@ -89,7 +96,7 @@ def test_rule_8_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> No
     assert core.replica.abstains
 
 
-def test_rule_8_a_voter_that_is_in_a_later_epoch_is_heard_and_its_epoch_holds() -> None:
+def test_a_voter_that_is_in_a_later_epoch_is_heard_and_its_epoch_holds() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     hear(core, 3, epoch=7, now_ms=2)
@@ -98,7 +105,7 @@ def test_rule_8_a_voter_that_is_in_a_later_epoch_is_heard_and_its_epoch_holds() 
     assert not cores.voted(refused).vote_granted
 
 
-def test_rule_8_an_epoch_that_is_not_believed_is_not_heard() -> None:
+def test_an_epoch_that_is_not_believed_is_not_heard() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     hear(core, 3, epoch=2**31 - 1, now_ms=2)
@@ -106,7 +113,7 @@ def test_rule_8_an_epoch_that_is_not_believed_is_not_heard() -> None:
     assert "hear from 1, 3" in core.remarks()[0]
 
 
-def test_rule_8_it_votes_again_only_when_all_that_was_committed_is_on_its_disk() -> None:
+def test_it_votes_again_only_when_all_that_was_committed_is_on_its_disk() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     cores.answer(core, asked(core, 1, now_ms=2), cores.fetch_answer(), now_ms=60)
@@ -120,7 +127,7 @@ def test_rule_8_it_votes_again_only_when_all_that_was_committed_is_on_its_disk()
     assert core.remarks()[0].endswith("has yet to catch up")
 
 
-def test_rule_8_a_leader_that_knows_no_high_watermark_ends_no_abstention() -> None:
+def test_a_leader_that_knows_no_high_watermark_ends_no_abstention() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     cores.answer(core, asked(core, 1, now_ms=2), cores.fetch_answer(), now_ms=60)

@@ -103,7 +103,8 @@ def test_an_answer_of_an_older_epoch_counts_for_nothing() -> None:
     assert (told(core).role, told(core).epoch) == ("candidate", 4)
 
 
-def test_rule_9_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
+@pytest.mark.rule("pre_vote_moves_epoch")
+def test_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
     core = cores.unattached()
     update = core.step(api.TimerFired(), Millis(1500))
     update = cores.answer(core, cores.calls(update)[2][0], cores.granted(0), now_ms=1500)

@@ -33,9 +33,10 @@ def requests(epoch: int) -> list[m.Request]:
     ]
 
 
+@pytest.mark.rule("input_bounds")
 @pytest.mark.parametrize("epoch", FAR)
 @pytest.mark.parametrize("which", range(4))
-def test_rule_28_no_request_brings_an_epoch_that_nobody_can_explain(epoch: int, which: int) -> None:
+def test_no_request_brings_an_epoch_that_nobody_can_explain(epoch: int, which: int) -> None:
     core = cores.leader()
     (reply,) = cores.replies(cores.ask(core, requests(epoch)[which], now_ms=2001))
     assert isinstance(reply, m.VoteResponse | m.BeginQuorumEpochResponse | m.EndQuorumEpochResponse)
@@ -100,6 +101,7 @@ def test_beyond_what_is_believed_at_once_elections_go_on() -> None:
     assert told(core).epoch == ASKED_MAX + 6
 
 
+@pytest.mark.rule("no_state_from_rejections")
 @pytest.mark.parametrize(
     "error",
     [
@@ -109,7 +111,7 @@ def test_beyond_what_is_believed_at_once_elections_go_on() -> None:
         ErrorCode.UNSUPPORTED_VERSION,
     ],
 )
-def test_rule_27_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> None:
+def test_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> None:
     core, call = asking()
     cores.answer(core, call, vote_answer(error, 7), now_ms=1501)
     assert told(core).epoch == 1
@@ -118,7 +120,8 @@ def test_rule_27_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> N
     assert cores.described(core, now_ms=1502).heard == ()
 
 
-def test_rule_27_no_answer_of_another_cluster_deposes_a_leader() -> None:
+@pytest.mark.rule("no_state_from_rejections")
+def test_no_answer_of_another_cluster_deposes_a_leader() -> None:
     """A dead voter's address was taken over by somebody else's controller."""
     core = cores.leader()
     (call, *_) = cores.open_calls(core, CallKind.BEGIN_QUORUM_EPOCH)
@@ -129,8 +132,9 @@ def test_rule_27_no_answer_of_another_cluster_deposes_a_leader() -> None:
     assert told(core).epoch == 1
 
 
+@pytest.mark.rule("no_state_from_rejections")
 @pytest.mark.parametrize("is_following", [True, False])
-def test_rule_27_no_fetch_answer_of_another_cluster_names_a_leader(*, is_following: bool) -> None:
+def test_no_fetch_answer_of_another_cluster_names_a_leader(*, is_following: bool) -> None:
     core = cores.unattached(2)
     update = cores.begin(core, 1, 1, now_ms=1)
     if not is_following:
@@ -144,7 +148,8 @@ def test_rule_27_no_fetch_answer_of_another_cluster_names_a_leader(*, is_followi
     assert (told(core), saved(core)) == before
 
 
-def test_rule_27_another_cluster_is_not_told_who_leads_here() -> None:
+@pytest.mark.rule("no_state_from_rejections")
+def test_another_cluster_is_not_told_who_leads_here() -> None:
     core = cores.follower()
     request = cores.vote(3, 2, 2, cores.end(0, 0))
     stranger = m.VoteRequest(
@@ -160,7 +165,8 @@ def test_rule_27_another_cluster_is_not_told_who_leads_here() -> None:
     assert (reply.error, reply.leader) == (ErrorCode.INCONSISTENT_CLUSTER_ID, m.NOTHING_KNOWN)
 
 
-def test_rule_27_a_voter_key_that_does_not_fit_hides_no_epoch_and_no_leader() -> None:
+@pytest.mark.rule("no_state_from_rejections")
+def test_a_voter_key_that_does_not_fit_hides_no_epoch_and_no_leader() -> None:
     core = cores.unattached()
     wrong = ReplicaKey(NodeId(1), cores.key(9).directory_id)
     asked = cores.vote(2, 1, 5, cores.end(0, 0))

@@ -1,8 +1,10 @@
-"""A leader whose process is gone is missed early (rule 10)."""
+"""A leader whose process is gone is missed early (rule `early_suspicion`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -30,7 +32,8 @@ def refused_leader(now_ms: int = 10, core: RaftCore | None = None) -> RaftCore:
     return core
 
 
-def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_refused_connect_ends_the_wait_for_the_leader() -> None:
     core = refused_leader()
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
     (response,) = cores.replies(cores.ask(core, asked, now_ms=11))
@@ -40,7 +43,8 @@ def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
     assert told(core).role == "prospective"
 
 
-def test_rule_10_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
     core = cores.heard()
     (probe,) = broken_stream(core)
     core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
@@ -63,7 +67,8 @@ def lost_the_first_round() -> RaftCore:
     return core
 
 
-def test_rule_10_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
     deadline = 1 + cores.config().fetch_timeout_ms
     core = lost_the_first_round()
     core.step(api.TimerFired(), Millis(deadline - 1))
@@ -72,7 +77,8 @@ def test_rule_10_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
     assert told(core).role == "prospective"
 
 
-def test_rule_10_after_a_lost_round_the_leader_is_tried_again() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_after_a_lost_round_the_leader_is_tried_again() -> None:
     core = lost_the_first_round()
     again = core.step(api.TimerFired(), Millis(36 + SUSPICION_RETRY_MS))
     (probe,) = [effect for effect in again.effects if isinstance(effect, api.ProbeLeader)]
@@ -108,20 +114,23 @@ def lost_round(rival_end: OffsetAndEpoch) -> RaftCore:
     return core
 
 
-def test_rule_10_a_lost_round_is_tried_again_when_a_rival_asks_that_cannot_win() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_lost_round_is_tried_again_when_a_rival_asks_that_cannot_win() -> None:
     core = lost_round(cores.end(4, 1))
     assert told(core).role == "follower"
     core.step(api.TimerFired(), Millis(400 + SUSPICION_DELAY_MS))
     assert told(core).role == "prospective"
 
 
-def test_rule_10_a_rival_that_can_win_is_left_its_round() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_rival_that_can_win_is_left_its_round() -> None:
     core = lost_round(cores.end(5, 1))
     core.step(api.TimerFired(), Millis(400 + SUSPICION_DELAY_MS))
     assert told(core).role == "follower"
 
 
-def test_rule_10_a_rival_that_cannot_win_moves_nobody_that_hears_the_leader() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_rival_that_cannot_win_moves_nobody_that_hears_the_leader() -> None:
     core = follower_of_five_records()
     (probe,) = broken_stream(core)
     core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
@@ -131,7 +140,8 @@ def test_rule_10_a_rival_that_cannot_win_moves_nobody_that_hears_the_leader() ->
     assert told(core).role == "follower"
 
 
-def test_rule_10_a_leader_that_told_its_end_is_not_suspected() -> None:
+@pytest.mark.rule("early_suspicion")
+def test_a_leader_that_told_its_end_is_not_suspected() -> None:
     """The order of its successors rules."""
     core = cores.heard()
     successors = (cores.key(3), cores.key(2))

@@ -1,4 +1,4 @@
-"""Who is asked for a leader, when, and what of the answers counts (rule 26)."""
+"""Who is asked for a leader, when, and what of the answers counts (rule `leader_discovery`)."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
     return asked
 
 
+@pytest.mark.rule("leader_discovery")
 @pytest.mark.parametrize("refuse", [True, False])
-def test_rule_26_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool) -> None:
+def test_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool) -> None:
     core = restarted()
     assert told(core).role == "follower"
     asked = let_pass(core, 60_000, refuse=refuse)

@@ -186,14 +186,16 @@ def test_requests_of_other_clusters_older_epochs_and_nonsense_are_refused() -> N
     assert cores.voted(cores.ask(core, odd, now_ms=2)).error is ErrorCode.INVALID_REQUEST
 
 
-def test_rule_2_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
+@pytest.mark.rule("vote_by_voter_key")
+def test_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
     core = cores.unattached(1, 1, 2)
     core.becoming.unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
     update = cores.ask(core, cores.vote(9, 1, 2, cores.end(0, 0)), now_ms=1)
     assert cores.voted(update).vote_granted
 
 
-def test_rule_9_a_pre_vote_of_a_higher_epoch_moves_the_receiver() -> None:
+@pytest.mark.rule("pre_vote_moves_epoch")
+def test_a_pre_vote_of_a_higher_epoch_moves_the_receiver() -> None:
     core = cores.leader()
     cores.ask(core, cores.vote(2, 1, 7, cores.end(3, 1), pre_vote=True), now_ms=2001)
     assert told(core).role == "unattached"
@@ -254,7 +256,8 @@ def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
     assert cores.calls(rival)[1][1] == asked[1][1]
 
 
-def test_rule_11_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote() -> None:
+@pytest.mark.rule("unready_voter_waits")
+def test_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote() -> None:
     core = cores.heard()
     core.step(api.StateMachineProgress(ready=False), Millis(1))
     update = core.step(api.TimerFired(), Millis(1 + cores.config().fetch_timeout_ms))
@@ -265,7 +268,8 @@ def test_rule_11_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote(
     assert cores.voted(update).vote_granted
 
 
-def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had() -> None:
+@pytest.mark.rule("damaged_voter_heals")
+def test_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had() -> None:
     core = cores.started(
         1,
         cores.recovered(
@@ -281,7 +285,8 @@ def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had()
     assert any(line.startswith("refused 1 vote(s) to 2: ") for line in core.remarks())
 
 
-def test_rule_8_who_abstains_neither_votes_nor_campaigns() -> None:
+@pytest.mark.rule("empty_log_abstains")
+def test_who_abstains_neither_votes_nor_campaigns() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     core.step(api.TimerFired(), Millis(1500))
     assert told(core).role == "unattached"

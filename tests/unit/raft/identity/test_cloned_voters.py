@@ -1,4 +1,4 @@
-"""Rule 33: two processes on copies of one directory fetch as one voter."""
+"""Rule `one_process_per_voter`: two processes on copies of one directory fetch as one voter."""
 
 from __future__ import annotations
 
@@ -69,14 +69,16 @@ def cloned() -> RaftCore:
     return core
 
 
-def test_rule_33_the_process_that_came_second_is_refused() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_process_that_came_second_is_refused() -> None:
     core = cloned()
     assert refusals(fetches(core, SECOND, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
     assert not refusals(fetches(core, FIRST, now_ms=4750))
     assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
 
 
-def test_rule_33_the_leader_tells_of_both_places() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_leader_tells_of_both_places() -> None:
     core = cloned()
     fetches(core, SECOND, now_ms=4740)
     (remark,) = [line for line in core.remarks() if "two processes" in line]
@@ -87,13 +89,15 @@ def test_rule_33_the_leader_tells_of_both_places() -> None:
     assert state.last_fetch_ms == 4740
 
 
-def test_rule_33_a_third_process_is_refused_as_well() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_third_process_is_refused_as_well() -> None:
     core = cloned()
     assert refusals(fetches(core, THIRD, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
     assert not refusals(fetches(core, FIRST, now_ms=4750))
 
 
-def test_rule_33_what_a_second_process_has_is_not_counted_while_the_first_may_run() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_what_a_second_process_has_is_not_counted_while_the_first_may_run() -> None:
     core = leader()
     high_watermark = core.replica.high_watermark
     cores.propose(core, now_ms=4650)
@@ -109,7 +113,8 @@ def test_rule_33_what_a_second_process_has_is_not_counted_while_the_first_may_ru
     assert core.replica.high_watermark == end
 
 
-def test_rule_33_a_restarted_process_counts_at_once_when_the_connection_before_it_ended() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_restarted_process_counts_at_once_when_the_connection_before_it_ended() -> None:
     core = leader()
     core.step(api.CallerGone(ReplyToken(4600)), Millis(4601))
     cores.propose(core, now_ms=4650)
@@ -118,7 +123,8 @@ def test_rule_33_a_restarted_process_counts_at_once_when_the_connection_before_i
     assert core.replica.high_watermark == core.replica.log.end.offset
 
 
-def test_rule_33_a_process_that_restarts_twice_counts_at_once_each_time() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_process_that_restarts_twice_counts_at_once_each_time() -> None:
     core = leader()
     waiting = 4600
     for now_ms, process in ((4700, SECOND), (4800, THIRD)):
@@ -131,7 +137,8 @@ def test_rule_33_a_process_that_restarts_twice_counts_at_once_each_time() -> Non
         fetches(core, process, now_ms=waiting)
 
 
-def test_rule_33_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
     core = leader()
     waiting = 4600 + FETCH_TIMEOUT_MS // 2
     fetches(core, SECOND, now_ms=waiting)
@@ -142,7 +149,8 @@ def test_rule_33_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
     assert core.replica.high_watermark == core.replica.log.end.offset
 
 
-def test_rule_33_a_reset_connection_does_not_let_the_refused_process_count() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_reset_connection_does_not_let_the_refused_process_count() -> None:
     core = cloned()
     core.step(api.CallerGone(ReplyToken(4730)), Millis(4731))
     assert refusals(fetches(core, SECOND, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
@@ -150,7 +158,8 @@ def test_rule_33_a_reset_connection_does_not_let_the_refused_process_count() -> 
     assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
 
 
-def test_rule_33_the_original_restarts_at_once_after_its_copy_was_stopped() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_original_restarts_at_once_after_its_copy_was_stopped() -> None:
     core = cloned()
     end_ms = 4720 + FETCH_TIMEOUT_MS
     for now_ms in range(4740, end_ms + 1, 20):
@@ -162,7 +171,8 @@ def test_rule_33_the_original_restarts_at_once_after_its_copy_was_stopped() -> N
     assert core.replica.high_watermark == core.replica.log.end.offset
 
 
-def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_restarted_process_counts_once_the_one_before_has_been_silent() -> None:
     core = leader()
     cores.propose(core, now_ms=4650)
     cores.flush(core, now_ms=4651)
@@ -174,7 +184,8 @@ def test_rule_33_a_restarted_process_counts_once_the_one_before_has_been_silent(
     assert not core.remarks()
 
 
-def test_rule_33_a_restarted_process_is_answered_when_it_counts() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_restarted_process_is_answered_when_it_counts() -> None:
     """Without news, its Fetch would be parked for its whole max_wait_ms."""
     core = leader()
     cores.propose(core, now_ms=4650)
@@ -190,7 +201,8 @@ def test_rule_33_a_restarted_process_is_answered_when_it_counts() -> None:
     assert core.replica.high_watermark == core.replica.log.end.offset
 
 
-def test_rule_33_a_restarted_process_waits_for_no_process_that_is_refused() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_restarted_process_waits_for_no_process_that_is_refused() -> None:
     core = leader()
     silent_from = 4600 + FETCH_TIMEOUT_MS // 2
     for now_ms, process in ((4700, SECOND), (4710, THIRD), (4720, SECOND)):
@@ -201,7 +213,8 @@ def test_rule_33_a_restarted_process_waits_for_no_process_that_is_refused() -> N
     assert fetches(core, SECOND, now_ms=silent_from - 5).wake_at_ms == silent_from
 
 
-def test_rule_33_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
     core = leader()
     assert not refusals(fetches(core, SECOND, now_ms=4700))
     assert not refusals(fetches(core, FIRST, now_ms=4701, is_late=True))
@@ -210,7 +223,8 @@ def test_rule_33_one_late_fetch_of_an_ended_process_is_no_clone() -> None:
     assert not cores.described(core, now_ms=9000).refused
 
 
-def test_rule_33_late_fetches_of_an_ended_process_are_no_clone_however_many() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_late_fetches_of_an_ended_process_are_no_clone_however_many() -> None:
     core = leader()
     for now_ms in (4700, 4710):
         assert not refusals(fetches(core, SECOND, now_ms=now_ms))
@@ -221,7 +235,8 @@ def test_rule_33_late_fetches_of_an_ended_process_are_no_clone_however_many() ->
         assert not core.remarks()
 
 
-def test_rule_33_late_fetches_of_a_process_before_the_one_before_are_no_clone() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_late_fetches_of_a_process_before_the_one_before_are_no_clone() -> None:
     core = leader()
     fetches(core, SECOND, now_ms=4700)
     fetches(core, THIRD, now_ms=4900)
@@ -231,7 +246,8 @@ def test_rule_33_late_fetches_of_a_process_before_the_one_before_are_no_clone() 
         assert not core.remarks()
 
 
-def test_rule_33_three_processes_that_take_turns_are_found() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_three_processes_that_take_turns_are_found() -> None:
     core = leader()
     cores.propose(core, now_ms=4610)
     cores.flush(core, now_ms=4611)
@@ -247,7 +263,8 @@ def test_rule_33_three_processes_that_take_turns_are_found() -> None:
     assert core.replica.high_watermark == end
 
 
-def test_rule_33_more_processes_than_are_remembered_are_found() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_more_processes_than_are_remembered_are_found() -> None:
     core = leader()
     for now_ms in range(4610, 4900, 10):
         fetches(core, FIRST + now_ms // 10 % 7, now_ms=now_ms)
@@ -256,7 +273,8 @@ def test_rule_33_more_processes_than_are_remembered_are_found() -> None:
     assert refusals(fetches(core, FIRST + 1, now_ms=4920)) == [ErrorCode.DUPLICATE_VOTER]
 
 
-def test_rule_33_the_refused_process_is_taken_when_the_other_has_gone() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_refused_process_is_taken_when_the_other_has_gone() -> None:
     core = cloned()
     last_ms = 4730
     assert refusals(fetches(core, SECOND, now_ms=last_ms + FETCH_TIMEOUT_MS // 2 - 1))
@@ -265,7 +283,8 @@ def test_rule_33_the_refused_process_is_taken_when_the_other_has_gone() -> None:
     assert not cores.described(core, now_ms=last_ms + FETCH_TIMEOUT_MS).refused
 
 
-def test_rule_33_a_clone_that_has_gone_is_forgotten() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_clone_that_has_gone_is_forgotten() -> None:
     core = cloned()
     fetches(core, SECOND, now_ms=4740)
     for now_ms in range(4800, 4800 + 6 * FETCH_TIMEOUT_MS, 200):
@@ -292,7 +311,8 @@ def update_to(listeners: tuple[Endpoint, ...]) -> m.UpdateRaftVoterRequest:
     )
 
 
-def test_rule_33_a_clone_does_not_move_the_voter() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_clone_does_not_move_the_voter() -> None:
     core = cloned()
     fetches(core, SECOND, now_ms=4740)
     answer = cores.membership(cores.ask(core, update_to(ELSEWHERE), now_ms=4741))
@@ -301,7 +321,8 @@ def test_rule_33_a_clone_does_not_move_the_voter() -> None:
     assert answer.error is ErrorCode.NONE
 
 
-def test_rule_33_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_voters_entry_stays_until_it_is_clear_who_it_is() -> None:
     core = leader()
     fetches(core, SECOND, now_ms=4700)
     answer = cores.membership(cores.ask(core, update_to(ELSEWHERE), now_ms=4701))
@@ -325,7 +346,8 @@ def downloads(core: RaftCore, process: int, *, now_ms: int) -> ErrorCode:
     return answer.error
 
 
-def test_rule_33_the_second_process_is_served_no_snapshot() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_the_second_process_is_served_no_snapshot() -> None:
     core = cloned()
     assert downloads(core, FIRST, now_ms=4740) is ErrorCode.SNAPSHOT_NOT_FOUND
     assert downloads(core, SECOND, now_ms=4750) is ErrorCode.DUPLICATE_VOTER
@@ -335,7 +357,8 @@ def test_rule_33_the_second_process_is_served_no_snapshot() -> None:
     assert downloads(core, SECOND, now_ms=last_ms) is ErrorCode.SNAPSHOT_NOT_FOUND
 
 
-def test_rule_33_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
     core = leader()
     cores.propose(core, now_ms=4650)
     cores.flush(core, now_ms=4651)
@@ -347,8 +370,9 @@ def test_rule_33_a_process_that_downloads_a_snapshot_is_not_silent() -> None:
         assert core.replica.high_watermark < end
 
 
+@pytest.mark.rule("one_process_per_voter")
 @pytest.mark.parametrize("is_downloading", [False, True])
-def test_rule_33_a_process_that_never_shows_that_it_runs_keeps_nothing_from_being_committed(
+def test_a_process_that_never_shows_that_it_runs_keeps_nothing_from_being_committed(
     *, is_downloading: bool
 ) -> None:
     """All of its Fetches may be late; a copy of an older disk asks for slices of a snapshot."""
@@ -383,14 +407,16 @@ def refused() -> RaftCore:
     return core
 
 
-def test_rule_33_a_refused_process_is_not_ready_and_says_why() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_refused_process_is_not_ready_and_says_why() -> None:
     core = refused()
     assert not core.hears_leader
     (remark,) = core.remarks()
     assert "the leader refuses this process" in remark
 
 
-def test_rule_33_a_refused_process_neither_votes_nor_campaigns() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_refused_process_neither_votes_nor_campaigns() -> None:
     core = refused()
     vote = cores.vote(3, 2, 2, cores.end(99, 1))
     response = cores.voted(cores.ask(core, vote, now_ms=20))
@@ -405,7 +431,8 @@ def test_rule_33_a_refused_process_neither_votes_nor_campaigns() -> None:
     assert response.vote_granted
 
 
-def test_rule_33_a_process_that_is_taken_again_votes_again() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_process_that_is_taken_again_votes_again() -> None:
     core = refused()
     core.step(api.TimerFired(), Millis(40))
     cores.answer(core, cores.under_way(core), cores.fetch_answer(high_watermark=5), now_ms=41)

@@ -1,4 +1,7 @@
-"""The quorum of a log, told by the place and the content of its newest voter set (rule 34)."""
+"""The quorum of a log, told by the place and the content of its newest voter set.
+
+See rule `sole_voter_conflict`.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,15 @@ def test_a_mark_holds_place_and_epoch() -> None:
     assert found != mark(1, 2, set_at=12)
 
 
-def test_rule_34_the_same_set_is_of_the_same_quorum() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_the_same_set_is_of_the_same_quorum() -> None:
     assert not is_of_another_quorum(log(1, 2, 3), mark(1, 2, 3))
     # A snapshot's set stands at the snapshot's end.
     assert not is_of_another_quorum(log(1, 2, 3, set_at=1), mark(1, 2, 3))
 
 
-def test_rule_34_another_set_at_the_same_place_is_of_another_quorum() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_another_set_at_the_same_place_is_of_another_quorum() -> None:
     assert is_of_another_quorum(log(4), mark(1, 2, 3))
     assert is_of_another_quorum(log(1, 2, 3), mark(4))
 
@@ -67,7 +72,8 @@ def test_another_epoch_at_that_place_is_a_tail_to_be_cut() -> None:
     assert not is_of_another_quorum(log(4), replace(mark(1, 2, 3), epoch=Epoch(2)))
 
 
-def test_rule_34_a_leader_refuses_the_log_of_another_quorum() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_leader_refuses_the_log_of_another_quorum() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     request = replace(
         cores.fetch(2, 4, 1), voters_at=VotersMark(offset=Offset(2), epoch=Epoch(1), checksum=1)
@@ -99,7 +105,8 @@ def test_a_set_of_a_bootstrap_is_no_mark_of_a_log() -> None:
     assert marks_below(LogState(cores.recovered(1, 2, 3)), Offset(9)) == ()
 
 
-def test_rule_34_a_leader_states_its_sets_beside_a_diverging_epoch() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_leader_states_its_sets_beside_a_diverging_epoch() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     update = cores.ask(core, cores.fetch(2, 40, 1), now_ms=4450)
     (known,) = [

@@ -1,4 +1,7 @@
-"""A replica of a quorum of several voters meets another quorum of its cluster (rule 34)."""
+"""A replica of a quorum of several voters meets another quorum of its cluster.
+
+See rule `sole_voter_conflict`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from tests.unit.raft.expecting import told
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
+pytestmark = pytest.mark.rule("sole_voter_conflict")
+
 # The log of `cores.fed` ends at 5, and everything below 3 is committed.
 DIVERGES = cores.fetch_answer(diverging=cores.end(2, 1))
 
@@ -34,7 +39,7 @@ def answered(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> lis
     return updates
 
 
-def test_rule_34_a_leader_that_diverges_below_what_is_committed_proves_another_quorum() -> None:
+def test_a_leader_that_diverges_below_what_is_committed_proves_another_quorum() -> None:
     core = cores.fed()
     *before, last = answered(core, *[DIVERGES] * PROOFS)
     assert not [n for update in before for n in update.notes if n.kind is NoteKind.RIVAL_FOUND]
@@ -49,7 +54,7 @@ def test_rule_34_a_leader_that_diverges_below_what_is_committed_proves_another_q
     assert more.notes == ()
 
 
-def test_rule_34_a_leader_that_refuses_the_log_of_another_quorum_proves_it() -> None:
+def test_a_leader_that_refuses_the_log_of_another_quorum_proves_it() -> None:
     core = cores.fed()
     refusal = m.FetchResponse(error=ErrorCode.INCONSISTENT_VOTER_SET, leader=cores.LEADER)
     answered(core, *[refusal] * (PROOFS - 1))
@@ -59,7 +64,7 @@ def test_rule_34_a_leader_that_refuses_the_log_of_another_quorum_proves_it() -> 
     assert not core.hears_leader
 
 
-def test_rule_34_one_damaged_answer_proves_nothing() -> None:
+def test_one_damaged_answer_proves_nothing() -> None:
     core = cores.fed()
     answered(core, *[DIVERGES] * (PROOFS - 1))
     assert not core.replica.second_quorum.is_met
@@ -76,7 +81,7 @@ def test_rule_34_one_damaged_answer_proves_nothing() -> None:
         api.CallFailure.UNREADABLE,
     ],
 )
-def test_rule_34_what_a_leader_of_this_quorum_may_have_lost_is_no_proof(
+def test_what_a_leader_of_this_quorum_may_have_lost_is_no_proof(
     answer: m.FetchResponse | api.CallFailure,
 ) -> None:
     core = cores.fed()
@@ -84,7 +89,7 @@ def test_rule_34_what_a_leader_of_this_quorum_may_have_lost_is_no_proof(
     assert not core.replica.second_quorum.is_met
 
 
-def test_rule_34_a_follower_with_a_leader_of_another_quorum_is_not_ready_and_campaigns() -> None:
+def test_a_follower_with_a_leader_of_another_quorum_is_not_ready_and_campaigns() -> None:
     core = cores.fed()
     answered(core, *[DIVERGES] * PROOFS)
     core.step(api.TimerFired(), Millis(2 + cores.config().fetch_timeout_ms))
@@ -104,7 +109,7 @@ def lead(core: RaftCore) -> None:
         update = cores.answer(core, call, cores.granted(request.replica_epoch), now_ms=now_ms)
 
 
-def test_rule_34_it_leads_on_and_is_not_ready_until_the_other_quorum_is_silent() -> None:
+def test_it_leads_on_and_is_not_ready_until_the_other_quorum_is_silent() -> None:
     core = cores.fed()
     *_, last = answered(core, *[DIVERGES] * PROOFS)
     assert last.wake_at_ms is not None
@@ -124,7 +129,7 @@ def met_ms() -> int:
     return cores.config().fetch_timeout_ms * MET_FACTOR
 
 
-def test_rule_34_a_leader_that_agrees_after_all_takes_it_back() -> None:
+def test_a_leader_that_agrees_after_all_takes_it_back() -> None:
     core = cores.fed()
     answered(core, *[DIVERGES] * PROOFS)
     assert core.replica.second_quorum.is_met
@@ -133,7 +138,7 @@ def test_rule_34_a_leader_that_agrees_after_all_takes_it_back() -> None:
     assert core.hears_leader
 
 
-def test_rule_34_proofs_of_one_leader_count_across_epochs() -> None:
+def test_proofs_of_one_leader_count_across_epochs() -> None:
     core = cores.fed()
     second = core.replica.second_quorum
     for epoch in range(1, PROOFS):
@@ -143,7 +148,7 @@ def test_rule_34_proofs_of_one_leader_count_across_epochs() -> None:
     assert second.is_met
 
 
-def test_rule_34_proofs_of_long_ago_or_of_another_leader_do_not_count() -> None:
+def test_proofs_of_long_ago_or_of_another_leader_do_not_count() -> None:
     core = cores.fed()
     second, timers = core.replica.second_quorum, core.replica.timers
     for _ in range(PROOFS):
@@ -155,7 +160,7 @@ def test_rule_34_proofs_of_long_ago_or_of_another_leader_do_not_count() -> None:
     assert not second.is_met
 
 
-def test_rule_34_a_leader_that_met_another_quorum_changes_no_membership() -> None:
+def test_a_leader_that_met_another_quorum_changes_no_membership() -> None:
     core = cores.grown_up_leader()
     for _ in range(PROOFS):
         core.replica.second_quorum.prove(NodeId(2), Epoch(1), "why")

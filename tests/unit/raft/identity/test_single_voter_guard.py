@@ -1,4 +1,4 @@
-"""Rule 34: the only voter of a quorum finds another quorum of its cluster."""
+"""Rule `sole_voter_conflict`: the only voter of a quorum finds another quorum of its cluster."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from tests.unit.raft.expecting import WatchedCore
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
+
+pytestmark = pytest.mark.rule("sole_voter_conflict")
 
 RIVAL = Rival(leader_id=NodeId(4), epoch=Epoch(3), host="node-4", port=9094)
 SERVERS = (("node-1", 9094), ("node-4", 9094), ("node-5", 9094))
@@ -62,7 +64,7 @@ def role(core: RaftCore) -> str | None:
     return None if progress is None else progress.role
 
 
-def test_rule_34_a_leader_that_announces_itself_is_asked_and_not_followed() -> None:
+def test_a_leader_that_announces_itself_is_asked_and_not_followed() -> None:
     core = alone()
     update = cores.begin(core, 4, 3, now_ms=10)
     (reply,) = cores.replies(update)
@@ -74,7 +76,7 @@ def test_rule_34_a_leader_that_announces_itself_is_asked_and_not_followed() -> N
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
-def test_rule_34_its_own_word_ends_leadership_durably(epoch: int) -> None:
+def test_its_own_word_ends_leadership_durably(epoch: int) -> None:
     core, update = stood_down(epoch=epoch)
     rival = replace(RIVAL, epoch=Epoch(epoch))
     assert api.SaveRival(rival) in update.effects
@@ -86,7 +88,7 @@ def test_rule_34_its_own_word_ends_leadership_durably(epoch: int) -> None:
     assert "storage recover" in remark
 
 
-def test_rule_34_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
+def test_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
     core = alone(cores.recovered(1, election=m.ElectionState(Epoch(6))))
     update = cores.begin(core, 4, 3, now_ms=10)
     assert not questions(update)
@@ -95,7 +97,7 @@ def test_rule_34_a_leader_of_an_earlier_epoch_is_no_rival() -> None:
     assert reply.error is ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_rule_34_what_others_say_is_looked_into_and_changes_nothing() -> None:
+def test_what_others_say_is_looked_into_and_changes_nothing() -> None:
     core = alone()
     call = questions(cores.begin(core, 4, 3, now_ms=10))[4]
     # Node 4 is there, and says that node 5 leads: only node 5 can say so.
@@ -106,7 +108,7 @@ def test_rule_34_what_others_say_is_looked_into_and_changes_nothing() -> None:
     assert role(core) == "leader"
 
 
-def test_rule_34_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
+def test_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
     core, _ = stood_down()
     for now_ms in range(100, 20_000, 100):
         update = core.step(api.TimerFired(), Millis(now_ms))
@@ -118,7 +120,7 @@ def test_rule_34_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
     assert not reply.vote_granted
 
 
-def test_rule_34_a_late_answer_of_the_other_leader_makes_it_no_follower() -> None:
+def test_a_late_answer_of_the_other_leader_makes_it_no_follower() -> None:
     """A discovery was under way when the replica stood down."""
     core = cores.started(1, cores.recovered(2, 3))
     sent = cores.open_calls(core, CallKind.DISCOVERY)[0]
@@ -128,7 +130,7 @@ def test_rule_34_a_late_answer_of_the_other_leader_makes_it_no_follower() -> Non
     assert core.replica.epoch == 0
 
 
-def test_rule_34_a_restart_keeps_it_so() -> None:
+def test_a_restart_keeps_it_so() -> None:
     election = m.ElectionState(Epoch(1), NodeId(1), cores.key(1))
     state = cores.recovered(1, election=election, rival=RIVAL)
     core = alone(state)
@@ -143,7 +145,7 @@ def test_rule_34_a_restart_keeps_it_so() -> None:
     assert (reply.error, reply.leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, m.NOTHING_KNOWN)
 
 
-def test_rule_34_one_that_followed_somebody_before_its_restart_looks_for_nobody() -> None:
+def test_one_that_followed_somebody_before_its_restart_looks_for_nobody() -> None:
     election = m.ElectionState(Epoch(3), NodeId(4))
     core = alone(cores.recovered(1, election=election, rival=RIVAL), servers=SERVERS)
     for now_ms in range(100, 20_000, 100):
@@ -153,7 +155,7 @@ def test_rule_34_one_that_followed_somebody_before_its_restart_looks_for_nobody(
     assert role(core) == "unattached"
 
 
-def test_rule_34_an_only_voter_that_stops_asks_no_more() -> None:
+def test_an_only_voter_that_stops_asks_no_more() -> None:
     core = alone(servers=SERVERS)
     cores.propose(core, now_ms=2)
     update = core.step(api.ShutdownRequested(Millis(60_000)), Millis(3))
@@ -162,7 +164,7 @@ def test_rule_34_an_only_voter_that_stops_asks_no_more() -> None:
         assert update.wake_at_ms is None or update.wake_at_ms > now_ms
 
 
-def test_rule_34_an_only_voter_that_leads_asks_around() -> None:
+def test_an_only_voter_that_leads_asks_around() -> None:
     core = alone(servers=SERVERS)
     core.step(api.TimerFired(), Millis(2))
     assert len(core_sent(core)) == 1
@@ -182,7 +184,7 @@ def core_sent(core: RaftCore) -> list[api.SendRequest]:
     return [s for s in found if isinstance(s.request, m.FetchRequest) and s.to.host != "node-1"]
 
 
-def test_rule_34_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
+def test_a_bootstrap_server_that_names_a_leader_leads_to_it() -> None:
     core = alone(servers=SERVERS)
     core.step(api.TimerFired(), Millis(2))
     (sent,) = core_sent(core)
@@ -220,7 +222,7 @@ def node_5_says(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> 
     return asked
 
 
-def test_rule_34_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
+def test_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
     core = later()
     asked = node_5_says(core, *[leads(5, 3)] * 9)
     assert role(core) == "resigned"
@@ -240,7 +242,7 @@ def test_rule_34_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None
         api.CallFailure.TIMED_OUT,
     ],
 )
-def test_rule_34_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
+def test_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
     end: m.FetchResponse | api.CallFailure,
 ) -> None:
     """It led for two check-quorum intervals, and goes on naming itself after it resigned."""
@@ -250,7 +252,7 @@ def test_rule_34_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
     assert role(core) == "leader"
 
 
-def test_rule_34_what_becomes_of_others_ends_no_row() -> None:
+def test_what_becomes_of_others_ends_no_row() -> None:
     """Node 9, which is not there, is announced now and then; node 5 leads epoch 3 all the time."""
     core = later()
     for now_ms in range(2, 100_000, 50):
@@ -267,7 +269,7 @@ def test_rule_34_what_becomes_of_others_ends_no_row() -> None:
     assert role(core) == "resigned"
 
 
-def test_rule_34_answers_before_and_after_a_pause_make_no_row() -> None:
+def test_answers_before_and_after_a_pause_make_no_row() -> None:
     """The leader that this quorum had may have stood still for as long as this replica."""
     core = later()
     now_ms, answers = 2, 0
@@ -286,7 +288,7 @@ def test_rule_34_answers_before_and_after_a_pause_make_no_row() -> None:
 # --- leaders of this very quorum ------------------------------------------------------------------
 
 
-def test_rule_34_a_leader_that_it_voted_for_is_followed() -> None:
+def test_a_leader_that_it_voted_for_is_followed() -> None:
     """A voter that was removed, and does not know it committed, leads by the vote of the last."""
     election = m.ElectionState(Epoch(4), None, cores.key(2))
     core = cores.unattached(1, 1)
@@ -296,7 +298,7 @@ def test_rule_34_a_leader_that_it_voted_for_is_followed() -> None:
     assert core.rivalry.doubts(m.LeaderInfo(NodeId(2), Epoch(5), ()))
 
 
-def test_rule_34_a_leader_that_removes_all_others_is_followed_on() -> None:
+def test_a_leader_that_removes_all_others_is_followed_on() -> None:
     core = cores.follower(2, leader_id=1)
     set_of_two = m.BatchInfo(
         base_offset=Offset(0),
@@ -320,7 +322,7 @@ def test_rule_34_a_leader_that_removes_all_others_is_followed_on() -> None:
     assert core.rivalry.doubts(m.LeaderInfo(NodeId(1), Epoch(2), cores.endpoints(1)))
 
 
-def test_rule_34_one_that_heals_follows_whom_it_finds() -> None:
+def test_one_that_heals_follows_whom_it_finds() -> None:
     """The end that it remembers may have held more voters."""
     state = cores.recovered(1, remembered_end=cores.end(20, 2), log_end=cores.end(0, 0))
     core = cores.started(1, state)
@@ -329,6 +331,6 @@ def test_rule_34_one_that_heals_follows_whom_it_finds() -> None:
     assert [type(r) for _, r in cores.calls(update).values()] == [m.FetchRequest]
 
 
-def test_rule_34_several_voters_follow_whoever_leads() -> None:
+def test_several_voters_follow_whoever_leads() -> None:
     core = cores.unattached(1)
     assert not core.rivalry.doubts(m.LeaderInfo(NodeId(9), Epoch(3), cores.endpoints(9)))

@@ -115,7 +115,8 @@ def test_a_replica_that_never_fetched_or_lags_is_refused_with_its_lag() -> None:
     assert dict(answer.metadata) == {"lag": "2"}
 
 
-def test_rule_4_what_is_not_committed_is_no_lag_of_an_observer() -> None:
+@pytest.mark.rule("observer_lag_baseline")
+def test_what_is_not_committed_is_no_lag_of_an_observer() -> None:
     core = with_observer()
     batch = api.ProposedBatch(b"x" * 70, LAG_MAX + 1)
     core.step(api.RecordsProposed(ReplyToken(9), Epoch(1), batch), Millis(4460))
@@ -148,7 +149,8 @@ def test_who_fetches_with_another_log_has_lost_what_it_was_caught_up_with() -> N
     assert refused(core).reason is m.Reason.VOTER_LAGGING
 
 
-def test_rule_7_who_was_decommissioned_comes_back_by_hand_only() -> None:
+@pytest.mark.rule("decommissioned_voters")
+def test_who_was_decommissioned_comes_back_by_hand_only() -> None:
     core = with_observer()
     core.replica.log.voters[-1] = m.VotersAt(
         Offset(2), replace(cores.voters(1, 2, 3), decommissioned=(cores.key(4),))

@@ -121,7 +121,10 @@ def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
 
 
 def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> None:
-    """Rule 25: the request would leave with the last step, and make a voter of one that is gone."""
+    """The request would leave with the last step, and make a voter of one that is gone.
+
+    See rule `stopping_replica`.
+    """
     core, *_, again = refused_once()
     update = core.step(api.ShutdownRequested(Millis(9000)), again)
     assert not asked(update)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.identity.second_quorum import PROOFS
@@ -73,7 +75,8 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     assert told(core).high_watermark == 3
 
 
-def test_rule_33_a_second_process_is_refused_under_the_new_keys_as_well() -> None:
+@pytest.mark.rule("one_process_per_voter")
+def test_a_second_process_is_refused_under_the_new_keys_as_well() -> None:
     core = static_leader()
 
     def fetched(process: int, *, offset: int, now_ms: int) -> ErrorCode | None:
@@ -148,7 +151,8 @@ def test_there_is_no_way_back_and_none_beyond() -> None:
     assert log_end(core).offset == 3
 
 
-def test_rule_34_nothing_is_upgraded_while_another_quorum_is_met() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_nothing_is_upgraded_while_another_quorum_is_met() -> None:
     core = static_leader()
     for node_id in (2, 3):
         cores.ask(core, cores.fetch(node_id, 1, 1), now_ms=4496, token=300 + node_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
@@ -67,7 +69,8 @@ def test_only_the_very_voter_is_removed_directory_included() -> None:
     assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
-def test_rule_6_auto_join_does_not_evict_a_voter_that_lives() -> None:
+@pytest.mark.rule("live_voter_not_evicted")
+def test_auto_join_does_not_evict_a_voter_that_lives() -> None:
     core = cores.grown_up_leader()
     asked = replace(REMOVE, auto_join=True)
     answer = cores.membership(cores.ask(core, asked, now_ms=4500))
@@ -80,7 +83,8 @@ def test_rule_6_auto_join_does_not_evict_a_voter_that_lives() -> None:
     assert cores.key(3) not in appended_voters(core)
 
 
-def test_rule_6_a_voter_lives_whose_log_has_yet_to_be_cut() -> None:
+@pytest.mark.rule("live_voter_not_evicted")
+def test_a_voter_lives_whose_log_has_yet_to_be_cut() -> None:
     core = cores.grown_up_leader()
     late = 4401 + cores.config().fetch_timeout_ms
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
@@ -92,7 +96,8 @@ def test_rule_6_a_voter_lives_whose_log_has_yet_to_be_cut() -> None:
     assert cores.membership(others_left).reason is m.Reason.NO_LIVE_MAJORITY
 
 
-def test_rule_6_a_voter_lives_that_needs_a_snapshot() -> None:
+@pytest.mark.rule("live_voter_not_evicted")
+def test_a_voter_lives_that_needs_a_snapshot() -> None:
     core = cores.grown_up_leader()
     late = 4401 + cores.config().fetch_timeout_ms
     info = m.SnapshotInfo(cores.end(3, 1), 100)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.membership.shutdown_permits import LEAVE_MS
@@ -40,7 +42,8 @@ def test_a_leader_that_has_not_committed_in_its_epoch_changes_nothing() -> None:
     assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
-def test_rule_5_a_young_leader_does_not_know_who_lives() -> None:
+@pytest.mark.rule("check_quorum_restart")
+def test_a_young_leader_does_not_know_who_lives() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=2)
     answer = cores.membership(cores.ask(core, remove(3), now_ms=3999))

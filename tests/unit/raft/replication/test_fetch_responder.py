@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
@@ -62,7 +64,8 @@ def test_an_observer_is_served_committed_records_only() -> None:
     )
 
 
-def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered() -> None:
+@pytest.mark.rule("fetch_view_at_response")
+def test_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=2002, token=7)
@@ -72,7 +75,8 @@ def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered(
     )
 
 
-def test_rule_20_a_newer_fetch_of_a_replica_releases_the_older() -> None:
+@pytest.mark.rule("stream_responses")
+def test_a_newer_fetch_of_a_replica_releases_the_older() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=11)
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=12)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.campaign import REPEAT_SHARE
@@ -28,7 +30,8 @@ def test_a_follower_fetches_again_only_after_its_log_is_flushed() -> None:
     expect(cores.flush(core, now_ms=3), traffic.fetch_sent(3, 5, 1), wake_at_ms=2000)
 
 
-def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
+@pytest.mark.rule("log_generation")
+def test_a_flush_of_an_older_generation_counts_for_nothing() -> None:
     core = cores.fed()
     answer = cores.fetch_answer(diverging=cores.end(4, 1))
     cores.answer(core, cores.under_way(core), answer, now_ms=4)
@@ -44,7 +47,8 @@ def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
     )
 
 
-def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
+@pytest.mark.rule("disk_fail_stop")
+def test_batches_that_do_not_continue_the_log_are_refused() -> None:
     core = cores.follower()
     gap = m.FetchedBatches(
         b"", (m.BatchInfo(base_offset=Offset(1), last_offset=Offset(1), epoch=Epoch(1)),)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
@@ -36,7 +38,8 @@ def test_a_proposal_of_another_epoch_is_refused() -> None:
     )
 
 
-def test_rule_5_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -> None:
+@pytest.mark.rule("check_quorum_restart")
+def test_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.append(core, cores.voters(1, 2, 3, 4), now_ms=4900)
@@ -191,7 +194,8 @@ def test_no_hint_at_a_step_down_carries_the_own_endpoints_under_another_s_id() -
     assert hint == m.LeaderInfo(NodeId(3), Epoch(2), cores.endpoints(3))
 
 
-def test_rule_24_a_leader_whose_flush_does_not_return_resigns_although_others_commit() -> None:
+@pytest.mark.rule("disk_call_deadline")
+def test_a_leader_whose_flush_does_not_return_resigns_although_others_commit() -> None:
     core = cores.owing_a_flush(1, 2, 3)
     for token, now_ms in enumerate(range(2100, 5000, 100), 100):
         for node_id in (2, 3):

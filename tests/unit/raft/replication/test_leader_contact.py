@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.request_manager import CallKind
@@ -40,7 +42,8 @@ def answer_all(core: RaftCore, answer: m.FetchResponse, *, until_ms: int) -> tup
     return asked, said
 
 
-def test_rule_29_it_backs_off_and_says_so_once() -> None:
+@pytest.mark.rule("leader_contradiction")
+def test_it_backs_off_and_says_so_once() -> None:
     core = cores.fed()
     asked, said = lie(core, until_ms=1900)
     assert asked <= 8
@@ -48,7 +51,8 @@ def test_rule_29_it_backs_off_and_says_so_once() -> None:
     assert any(f"({asked} answer(s), the last: " in line for line in core.remarks())
 
 
-def test_rule_29_its_voters_look_for_another_leader_meanwhile() -> None:
+@pytest.mark.rule("leader_contradiction")
+def test_its_voters_look_for_another_leader_meanwhile() -> None:
     core = cores.fed()
     lie(core, until_ms=1900)
     core.step(api.TimerFired(), Millis(2100))
@@ -61,7 +65,8 @@ def test_rule_29_its_voters_look_for_another_leader_meanwhile() -> None:
     assert granted.vote_granted
 
 
-def test_rule_29_a_leader_that_is_consistent_again_is_believed() -> None:
+@pytest.mark.rule("leader_contradiction")
+def test_a_leader_that_is_consistent_again_is_believed() -> None:
     core = cores.fed()
     lie(core, until_ms=1000)
     update = core.step(api.TimerFired(), Millis(1900))
@@ -73,7 +78,8 @@ def test_rule_29_a_leader_that_is_consistent_again_is_believed() -> None:
     assert any("believes leader 1 again" in note.text for note in update.notes)
 
 
-def test_rule_29_a_later_epoch_is_asked_at_once() -> None:
+@pytest.mark.rule("leader_contradiction")
+def test_a_later_epoch_is_asked_at_once() -> None:
     core = cores.fed()
     lie(core, until_ms=1000)
     update = cores.begin(core, 3, 2, now_ms=1001)

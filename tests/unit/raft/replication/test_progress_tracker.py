@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import (
@@ -74,7 +76,8 @@ def test_a_replica_was_caught_up_when_it_fetched_before() -> None:
     assert caught_up_ms(core, 2, now_ms=2200) == 2200
 
 
-def test_rule_4_an_observer_has_caught_up_with_what_is_committed() -> None:
+@pytest.mark.rule("observer_lag_baseline")
+def test_an_observer_has_caught_up_with_what_is_committed() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     cores.propose(core, now_ms=2050)

@@ -1,6 +1,8 @@
-"""Current reads are confirmed by rounds (rule 19)."""
+"""Current reads are confirmed by rounds (rule `linearizable_reads`)."""
 
 from __future__ import annotations
+
+import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -18,7 +20,8 @@ def served(update: api.Update) -> list[m.ReadResponse]:
     return [r for r in cores.replies(update) if isinstance(r, m.ReadResponse)]
 
 
-def test_rule_19_a_read_waits_for_a_fetch_that_echoes_its_round() -> None:
+@pytest.mark.rule("linearizable_reads")
+def test_a_read_waits_for_a_fetch_that_echoes_its_round() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=2)
     # The Fetch that is parked gives way to the answer that carries the round.
@@ -43,7 +46,8 @@ def test_the_only_voter_answers_at_once() -> None:
     assert answer.offset == told(core).high_watermark
 
 
-def test_rule_19_a_read_at_a_new_leader_waits_for_its_epoch_to_be_committed() -> None:
+@pytest.mark.rule("linearizable_reads")
+def test_a_read_at_a_new_leader_waits_for_its_epoch_to_be_committed() -> None:
     core = cores.leader()
     assert served(read(core, 30, 2001)) == []
     confirmed = cores.ask(core, cores.fetch(2, 0, 0, read_round=1), now_ms=2002)

@@ -1,4 +1,4 @@
-"""What a follower takes from its leader, and what not (rule 29)."""
+"""What a follower takes from its leader, and what not (rule `leader_contradiction`)."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
 }
 
 
+@pytest.mark.rule("leader_contradiction")
 @pytest.mark.parametrize("what", list(IMPOSSIBLE))
-def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) -> None:
+def test_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) -> None:
     core = cores.fed()
     assert cores_heard(core)
     update = cores.answer(core, cores.under_way(core), IMPOSSIBLE[what], now_ms=4)
@@ -89,6 +90,7 @@ def uncommitted() -> RaftCore:
     return core
 
 
+@pytest.mark.rule("sole_voter_conflict")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -96,7 +98,7 @@ def uncommitted() -> RaftCore:
         cores.fetch_answer(snapshot_id=cores.end(9, 1), voters_known=(STRANGE,)),
     ],
 )
-def test_rule_34_nothing_is_given_up_for_the_log_of_another_quorum(
+def test_nothing_is_given_up_for_the_log_of_another_quorum(
     answer: m.FetchResponse,
 ) -> None:
     core = uncommitted()
@@ -108,6 +110,7 @@ def test_rule_34_nothing_is_given_up_for_the_log_of_another_quorum(
     assert core.following.trusting.shows_another_quorum(answer)
 
 
+@pytest.mark.rule("sole_voter_conflict")
 @pytest.mark.parametrize(
     "known",
     [
@@ -117,7 +120,7 @@ def test_rule_34_nothing_is_given_up_for_the_log_of_another_quorum(
         (replace(STRANGE, offset=Offset(70)),),  # Nothing of it is here.
     ],
 )
-def test_rule_34_a_leader_whose_sets_can_be_is_believed(
+def test_a_leader_whose_sets_can_be_is_believed(
     known: tuple[VotersMark, ...] | str,
 ) -> None:
     core = uncommitted()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.request_manager import CallKind
@@ -132,7 +134,8 @@ def fetch_offset(update: api.Update) -> int:
     return request.fetch_offset
 
 
-def test_rule_16_a_healed_voter_forgets_what_it_once_had() -> None:
+@pytest.mark.rule("damaged_voter_heals")
+def test_a_healed_voter_forgets_what_it_once_had() -> None:
     state = cores.recovered(1, 2, 3, remembered_end=cores.end(5, 1))
     core = cores.started(2, state)
     cores.begin(core, 1, 1, now_ms=1)

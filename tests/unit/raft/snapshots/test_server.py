@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
@@ -47,7 +49,8 @@ def ask(
     return answer, api.CheckSnapshot(snapshot_id) in update.effects
 
 
-def test_rule_30_a_snapshot_is_checked_once_before_its_first_slice() -> None:
+@pytest.mark.rule("snapshot_pinning")
+def test_a_snapshot_is_checked_once_before_its_first_slice() -> None:
     core = leader()
     first, is_checked = ask(core, 2010)
     assert (first.error, first.snapshot_id, first.size_bytes) == (ErrorCode.NONE, OLD, SIZE)
@@ -103,7 +106,8 @@ def test_a_snapshot_written_anew_under_the_same_id_is_checked_again() -> None:
     assert (answer.size_bytes, is_checked) == (70, True)
 
 
-def test_rule_30_a_snapshot_is_pinned_until_the_fetch_has_been_silent_for_a_fetch_timeout() -> None:
+@pytest.mark.rule("snapshot_pinning")
+def test_a_snapshot_is_pinned_until_the_fetch_has_been_silent_for_a_fetch_timeout() -> None:
     core = leader()
     assert core.pinned_snapshots() == frozenset()
     ask(core, 2010)

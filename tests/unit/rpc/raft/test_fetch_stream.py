@@ -74,7 +74,8 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_rule_20_requests_are_answered_in_order_and_few_are_under_way() -> None:
+@pytest.mark.rule("stream_responses")
+async def test_requests_are_answered_in_order_and_few_are_under_way() -> None:
     call = Call()
     call.send(10, 11)
     assert len(call.asked) == REQUESTS_PER_STREAM_MAX

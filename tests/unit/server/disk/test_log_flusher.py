@@ -6,14 +6,14 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.server.driver.raft_driver import Ending
 from tests.unit.server.by_hand import FLUSH, SAVING, DrivenByHand, end_at, named, save
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    import pytest
 
     from tests.unit.server.conftest import Stack
 
@@ -87,7 +87,8 @@ async def test_a_flush_waits_for_no_barrier_and_is_told_after_it() -> None:
     assert by_hand.heard(api.LogFlushed) == 1
 
 
-async def test_rule_17_a_flush_that_failed_is_not_told_and_ends_the_core() -> None:
+@pytest.mark.rule("disk_fail_stop")
+async def test_a_flush_that_failed_is_not_told_and_ends_the_core() -> None:
     by_hand = DrivenByHand()
     await by_hand.append()
     await by_hand.finish(FLUSH, OSError(errno.EIO, "the disk is gone"))

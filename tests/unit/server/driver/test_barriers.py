@@ -7,6 +7,8 @@ import errno
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from quorate.server.driver.raft_driver import Ending
@@ -14,8 +16,6 @@ from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    import pytest
 
     from quorate.records.ids import Millis
     from tests.unit.server.conftest import Stack
@@ -41,7 +41,8 @@ async def test_nothing_is_answered_before_the_barrier_is_over(open_stack: Open) 
     assert not driver._barriers.is_under_way
 
 
-async def test_rule_17_an_election_state_that_cannot_be_saved_ends_the_core(
+@pytest.mark.rule("disk_fail_stop")
+async def test_an_election_state_that_cannot_be_saved_ends_the_core(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

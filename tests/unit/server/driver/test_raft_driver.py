@@ -85,11 +85,12 @@ async def test_work_in_an_events_place_gives_the_next_event(open_stack: Open) ->
     await asyncio.wait_for(worked.wait(), 60)
 
 
+@pytest.mark.rule("disk_error_classes")
 @pytest.mark.parametrize(
     "shortage",
     [OSError(errno.EMFILE, "too many"), MemoryError(), RuntimeError("can't start new thread")],
 )
-async def test_rule_31_a_shortage_of_the_machine_is_no_failed_disk(
+async def test_a_shortage_of_the_machine_is_no_failed_disk(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch, shortage: Exception
 ) -> None:
     stack = await open_stack()
@@ -103,7 +104,8 @@ async def test_rule_31_a_shortage_of_the_machine_is_no_failed_disk(
     assert await asyncio.wait_for(stack.ended, 60) is Ending.SHORT
 
 
-async def test_rule_17_a_failed_flush_ends_the_core(
+@pytest.mark.rule("disk_fail_stop")
+async def test_a_failed_flush_ends_the_core(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = await open_stack()
@@ -119,7 +121,8 @@ async def test_rule_17_a_failed_flush_ends_the_core(
     assert answer.cancelled()
 
 
-async def test_rule_17_damage_found_while_serving_resigns_before_it_ends(open_stack: Open) -> None:
+@pytest.mark.rule("disk_fail_stop")
+async def test_damage_found_while_serving_resigns_before_it_ends(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.damaged("a batch does not check")
     stack.driver.damaged("once is enough")
@@ -270,7 +273,8 @@ async def test_effects_are_performed_in_their_order() -> None:
     assert by_hand.sides.done[:2] == ["appended", "sent VoteRequest"]
 
 
-async def test_rule_14_a_cut_waits_for_the_flush_under_way_and_no_other_begins() -> None:
+@pytest.mark.rule("log_generation")
+async def test_a_cut_waits_for_the_flush_under_way_and_no_other_begins() -> None:
     by_hand = DrivenByHand()
     await by_hand.append(2)
     await by_hand.append(1)

@@ -203,7 +203,7 @@ async def test_after_a_pause_no_second_process_takes_the_place_of_a_broker(
 
 
 async def test_while_there_is_another_quorum_a_leader_takes_no_writes(open_stack: Open) -> None:
-    """The core's tests cover its evidence of a second quorum (rule 34)."""
+    """The core's tests cover its evidence of a second quorum (rule `sole_voter_conflict`)."""
     stack = await open_stack()
     application, replica = stack.application, stack.driver.core.replica
     before = stack.driver.progress

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.api.handlers import ControllerApiError
 from quorate.controller.brokers.messages import UnregisterBrokerReply
 from quorate.raft.messages import LeaderInfo
@@ -44,9 +46,8 @@ async def test_a_reply_waits_for_the_high_watermark() -> None:
     assert (first.done(), second.done(), len(held)) == (True, False, 1)
 
 
-async def test_rule_20_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> (
-    None
-):
+@pytest.mark.rule("stream_responses")
+async def test_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> None:
     held, appended, unsent = HeldReplies(), future(), future()
     held.hold(Offset(3), REPLY, appended)
     held.hold(Offset(5), REPLY, unsent)

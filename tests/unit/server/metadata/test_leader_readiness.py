@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.raft.api import StateMachineProgress
 from quorate.server.metadata.leader_readiness import READY_LAG_MAX, Fitness
 
 
-def test_rule_11_the_core_hears_of_each_change_once() -> None:
+@pytest.mark.rule("unready_voter_waits")
+def test_the_core_hears_of_each_change_once() -> None:
     told: list[StateMachineProgress] = []
     fitness = Fitness(told.append)
     for lag in (0, READY_LAG_MAX, READY_LAG_MAX + 1, READY_LAG_MAX + 2, 0):

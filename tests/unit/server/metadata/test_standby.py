@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.raft import api
 from quorate.records.ids import Epoch, Millis, Offset, OffsetAndEpoch
 from tests.unit.server.conftest import eventually, newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    import pytest
 
     from tests.unit.server.conftest import Stack
 
@@ -45,7 +45,8 @@ async def test_a_follower_replays_in_the_turn_behind_its_acknowledgement(open_st
     await eventually(lambda: second.application.controller.end_offset > 0)
 
 
-async def test_rule_11_who_loads_a_snapshot_is_not_ready_to_lead(
+@pytest.mark.rule("unready_voter_waits")
+async def test_who_loads_a_snapshot_is_not_ready_to_lead(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = await open_stack(snapshot_bytes=1)

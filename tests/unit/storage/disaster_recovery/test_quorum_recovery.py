@@ -118,7 +118,8 @@ def test_a_directory_that_was_never_started_is_refused() -> None:
         survivor_of(Replica())
 
 
-def test_rule_23_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> None:
+@pytest.mark.rule("quorum_loss_recovery")
+def test_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> None:
     older = Replica()
     older.open()
     older.begin_epoch(1)
@@ -133,7 +134,8 @@ def test_rule_23_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_e
     assert choose([found[1], found[3]]) is found[1]
 
 
-def test_rule_23_the_new_epoch_is_a_thousand_above_every_epoch_that_is_known() -> None:
+@pytest.mark.rule("quorum_loss_recovery")
+def test_the_new_epoch_is_a_thousand_above_every_epoch_that_is_known() -> None:
     assert new_epoch([Epoch(3), Epoch(17), Epoch(5)]) == 1017
     with pytest.raises(StorageError, match="leaves no room"):
         new_epoch([Epoch(2**31 - 2)])
@@ -194,7 +196,8 @@ def test_the_record_stays_and_the_first_voters_and_the_plan_go() -> None:
     assert "00000000000000000000-0000000000.checkpoint" not in replica.files()
 
 
-def test_rule_34_a_quorum_that_is_recovered_has_no_rival_any_more() -> None:
+@pytest.mark.rule("sole_voter_conflict")
+def test_a_quorum_that_is_recovered_has_no_rival_any_more() -> None:
     replica = settled()
     rival = Rival(leader_id=NodeId(4), epoch=Epoch(7), host="node-4", port=9094)
     write_rival(replica.disk, f"{DIRECTORY}/rival", RememberedRival(replica.meta, rival))

@@ -83,7 +83,8 @@ def test_the_log_of_the_backup_is_that_of_a_quorum_of_one(
     assert "rescue-1004.json" in replica.disk.files(DIRECTORY)
 
 
-def test_rule_23_only_an_empty_directory_is_restored_into() -> None:
+@pytest.mark.rule("quorum_loss_recovery")
+def test_only_an_empty_directory_is_restored_into() -> None:
     disk = SimulatedDisk()
     refuse_unless_empty(disk, DIRECTORY)
     disk.make_dirs(DIRECTORY)

@@ -89,7 +89,8 @@ def test_a_cut_flushes_what_it_leaves(replica: Replica) -> None:
     assert replica.disk.first_unsafe(LOG_DIR, ".log") is None
 
 
-def test_rule_14_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> None:
+@pytest.mark.rule("log_generation")
+def test_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> None:
     replica.begin_epoch(1)
     replica.append(b"doomed")
     ticket = replica.log.begin_flush()
@@ -99,7 +100,8 @@ def test_rule_14_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> 
     assert replica.log.finish_flush(ticket) == at(3, 1)
 
 
-def test_rule_17_after_a_failed_flush_nothing_is_written_any_more(replica: Replica) -> None:
+@pytest.mark.rule("disk_fail_stop")
+def test_after_a_failed_flush_nothing_is_written_any_more(replica: Replica) -> None:
     replica.begin_epoch(1)
     ticket = replica.log.begin_flush()
     assert ticket is not None

@@ -68,6 +68,7 @@ def test_a_log_that_lost_nothing_is_kept(evidence: Evidence) -> None:
     assert outcome(judge(evidence)) == (True, at(90, 3), None, False)
 
 
+@pytest.mark.rule("flushed_end_file")
 @pytest.mark.parametrize(
     ("evidence", "remembered"),
     [
@@ -78,12 +79,13 @@ def test_a_log_that_lost_nothing_is_kept(evidence: Evidence) -> None:
         (replace(SOUND, log=log_of(0, at(50, 3)), damaged_snapshots=(at(95, 3),)), at(95, 3)),
     ],
 )
-def test_rule_12_what_is_below_the_flushed_end_was_lost(
+def test_what_is_below_the_flushed_end_was_lost(
     evidence: Evidence, remembered: OffsetAndEpoch
 ) -> None:
     assert outcome(judge(evidence)) == (True, evidence.log.end, remembered, True)
 
 
+@pytest.mark.rule("snapshot_within_flush")
 @pytest.mark.parametrize(
     ("evidence", "remembered"),
     [
@@ -95,7 +97,7 @@ def test_rule_12_what_is_below_the_flushed_end_was_lost(
         (replace(SOUND, log=log_of(0, at(99, 2)), flushed=flushed_at(at(99, 2))), None),
     ],
 )
-def test_rule_15_a_log_that_the_newest_snapshot_supersedes_restarts_there(
+def test_a_log_that_the_newest_snapshot_supersedes_restarts_there(
     evidence: Evidence, remembered: OffsetAndEpoch | None
 ) -> None:
     evidence = replace(evidence, snapshot=at(79, 3))

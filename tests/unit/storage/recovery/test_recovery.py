@@ -70,7 +70,8 @@ def refusal(replica: Replica) -> str:
 # --- what is found --------------------------------------------------------------------------------
 
 
-def test_rule_18_the_first_start_writes_quorum_state_before_the_first_segment() -> None:
+@pytest.mark.rule("quorum_state_required")
+def test_the_first_start_writes_quorum_state_before_the_first_segment() -> None:
     replica = Replica()
     order: list[str] = []
     replica.disk.hook = lambda operation, path: order.append(f"{operation} {path}")
@@ -113,7 +114,8 @@ def test_sets_in_the_log_follow_those_of_the_bootstrap(veteran: Replica) -> None
     )
 
 
-def test_rule_13_written_bytes_of_a_killed_process_are_kept_and_flushed(veteran: Replica) -> None:
+@pytest.mark.rule("recovery_flush")
+def test_written_bytes_of_a_killed_process_are_kept_and_flushed(veteran: Replica) -> None:
     veteran.append(b"written, not flushed")
     content = veteran.content()
     recovered = veteran.open()
@@ -132,7 +134,8 @@ def test_leftovers_of_an_earlier_process_go(veteran: Replica) -> None:
 # --- tails ----------------------------------------------------------------------------------------
 
 
-def test_rule_12_every_cut_of_an_unflushed_tail_recovers_to_a_batch_boundary() -> None:
+@pytest.mark.rule("flushed_end_file")
+def test_every_cut_of_an_unflushed_tail_recovers_to_a_batch_boundary() -> None:
     replica = Replica(segment_bytes=1 << 20)
     replica.open()
     replica.begin_epoch(1)
@@ -298,13 +301,15 @@ def test_a_stock_log_with_whole_batches_behind_the_damage_is_damaged() -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_rule_18_a_log_without_quorum_state_is_refused(veteran: Replica) -> None:
+@pytest.mark.rule("quorum_state_required")
+def test_a_log_without_quorum_state_is_refused(veteran: Replica) -> None:
     veteran.disk.remove(QUORUM_STATE)
     assert "could vote twice in one epoch" in refusal(veteran)
 
 
+@pytest.mark.rule("quorum_state_required")
 @pytest.mark.parametrize("kept", ["flushed-end", "snapshot"])
-def test_rule_18_any_trace_of_an_earlier_life_needs_quorum_state(kept: str) -> None:
+def test_any_trace_of_an_earlier_life_needs_quorum_state(kept: str) -> None:
     replica = Replica()
     replica.open()
     replica.disk.remove(QUORUM_STATE)
