@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.decision import Decision
 from quorate.raft import api
 from quorate.raft.messages import ProposalResponse
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
 from quorate.server.metadata.proposer import Proposer
@@ -121,7 +121,7 @@ class RawApplication:
             self._step_down()
             if response.base_offset is not None:
                 reason = f"a batch for {batch.base_offset} lies at {response.base_offset}"
-                self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
+                self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
 
     def flushed(self) -> None:
         """What gathered meanwhile may be the next batch."""

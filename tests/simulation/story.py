@@ -26,7 +26,7 @@ from quorate.sim.sim_options import ClientOptions, DiskOptions, WorldOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.sim.engine.node import SimulatedNode
     from quorate.sim.transcript import Line
 
@@ -101,7 +101,7 @@ class Story:
         self.operations = 0
         self.in_words = 0
         self.shows_all = False
-        self.said: dict[NodeId | None, tuple[Note, ...]] = {}
+        self.said: dict[NodeId | None, tuple[TraceEvent, ...]] = {}
 
     def tell(self, commands: list[str]) -> list[str]:
         """What happens while the commands are carried out, as lines."""
@@ -120,12 +120,12 @@ class Story:
         """Steps in which a replica has something new to say; of their effects those that matter."""
         update = line.update
         if update is not None and not self.shows_all:
-            if not update.notes:
+            if not update.trace:
                 return []
             effects = tuple(effect for effect in update.effects if not _is_routine(effect))
-            if not effects and self.said.get(line.node) == update.notes:
+            if not effects and self.said.get(line.node) == update.trace:
                 return []
-            self.said[line.node] = update.notes
+            self.said[line.node] = update.trace
             line = line._replace(update=replace(update, effects=effects))
         return str(line).splitlines()
 

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft import api
-from quorate.raft.identity.single_voter_guard import Rivalry
+from quorate.raft.identity.single_voter_guard import SingleVoterGuard
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -31,7 +31,7 @@ from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
-    from quorate.raft.api import CallFailure, SendRequest
+    from quorate.raft.api import RequestFailure, SendRequest
     from quorate.raft.messages import PeerResponse
     from quorate.sim.engine.network import PeerCaller
     from quorate.sim.engine.node import SimulatedNode
@@ -52,7 +52,7 @@ class TwoQuorums(World):
     asked_in: Epoch | None = None
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         is_played = self.epochs_ahead is not None and source.node_id == 2
         if is_played and isinstance(response, FetchResponse):
@@ -87,8 +87,8 @@ def make() -> tuple[TwoQuorums, SimulatedNode]:
 
 
 def stands_down(node: SimulatedNode) -> bool:
-    told = any("leads another quorum" in line for line in node.core.remarks())
-    return told and not node.core.hears_leader
+    told = any("leads another quorum" in line for line in node.core.status_warnings())
+    return told and not node.core.has_live_leader
 
 
 @pytest.mark.parametrize("epochs_ahead", [-1, 0, 1, 9])
@@ -127,7 +127,7 @@ class OneWay(World):
             super().send_request(source, effect)
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         self.answered += source is self.mute and isinstance(response, FetchResponse)
         super().send_response(source, caller, response)
@@ -203,7 +203,7 @@ def test_a_process_that_dies_at_that_moment_stands_down_before_or_after() -> Non
 
 
 def test_these_worlds_see_an_only_voter_that_follows_everybody() -> None:
-    with patch.object(Rivalry, "_is_strange", lambda *_: False):
+    with patch.object(SingleVoterGuard, "_is_strange", lambda *_: False):
         world, only = make()
         world.epochs_ahead = 1
         world.run(world.now_ms + 15_000)

@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.ids import (
     CallId,
     ClusterId,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         VotersAt,
     )
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 
@@ -116,7 +116,7 @@ class RecoveredState:
 # --- events: facts ------------------------------------------------------------------------------
 
 
-class CallFailure(Enum):
+class RequestFailure(Enum):
     """Reason for a missing response to a request of this replica."""
 
     TIMED_OUT = "timed out"
@@ -132,7 +132,7 @@ class RequestReceived:
 
 
 @value
-class CallerGone:
+class CallerDisconnected:
     """The caller behind `token` disconnected: its parked Fetch or read needs no reply any more."""
 
     token: ReplyToken
@@ -141,11 +141,11 @@ class CallerGone:
 @value
 class ResponseReceived:
     call: CallId
-    response: PeerResponse | CallFailure
+    response: PeerResponse | RequestFailure
 
 
 @value
-class ProbeAnswered:
+class ProbeCompleted:
     """A plain TCP connect to the leader ended; `refused` is set for ECONNREFUSED, nothing else."""
 
     call: CallId
@@ -245,7 +245,7 @@ class StateMachineProgress:
 
 
 @value
-class BrokersSupport:
+class BrokerKRaftVersions:
     """The highest kraft.version that every registered broker can read; None without brokers."""
 
     kraft_version_max: int | None
@@ -256,7 +256,7 @@ class ResignRequested:
     """The shell requests another leader: the disk fills up, or a read found damage."""
 
     reason: str
-    cause: Cause = Cause.LOG_DAMAGED
+    cause: RoleChangeCause = RoleChangeCause.LOG_DAMAGED
 
 
 @value
@@ -273,9 +273,9 @@ class TimerFired:
 
 Event: TypeAlias = (
     RequestReceived
-    | CallerGone
+    | CallerDisconnected
     | ResponseReceived
-    | ProbeAnswered
+    | ProbeCompleted
     | RecordsProposed
     | ReadRequested
     | LogFlushed
@@ -287,7 +287,7 @@ Event: TypeAlias = (
     | SnapshotRefused
     | LogCleaned
     | StateMachineProgress
-    | BrokersSupport
+    | BrokerKRaftVersions
     | ResignRequested
     | ShutdownRequested
     | TimerFired
@@ -381,12 +381,12 @@ class CheckSnapshot:
 
 
 @value
-class ForgetRememberedEnd:
+class EndHealing:
     """Healing has ended (rule 16): the remembered end may be deleted."""
 
 
 @value
-class VoteAgain:
+class EndAbstention:
     """Abstention has ended (rule 8): its file may be deleted. Durable before any later vote."""
 
 
@@ -417,7 +417,7 @@ class SendRequest:
 
 @value
 class ProbeLeader:
-    """Try a plain TCP connect and report by ProbeAnswered if it was refused (rule 10)."""
+    """Try a plain TCP connect and report by ProbeCompleted if it was refused (rule 10)."""
 
     call: CallId
     to: Peer
@@ -461,8 +461,8 @@ Effect: TypeAlias = (
     | WriteSnapshotChunk
     | InstallSnapshot
     | CheckSnapshot
-    | ForgetRememberedEnd
-    | VoteAgain
+    | EndHealing
+    | EndAbstention
     | SaveRival
     | SendRequest
     | ProbeLeader
@@ -478,7 +478,7 @@ class Update:
 
     effects: tuple[Effect, ...]
     wake_at_ms: Millis | None
-    notes: tuple[Note, ...] = field(default=())
+    trace: tuple[TraceEvent, ...] = field(default=())
 
 
 class Random(Protocol):

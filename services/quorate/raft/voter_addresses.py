@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ADDRESSES_MAX: Final = 2
 # Errors returned if another voter, or another cluster, has taken the address over.
-NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
+WRONG_NODE_ERRORS: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
 NEVER: Final = Millis(-1 << 62)
 
 
@@ -35,18 +35,18 @@ NEVER: Final = Millis(-1 << 62)
 class _Stated:
     """Statements of one voter about itself: endpoints now and before; and the peer to try next.
 
-    `answered_ms` is the time of its last answer at `answered`.
+    `answered_ms` is the time of its last answer at `confirm`.
     """
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...]
     peers: tuple[Peer, ...]
     turn: Peer | None = None
-    answered: Peer | None = None
+    confirm: Peer | None = None
     answered_ms: Millis = NEVER
 
 
-class Addresses:
+class VoterAddresses:
     """Routes to each voter, for one replica."""
 
     def __init__(self, cluster_id: ClusterId, listener_name: str) -> None:
@@ -56,7 +56,9 @@ class Addresses:
 
     # --- learning ---------------------------------------------------------------------------------
 
-    def hear(self, request: Request, sets: Callable[[], list[VoterSet]]) -> Peer | None:
+    def learn_from_request(
+        self, request: Request, sets: Callable[[], list[VoterSet]]
+    ) -> Peer | None:
         """Learn what a voter of one of these sets states about itself, if this request does.
 
         Returns the address that it names.
@@ -98,7 +100,7 @@ class Addresses:
             # Earlier answers are not evidence of its present address.
             turn = ways[0] if ways != before.peers else before.turn
             self._stated[key.node_id] = replace(
-                before, endpoints=endpoints, peers=ways, turn=turn, answered=None
+                before, endpoints=endpoints, peers=ways, turn=turn, confirm=None
             )
         return peers[0] if peers else None
 
@@ -110,7 +112,7 @@ class Addresses:
 
     # --- addresses to try -------------------------------------------------------------------------
 
-    def known(self, voter: Voter) -> list[Peer]:
+    def all_known(self, voter: Voter) -> list[Peer]:
         """Every address of a voter: first the voter set's, then those it stated, latest first."""
         endpoint = voter.endpoint(self._listener_name)
         node_id = voter.key.node_id
@@ -120,15 +122,15 @@ class Addresses:
             peers += [peer for peer in stated.peers if peer not in peers]
         return peers
 
-    def peer(self, voter: Voter) -> Peer | None:
+    def current(self, voter: Voter) -> Peer | None:
         """The address to be tried now; None without one."""
-        peers = self.known(voter)
+        peers = self.all_known(voter)
         stated = self._stated.get(voter.key.node_id)
         if stated is not None and stated.turn in peers:
             return stated.turn
         return peers[0] if peers else None
 
-    def sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
+    def on_sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
         """The next request uses another address, unless this one answers.
 
         An address that answered since then stays the address: the response to this request may be
@@ -138,21 +140,21 @@ class Addresses:
         voter = None if stated is None else voters.by_id(to.node_id)
         if stated is None or voter is None:
             return
-        if stated.answered == to and stated.answered_ms >= answered_since:
+        if stated.confirm == to and stated.answered_ms >= answered_since:
             return
-        peers = self.known(voter)
+        peers = self.all_known(voter)
         if to in peers:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
-    def answered(self, by: Peer, now: Millis) -> None:
+    def confirm(self, by: Peer, now: Millis) -> None:
         """The addressed voter has answered: this is its address."""
         stated = self._stated.get(by.node_id)
         if stated is not None:
-            stated.turn = stated.answered = by
+            stated.turn = stated.confirm = by
             stated.answered_ms = now
 
-    def is_another(self, by: Peer) -> None:
+    def reject(self, by: Peer) -> None:
         """Another replica has this address now."""
         stated = self._stated.get(by.node_id)
-        if stated is not None and stated.answered == by:
-            stated.answered = None
+        if stated is not None and stated.confirm == by:
+            stated.confirm = None

@@ -21,7 +21,7 @@ import grpc.aio
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.method_table import METHODS, UNKNOWN, Sampling
@@ -205,12 +205,12 @@ class FetchSpans:
             }
         )
 
-    def end(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+    def end(self, call: CallId, answer: m.FetchResponse | RequestFailure) -> None:
         """End the span at the response, or at its failure."""
         span = self._open.pop(call, None)
         if span is None:
             return
-        if isinstance(answer, CallFailure):
+        if isinstance(answer, RequestFailure):
             finish(span, grpc.StatusCode.UNAVAILABLE, answer.name, is_error=True)
             return
         if answer.error is not ErrorCode.NONE:

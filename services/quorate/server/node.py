@@ -193,7 +193,9 @@ class Node:
         client = RaftClient(
             own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
-            on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
+            on_probe=lambda call, refused: driver.deliver(
+                api.ProbeCompleted(call, refused=refused)
+            ),
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
             tls=self._certificates.of(config.peers),
@@ -227,7 +229,7 @@ class Node:
             return (raft, *hosted.services(listener))
 
         def is_voter(node_id: NodeId) -> bool:
-            sets = core.replica.ends.possible_voter_sets()
+            sets = core.replica.commit_state.possible_voter_sets()
             return any(voters.by_id(node_id) is not None for voters in sets)
 
         return Listeners(self._config, self._certificates, services, is_voter, connections)
@@ -320,7 +322,7 @@ class Node:
             log.error(second_quorum)
         self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
-            for remark in self.driver.core.remarks():
+            for remark in self.driver.core.status_warnings():
                 log.warning(remark)
             slow = self.driver.access.flushing.times.warning(self._config.quorum.fetch_timeout_ms)
             if slow is not None:
@@ -361,7 +363,7 @@ class Node:
         is_started = self.ending is None and self._application.is_loaded and self._late is None
         advertised = self._around.advertised
         can_be_called = advertised is None or advertised.is_resolved
-        is_ready = is_started and can_be_called and self.driver.core.hears_leader
+        is_ready = is_started and can_be_called and self.driver.core.has_live_leader
         await self._set_health(LIVENESS, serving=True)
         await self._set_health(READINESS, serving=is_ready)
         if is_started:

@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import (
-    CallFailure,
-    ProbeAnswered,
+    ProbeCompleted,
+    RequestFailure,
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
@@ -214,23 +214,23 @@ class World:
     def _arrive(self, caller: PeerCaller, target: SimulatedNode, request: Request) -> None:
         if self.is_taken_over(target):
             answer = answer_of_another_cluster(target, request)
-            self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
+            self.send_response(target, caller, answer or RequestFailure.DISCONNECTED)
         elif target.is_listening:
             token = self.next_token()
             target.callers[token] = caller
             target.receive(token, request)
         elif target.refuses_connections:
-            self.send_response(target, caller, CallFailure.DISCONNECTED)
+            self.send_response(target, caller, RequestFailure.DISCONNECTED)
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         """Carry a response, or the news of a broken connection, back to the caller."""
         self._carry(
             source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
         )
 
-    def _answer(self, caller: PeerCaller, response: PeerResponse | CallFailure) -> None:
+    def _answer(self, caller: PeerCaller, response: PeerResponse | RequestFailure) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ResponseReceived(caller.call, response))
@@ -258,12 +258,12 @@ class World:
     def _probed(self, caller: PeerCaller, *, refused: bool) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
-            node.deliver(ProbeAnswered(caller.call, refused))
+            node.deliver(ProbeCompleted(caller.call, refused))
 
     def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
         """A process has exited, its machine lives: connections break, on both ends."""
         for caller in callers.values():
-            self.send_response(node, caller, CallFailure.DISCONNECTED)
+            self.send_response(node, caller, RequestFailure.DISCONNECTED)
         for other in self.nodes.values():
             for token, caller in list(other.callers.items()):
                 if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:

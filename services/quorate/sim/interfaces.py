@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import (
         AppendToLog,
-        CallFailure,
         Peer,
         PublishProgress,
         Random,
+        RequestFailure,
         SendRequest,
     )
     from quorate.raft.messages import MembershipResponse, PeerResponse
@@ -113,7 +113,7 @@ class WorldAround(SeenWorld, Protocol):
 
     def send_request(self, source: SeenNode, effect: SendRequest) -> None: ...
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None: ...
     def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None: ...
 

@@ -183,9 +183,9 @@ class Telling:
 
     def _says_something_new(self, node: NodeId, update: api.Update) -> bool:
         """True if a named node says what it has not said in this role, but for the numbers."""
-        if not update.notes or not self._is_named(node):
+        if not update.trace or not self._is_named(node):
             return False
-        said = {(node, _NUMBERS.sub("", note.text)) for note in update.notes}
+        said = {(node, _NUMBERS.sub("", note.text)) for note in update.trace}
         is_new = not said <= self._said
         self._said |= said
         return is_new

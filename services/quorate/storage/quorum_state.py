@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_ACCEPTED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import (
     ZERO_UUID,
@@ -119,7 +119,7 @@ def decode_quorum_state(data: bytes) -> ElectionState:
     voted_id = _integer(fields, "votedId")
     if min(epoch, leader_id, voted_id) < _NOBODY:
         raise ValueError("leaderEpoch, leaderId and votedId cannot be below -1")
-    if epoch > EPOCH_BELIEVED_MAX:
+    if epoch > EPOCH_ACCEPTED_MAX:
         raise EpochOutOfRange(f"leaderEpoch is {epoch}, which no quorum comes near by elections")
     voted = None
     if voted_id != _NOBODY:

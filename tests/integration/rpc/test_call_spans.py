@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind
 
 from quorate.controller.topics.messages import DeleteTopicsReply
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, SendRequest
+from quorate.raft.api import RequestFailure, SendRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId
 from quorate.rpc.call_spans import ClientSpans, name_of_request, outcome_of, told_by_answer
@@ -170,7 +170,7 @@ async def test_what_follows_from_an_answer_belongs_to_nobodys_span(
     seen: list[object] = []
     told = caller.client._on_response
 
-    def watched(call: CallId, answer: m.PeerResponse | CallFailure) -> None:
+    def watched(call: CallId, answer: m.PeerResponse | RequestFailure) -> None:
         seen.append(tracing.current())
         told(call, answer)
 
@@ -225,7 +225,7 @@ async def test_a_voter_that_is_away_is_an_event_and_no_error(
 ) -> None:
     (port,) = free_ports(1)
     caller.client.send(SendRequest(CallId(1), peer(port), VOTE))
-    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (1, RequestFailure.DISCONNECTED)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     said = attributes_of(client)
     assert said["rpc.response.status_code"] == "UNAVAILABLE"
@@ -247,7 +247,7 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
         await impatient.answer()
         impatient.send(served, VOTE)
         await served.raft.asked()
-        assert await impatient.answer() == (2, CallFailure.TIMED_OUT)
+        assert await impatient.answer() == (2, RequestFailure.TIMED_OUT)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
     assert attributes_of(client)["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
@@ -279,7 +279,7 @@ async def test_what_a_server_cannot_answer_is_its_error(
 ) -> None:
     caller.send(served, VOTE)
     (await served.raft.asked()).answer.cancel()
-    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (1, RequestFailure.DISCONNECTED)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
     assert attributes_of(server)["error.type"] == "UNAVAILABLE"
     assert str(server.status.description).startswith("this controller cannot answer now")
@@ -339,7 +339,7 @@ async def test_requests_on_a_fetch_stream_are_recorded_as_often_as_asked(
     caller.send(served, fetch(11))
     await served.raft.asked()
     await served.server.stop()
-    assert (await caller.answer())[1] is CallFailure.DISCONNECTED
+    assert (await caller.answer())[1] is RequestFailure.DISCONNECTED
     assert [s.status.is_ok for s in found.named(RAFT + "Fetch")][1:] == [False]
 
 

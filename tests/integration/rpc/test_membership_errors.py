@@ -162,7 +162,7 @@ def deposed(peer: Peer) -> None:
     peer.step(api.RequestReceived(ReplyToken(1), request), NOW + 1)
 
 
-def versions(answer: m.ApiVersionsResponse | api.CallFailure) -> Step:
+def versions(answer: m.ApiVersionsResponse | api.RequestFailure) -> Step:
     def give(peer: Peer) -> None:
         (call,) = [s.call for s in peer.sent if isinstance(s.request, m.ApiVersionsRequest)]
         peer.step(api.ResponseReceived(call, answer), NOW + 1)
@@ -248,7 +248,7 @@ def of_add() -> Iterator[Row]:
     )
     yield Row(TIMED_OUT, R.VOTER_LAGGING, "has not fetched from this leader", ADD)
     yield Row(TIMED_OUT, R.VOTER_LAGGING, "records behind", ADD, lagging)
-    failed = versions(api.CallFailure.DISCONNECTED)
+    failed = versions(api.RequestFailure.DISCONNECTED)
     yield Row(
         TIMED_OUT, R.VOTER_UNREACHABLE, "does not answer ApiVersions", ADD, with_observer, failed
     )

@@ -13,7 +13,7 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
@@ -54,7 +54,7 @@ class Peers:
 
     def __init__(self, served: Served, tls: TlsFiles) -> None:
         self._served = served
-        self.answers: asyncio.Queue[m.PeerResponse | CallFailure] = asyncio.Queue()
+        self.answers: asyncio.Queue[m.PeerResponse | RequestFailure] = asyncio.Queue()
         self.probes: asyncio.Queue[bool] = asyncio.Queue()
         self.client = RaftClient(
             own=OWN,
@@ -82,7 +82,7 @@ class Peers:
     def vote(self) -> None:
         self.client.send(SendRequest(CallId(0), self.to, VOTE))
 
-    async def answered(self, high_watermark: int) -> m.PeerResponse | CallFailure:
+    async def answered(self, high_watermark: int) -> m.PeerResponse | RequestFailure:
         """Let the server answer the next Fetch; what the client got."""
         asked = await self._served.raft.asked()
         asked.answer.set_result(
@@ -201,7 +201,7 @@ async def test_what_no_retry_mends_is_said_once(
         for _ in range(3):
             peers.vote()
             failed = await asyncio.wait_for(peers.answers.get(), WAIT_S)
-            assert failed is CallFailure.DISCONNECTED
+            assert failed is RequestFailure.DISCONNECTED
         await peers.client.close()
         (record,) = [one for one in caplog.records if one.name == "quorate.rpc.raft.transport"]
         assert words in record.getMessage()

@@ -245,7 +245,7 @@ async def test_who_does_not_believe_its_leader_is_not_ready(
 ) -> None:
     """Rule 29; what the core does not believe is tested with it."""
     hears = [True]
-    monkeypatch.setattr("quorate.raft.core.RaftCore.hears_leader", property(lambda _: hears[0]))
+    monkeypatch.setattr("quorate.raft.core.RaftCore.has_live_leader", property(lambda _: hears[0]))
     config = read_config(properties, {})
     async with running(config) as node:
         await asyncio.wait_for(until(config, READINESS), WAIT_S)

@@ -14,7 +14,7 @@ from quorate.cli.main import COMMANDS, make_parser
 from quorate.controller.authorization.authorizer import Operation, ResourceKind
 from quorate.raft.messages import ChangeKind, Reason, VoteRefusal
 from quorate.raft.roles import TRANSITIONS
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.server.driver.raft_driver import Ending
 from quorate.server.metrics.definitions import CONTROLLER_METERS
 from quorate.server.tracing.span_factory import SpanMaker
@@ -156,8 +156,8 @@ def traces() -> Iterator[str]:
 
 def words() -> Iterator[str]:
     """Words for causes, reasons, roles and steps in logs, traces, metrics and answers."""
-    yield from _values("trace event", NoteKind)
-    yield from _values("cause", Cause)
+    yield from _values("trace event", TraceEventKind)
+    yield from _values("cause", RoleChangeCause)
     yield from _values("vote refused", VoteRefusal)
     yield from _values("change refused", Reason)
     yield from _values("voter change", ChangeKind)

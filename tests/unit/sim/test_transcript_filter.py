@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import api, messages
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.ids import (
     ClusterId,
     Epoch,
@@ -75,7 +75,7 @@ def end(offset: int, epoch: int = 4) -> OffsetAndEpoch:
 def step(
     node: int, *effects: api.Effect, event: api.Event | None = None, says: str | None = None
 ) -> Line:
-    notes = () if says is None else (Note(NoteKind.STARTED, says, {}),)
+    notes = () if says is None else (TraceEvent(TraceEventKind.STARTED, says, {}),)
     update = api.Update(effects, None, notes)
     return Line(0, NodeId(node), event or api.TimerFired(), update)
 

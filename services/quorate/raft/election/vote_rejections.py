@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from quorate.raft.timers import Timers
     from quorate.records.ids import Millis, NodeId
 
-REFUSALS_TOLD_MS: Final = 300_000
+REJECTIONS_REPORTED_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 
 
@@ -23,7 +23,7 @@ class _Refusal:
     last_ms: Millis
 
 
-class Refusals:
+class VoteRejections:
     """Rejected votes of one replica, by nominee."""
 
     def __init__(self, timers: Timers) -> None:
@@ -49,4 +49,4 @@ class Refusals:
 
     def _is_recent(self, refusal: _Refusal) -> bool:
         """True if a rejection still describes the quorum; one of last week's election does not."""
-        return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS
+        return self._timers.now - refusal.last_ms <= REJECTIONS_REPORTED_MS

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.value_types import value
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ class SecondQuorum:
         if count < PROOFS:
             return
         if not self.is_met:
-            self._out.note(NoteKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id)
+            self._out.note(
+                TraceEventKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id
+            )
         self._until = self._timers.after(self._met_ms)
 
     def take_back(self, leader_id: NodeId) -> None:

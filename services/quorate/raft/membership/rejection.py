@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Obstacle:
+class Rejection:
     """Kafka's code, the reason in one word, a sentence, and its values for programs."""
 
     error: ErrorCode

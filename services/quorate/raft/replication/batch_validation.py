@@ -32,7 +32,7 @@ EPOCHS_SKIPPED: Final = 1000
 
 
 @dataclass(slots=True)
-class _Force:
+class _InForce:
     """State in effect before a record; no voters if no record of this log has named any."""
 
     voters: VoterSet | None
@@ -40,13 +40,13 @@ class _Force:
     is_rescued: bool = False
 
 
-def misfit(
+def batch_problem(
     batches: tuple[BatchInfo, ...], log: LogState, *, epoch: Epoch, leader_id: NodeId
 ) -> str | None:
     """The problem if these batches of that leader do not continue `log`; None if they do."""
     offset, last = log.end.offset, log.end.epoch
     # A voter set that came with the bootstrap or the settings may be another quorum's.
-    force = _Force(
+    force = _InForce(
         log.voter_set if log.voters_offset >= 0 else None,
         log.kraft_version if log.kraft_version_offset >= 0 else 0,
     )
@@ -55,7 +55,7 @@ def misfit(
             return f"offset {batch.base_offset} where {offset} is next"
         if batch.epoch > epoch:
             return f"epoch {batch.epoch} at {offset} in epoch {epoch}"
-        problem = epoch_misfit(last, batch.epoch, begins_epoch=begins_epoch(batch.control))
+        problem = epoch_problem(last, batch.epoch, begins_epoch=begins_epoch(batch.control))
         if problem is not None:
             return f"{problem} at {offset}, after {last}"
         force.is_rescued = batch.epoch - last >= EPOCHS_SKIPPED
@@ -74,7 +74,7 @@ def begins_epoch(control: tuple[ControlRecord, ...]) -> bool:
     return bool(control) and isinstance(control[0], LeaderChange)
 
 
-def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
+def epoch_problem(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
     """The problem if a batch may not follow one of `last`: epochs rise only at a LeaderChange."""
     if epoch < last:
         return f"epoch {epoch}"
@@ -83,7 +83,7 @@ def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
     return None
 
 
-def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | None:
+def _record_misfit(record: ControlRecord, index: int, force: _InForce) -> str | None:
     """The problem with a control record at that index, or None; updates `force` to its effect."""
     match record:
         case LeaderChange():

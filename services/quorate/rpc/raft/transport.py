@@ -19,7 +19,7 @@ import grpc.aio
 
 from quorate.h2.name_resolver import NameLookupError
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import addressed
 from quorate.records.escaping import shown
 from quorate.records.ids import ReplicaKey
@@ -56,7 +56,7 @@ class RaftClient:
         self,
         *,
         own: ReplicaIdentity,
-        on_response: Callable[[CallId, m.PeerResponse | CallFailure], None],
+        on_response: Callable[[CallId, m.PeerResponse | RequestFailure], None],
         on_probe: Callable[[CallId, bool], None],
         parse_batches: Callable[[bytes], m.FetchedBatches],
         request_timeout_ms: int,
@@ -155,32 +155,32 @@ class RaftClient:
     # --- unary ------------------------------------------------------------------------------------
 
     async def _unary(self, link: PeerLink, call: CallId, request: m.PeerRequest) -> None:
-        answer: m.PeerResponse | CallFailure
+        answer: m.PeerResponse | RequestFailure
         answers = link.answers
         try:
             answer = await self._call(link, request)
             link.hear()
             if not await self._check.accepts(link, request, answer):
-                answer = CallFailure.DISCONNECTED
+                answer = RequestFailure.DISCONNECTED
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
             # A connection to a machine that is gone, or whose name means another machine by now,
             # looks alive until the kernel gives it up.
-            link.is_stale = answer is CallFailure.TIMED_OUT and answers == link.answers
+            link.is_stale = answer is RequestFailure.TIMED_OUT and answers == link.answers
             self._failed(link, error, addressed(link.peer, request))
         except NameLookupError as error:
             self.outcomes.unresolved(link.peer, error)
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         except ValueError as error:
             answer = self._unreadable(link, error)
         except grpc.aio.UsageError:
             # The channel was closed before the call began.
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         except asyncio.CancelledError:
             # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         finally:
             link.calls -= 1
         self._own.run(self._on_response, call, answer)
@@ -213,11 +213,11 @@ class RaftClient:
                     self._start(self._read(link, stream))
             except NameLookupError as error:
                 self.outcomes.unresolved(link.peer, error)
-                self._on_response(call, CallFailure.DISCONNECTED)
+                self._on_response(call, RequestFailure.DISCONNECTED)
                 return
             except grpc.aio.UsageError:
                 # The channel was closed before the call began.
-                self._on_response(call, CallFailure.DISCONNECTED)
+                self._on_response(call, RequestFailure.DISCONNECTED)
                 return
             self._fetches(link, call, request)
             link.writer = asyncio.current_task()
@@ -288,15 +288,17 @@ class RaftClient:
                 calls = list(link.waiting)
                 link.waiting.clear()
                 for call in calls:
-                    self._fetched(call, CallFailure.DISCONNECTED)
+                    self._fetched(call, RequestFailure.DISCONNECTED)
 
-    def _fetched(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+    def _fetched(self, call: CallId, answer: m.FetchResponse | RequestFailure) -> None:
         if self._fetch_spans is not None:
             self._fetch_spans.end(call, answer)
         # A response arrives in the context of its connection.
         self._own.run(self._on_response, call, answer)
 
-    def _parsed(self, link: PeerLink, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
+    def _parsed(
+        self, link: PeerLink, message: pb.FetchResponse
+    ) -> m.FetchResponse | RequestFailure:
         try:
             answer = convert.fetch_response(message, self._parse_batches)
         except ValueError as error:
@@ -304,9 +306,9 @@ class RaftClient:
         self._check.fetched(link, answer)
         return answer
 
-    def _unreadable(self, link: PeerLink, error: ValueError) -> CallFailure:
+    def _unreadable(self, link: PeerLink, error: ValueError) -> RequestFailure:
         self.outcomes.unreadable(link.peer, error)
-        return CallFailure.UNREADABLE
+        return RequestFailure.UNREADABLE
 
     # --- failures, and connections to another replica ---------------------------------------------
 
@@ -347,7 +349,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _failure(error: grpc.aio.AioRpcError) -> CallFailure:
+def _failure(error: grpc.aio.AioRpcError) -> RequestFailure:
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return CallFailure.TIMED_OUT
-    return CallFailure.DISCONNECTED
+        return RequestFailure.TIMED_OUT
+    return RequestFailure.DISCONNECTED

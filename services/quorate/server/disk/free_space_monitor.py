@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 
 if TYPE_CHECKING:
     import asyncio
@@ -65,4 +65,4 @@ class Room:
         self._machine.set_space(is_enough=self._is_enough)
         if has_run_out and not self._driver.core.replica.is_only_voter:
             reason = warning or "the disk is full"
-            self._driver.deliver(api.ResignRequested(reason, Cause.DISK_FULL))
+            self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.DISK_FULL))

@@ -114,10 +114,10 @@ class NoteLog(Observer):
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         del event
-        if not update.notes:
+        if not update.trace:
             return
         epoch = self._epoch()
         with self._context():
-            for note in update.notes:
+            for note in update.trace:
                 about = {"epoch": epoch, REPEATS: (epoch, note.text), TOPIC: note.kind}
                 log.info(shown(note.text, NOTE_SHOWN_MAX), extra=about)

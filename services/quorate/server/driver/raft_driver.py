@@ -141,7 +141,7 @@ class RaftDriver:
     def gone(self, token: ReplyToken) -> None:
         """Drop a pending response: its caller is gone."""
         if self._answers.drop(token):
-            self.deliver(api.CallerGone(token))
+            self.deliver(api.CallerDisconnected(token))
 
     def deliver(self, work: Work) -> None:
         """Queue an event, or a function that runs in its turn and may return an event."""
@@ -254,9 +254,9 @@ class RaftDriver:
                 self._barriers.write_chunk(effect)
             case api.CheckSnapshot():
                 self._application.check_snapshot(effect)
-            case api.ForgetRememberedEnd():
+            case api.EndHealing():
                 self._barriers.forget_remembered_end()
-            case api.VoteAgain():
+            case api.EndAbstention():
                 self._barriers.vote_again()
             case api.SaveRival():
                 self._barriers.save_rival(effect)

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from quorate.raft import api
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 
 if TYPE_CHECKING:
     from quorate.controller.brokers.image import Brokers
@@ -80,7 +80,7 @@ class Activation:
         brokers = self._controller.image.brokers
         if brokers is not self._brokers:
             self._brokers = brokers
-            self._driver.deliver(api.BrokersSupport(brokers.kraft_version_max))
+            self._driver.deliver(api.BrokerKRaftVersions(brokers.kraft_version_max))
 
     # --- appends and commits ----------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class Activation:
         if response.base_offset != batch.base_offset:
             self.step_down(None)
             reason = f"a batch for {batch.base_offset} was appended at {response.base_offset}"
-            self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
+            self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
             return 0
         self._timestamps.append((batch.end_offset, batch.timestamp_ms))
         self._writing.appended(batch)

@@ -103,9 +103,9 @@ class MetadataApplication:
             **applied_numbers(
                 image.position,
                 driver.high_watermark,
-                driver.core.told_high_watermark,
+                driver.core.known_high_watermark,
                 wall_ms=host.wall_ms(),
-                silence_ms=driver.core.hearing.silence_ms(host.monotonic_ms()),
+                silence_ms=driver.core.last_contact.silence_ms(host.monotonic_ms()),
             ),
             **self._snapshotter.metrics(),
             **self._writing.metrics(),

@@ -112,7 +112,7 @@ class Reading:
         Later it may lag again; clients see by how much from the offset in each reply.
         """
         if not self._has_been_up_to_date:
-            told = self._driver.core.told_high_watermark
+            told = self._driver.core.known_high_watermark
             self._has_been_up_to_date = (
                 told is not None and self._is_loaded() and self._controller.end_offset >= told
             )
@@ -130,7 +130,7 @@ class Reading:
             response = await future
         finally:
             if self._confirmations.pop(token, None) is not None:
-                self._driver.deliver(api.CallerGone(token))
+                self._driver.deliver(api.CallerDisconnected(token))
         if response.offset is None:
             raise not_controller(response.leader, "only the leader answers a current read")
         return response.offset

@@ -128,7 +128,7 @@ class StandingBy:
         It is the end of the recovered log, or a higher high watermark that a leader reported.
         """
         recovered = min(self._recovered_end, self._driver.store.log.end.offset)
-        return max(recovered, self._driver.core.told_high_watermark or 0)
+        return max(recovered, self._driver.core.known_high_watermark or 0)
 
     # --- snapshots --------------------------------------------------------------------------------
 

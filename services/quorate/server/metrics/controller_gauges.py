@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.controller.features.levels import METADATA_VERSION
-from quorate.raft.metrics import raft_numbers
+from quorate.raft.metrics import raft_metrics
 
 if TYPE_CHECKING:
     from quorate.controller.image import LogPosition, MetadataImage
@@ -26,7 +26,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     replica = driver.core.replica
     oldest = driver.access.calls.oldest()
     return {
-        **raft_numbers(replica, driver.host.monotonic_ms()),
+        **raft_metrics(replica, driver.host.monotonic_ms()),
         "kraft_version": replica.log.committed_kraft_version(replica.high_watermark),
         "append_records_total": meters.appended_records,
         "fetch_records_total": meters.fetched_records,

@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.messages import VoteResponse
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
 from quorate.server.tracing.span_factory import end_in_vain, record_flush
@@ -40,16 +40,19 @@ _PHASES: Final = {
 # Outcomes of rounds not won here, by the cause that ended them; any other cause supersedes the
 # round.
 _OUTCOMES: Final = {
-    Cause.PRE_VOTE_REJECTED.value: "pre_vote_rejected",
-    Cause.PRE_VOTE_TIMED_OUT.value: "timed_out",
-    Cause.ELECTION_TIMEOUT.value: "timed_out",
-    Cause.SHUTDOWN.value: "stopped",
+    RoleChangeCause.PRE_VOTE_REJECTED.value: "pre_vote_rejected",
+    RoleChangeCause.PRE_VOTE_TIMED_OUT.value: "timed_out",
+    RoleChangeCause.ELECTION_TIMEOUT.value: "timed_out",
+    RoleChangeCause.SHUTDOWN.value: "stopped",
 }
 # Most rounds begin because a voter is unavailable, so its silence is expected and not a failure.
-_UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
+_UNREACHABLE: Final = (RequestFailure.DISCONNECTED, RequestFailure.TIMED_OUT)
 # Roles in which the reason for an election and its start time are reset.
 _SETTLED: Final = ("follower", "leader", "resigned")
-_AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
+_AFTER_RESIGNATION: Final = (
+    RoleChangeCause.END_QUORUM_EPOCH.value,
+    RoleChangeCause.LEADER_REMOVED.value,
+)
 
 
 @value
@@ -108,12 +111,12 @@ class ElectionSpans:
         if self._phase is not None:
             self._asked[call] = voter
 
-    def answered(self, call: CallId, response: PeerResponse | CallFailure) -> None:
+    def answered(self, call: CallId, response: PeerResponse | RequestFailure) -> None:
         """A voter responded, or could not be reached."""
         voter = self._asked.pop(call, None)
         if voter is None or self._phase is None:
             return
-        if isinstance(response, CallFailure):
+        if isinstance(response, RequestFailure):
             name = "peer.unreachable" if response in _UNREACHABLE else "vote.failed"
             self._phase.add_event(name, {"peer": voter, "reason": response.name.lower()})
         elif isinstance(response, VoteResponse):
@@ -173,7 +176,7 @@ class ElectionSpans:
         asked = dict(self._asked)
         self._end_phase({})
         self._end_round("timed_out")
-        self._begin_round({**self._taken, "cause": Cause.ELECTION_TIMEOUT.value}, now_ms)
+        self._begin_round({**self._taken, "cause": RoleChangeCause.ELECTION_TIMEOUT.value}, now_ms)
         self._begin_phase()
         self._asked = asked
 
@@ -310,7 +313,7 @@ class ElectionSpans:
         }
         links = {"election": self._maker.root_of(epoch)} if resigned_for is None else {}
         self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
-        why = "restarted" if reason == Cause.STARTUP.value else reason
+        why = "restarted" if reason == RoleChangeCause.STARTUP.value else reason
         node_id, place = self._maker.node_id, self._maker.tracing.place
         self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({why}){place}")
 

@@ -14,7 +14,7 @@ from opentelemetry.trace import get_current_span
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.ids import Millis
 from quorate.server.driver.observers import Observer, complain
 from quorate.server.tracing.election_spans import ElectionSpans
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
 
     from quorate.raft.replica import Replica
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import ReplyToken
     from quorate.server.driver.interfaces import PeerSide
     from quorate.telemetry.tracer import Tracing
@@ -118,17 +118,17 @@ class RaftSpans(Observer):
                 call = self._calls.get(token)
             case api.ResponseReceived(call=answered, response=response):
                 self._elections.answered(answered, response)
-            case api.CallerGone(token=gone):
+            case api.CallerDisconnected(token=gone):
                 self._calls.pop(gone, None)
         before = self._going_on
         self._call = None if call is None else call.get_span_context()
         self._about = before
-        if before is None and call is None and not update.notes:
+        if before is None and call is None and not update.trace:
             return
         self._elections.expire(self._now_ms())
         if self._elections.is_establishing:
             self._elections.flushed(flush_told_by(event, self._replica))
-        for note in update.notes:
+        for note in update.trace:
             self._noted(note, token, call)
         self._about = before or self._going_on
         for effect in update.effects:
@@ -138,29 +138,29 @@ class RaftSpans(Observer):
     def _going_on(self) -> SpanContext | None:
         return self._elections.current or self._changes.current
 
-    def _noted(self, note: Note, token: ReplyToken | None, call: Span | None) -> None:
-        match note.kind:
-            case NoteKind.ROLE_TAKEN:
-                self._role_taken(note, call)
-            case NoteKind.ELECTION_LOST:
+    def _noted(self, trace_event: TraceEvent, token: ReplyToken | None, call: Span | None) -> None:
+        match trace_event.kind:
+            case TraceEventKind.ROLE_TAKEN:
+                self._role_taken(trace_event, call)
+            case TraceEventKind.ELECTION_LOST:
                 self._elections.lost()
-            case NoteKind.LEADER_RESIGNED:
+            case TraceEventKind.LEADER_RESIGNED:
                 self._elections.heard_resignation(self._call)
-            case NoteKind.HAND_OVER_BEGUN:
+            case TraceEventKind.HAND_OVER_BEGUN:
                 self._hand_over = self._call
-            case NoteKind.CHANGE_BEGUN:
-                self._changes.begun(note.values, token, self._call)
-            case NoteKind.CHANGE_APPENDED:
-                self._changes.appended(note.values, token, self._call)
-            case NoteKind.CHANGE_COMMITTED:
+            case TraceEventKind.CHANGE_BEGUN:
+                self._changes.begun(trace_event.values, token, self._call)
+            case TraceEventKind.CHANGE_APPENDED:
+                self._changes.appended(trace_event.values, token, self._call)
+            case TraceEventKind.CHANGE_COMMITTED:
                 self._changes.committed()
 
-    def _role_taken(self, note: Note, call: Span | None) -> None:
-        values = note.values
+    def _role_taken(self, trace_event: TraceEvent, call: Span | None) -> None:
+        values = trace_event.values
         resigned_for = None
-        if values["cause"] == Cause.TRANSFER.value:
+        if values["cause"] == RoleChangeCause.TRANSFER.value:
             resigned_for = self._hand_over
-        elif values["cause"] == Cause.REMOVED.value:
+        elif values["cause"] == RoleChangeCause.REMOVED.value:
             resigned_for = self._changes.newest
         self._elections.role_taken(values, self._now_ms(), resigned_for=resigned_for)
         if values["from_role"] == "leader":

@@ -52,7 +52,7 @@ def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset
         case _:
             return None
     voter = replica.voters.by_id(node_id)
-    return None if voter is None else (node_id, replica.ends.replicated(role, voter))
+    return None if voter is None else (node_id, replica.commit_state.flushed_end_of(role, voter))
 
 
 def record_flush(

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import RequestReceived
-from quorate.raft.election.epoch_guard import EPOCH_MAX, JUMP_MAX
+from quorate.raft.election.epoch_guard import EPOCH_JUMP_MAX, EPOCH_MAX
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -92,7 +92,7 @@ class Lie:
         if node is None or liar is None:
             return
         known = node.progress.epoch if node.progress is not None else Epoch(0)
-        epoch = Epoch(EPOCH_MAX if self.is_last else known + 2 * JUMP_MAX)
+        epoch = Epoch(EPOCH_MAX if self.is_last else known + 2 * EPOCH_JUMP_MAX)
         request = _claim(node, liar, epoch, self.claim)
         name = type(request).__name__
         world.remark(f"node {node.node_id} is told of epoch {epoch} by {name}")

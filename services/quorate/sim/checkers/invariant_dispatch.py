@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Response,
         SnapshotRange,
     )
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.server.driver.raft_driver import Ending
     from quorate.sim.checkers.log_view import Entry
@@ -148,9 +148,9 @@ class Watch(Invariant):
         for watcher in self._listening["handled"]:
             watcher.handled(node, request, update, is_due=is_due)
 
-    def noted(self, node: SeenNode, note: Note) -> None:
+    def noted(self, node: SeenNode, trace_event: TraceEvent) -> None:
         for watcher in self._listening["noted"]:
-            watcher.noted(node, note)
+            watcher.noted(node, trace_event)
 
     def answered(
         self, node: SeenNode, token: ReplyToken, request: Request, response: Response

@@ -86,7 +86,7 @@ class DriverWitness(Observers):
         watch = world.watch
         is_due = self._wake_at_ms is not None and self._wake_at_ms <= node.local_ms
         self._wake_at_ms = update.wake_at_ms
-        for note in update.notes:
+        for note in update.trace:
             watch.noted(node, note)
         if isinstance(event, api.RequestReceived):
             request = event.request
@@ -194,7 +194,7 @@ class Process:
         caller = node.callers.pop(token, None)
         if answer.cancelled():
             if caller is not None:
-                world.send_response(node, caller, api.CallFailure.DISCONNECTED)
+                world.send_response(node, caller, api.RequestFailure.DISCONNECTED)
             return
         response = answer.result()
         world.watch.answered(node, token, request, response)

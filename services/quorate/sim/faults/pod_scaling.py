@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.membership.auto_join import has_left
+from quorate.raft.membership.auto_join import was_removed_while_running
 from quorate.sim.engine.node import Status
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Pods:
             replica = node.core.replica
             is_known = self._ending.get(node.node_id) == node.incarnation
             is_unwanted = node.key in replica.voters.decommissioned
-            if has_left(replica) and not is_unwanted and not is_known:
+            if was_removed_while_running(replica) and not is_unwanted and not is_known:
                 self._ending[node.node_id] = node.incarnation
                 self._end(node)
         self.world.schedule(LOOK_US, self._look)
@@ -56,7 +56,7 @@ class Pods:
         def stop() -> None:
             if node.incarnation != incarnation or node.status is not Status.RUNNING:
                 return
-            if has_left(node.core.replica):
+            if was_removed_while_running(node.core.replica):
                 self.world.remark(f"node {node.node_id}, which was scaled away, is stopped")
                 self._stop(node)
             else:

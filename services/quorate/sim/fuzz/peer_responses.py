@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.election.epoch_guard import EPOCH_MAX
 from quorate.raft.messages import (
     ApiVersionsResponse,
@@ -175,7 +175,7 @@ def _flipped(data: bytes, draws: Draws) -> bytes:
 
 def on_its_way(
     world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
-) -> PeerResponse | CallFailure:
+) -> PeerResponse | RequestFailure:
     """The result of production's client for the response that arrives."""
     rate = world.options.peers.spoilt_answer_rate
     if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
@@ -186,7 +186,7 @@ def on_its_way(
     try:
         return _parsed(garbled)
     except ValueError:
-        return CallFailure.UNREADABLE
+        return RequestFailure.UNREADABLE
 
 
 def _parsed(response: PeerResponse) -> PeerResponse:

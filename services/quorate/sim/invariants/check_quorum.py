@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
@@ -22,7 +22,7 @@ from quorate.sim.time_bounds import slowest_call_us
 if TYPE_CHECKING:
     from quorate.raft.api import RequestReceived, Update
     from quorate.raft.messages import Response
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.checkers.log_view import Entry
@@ -143,10 +143,17 @@ class LeadersResignForWant(Invariant):
         if node.log.voters.voter(asked.replica) is not None:
             self._heard(node, progress.epoch)[asked.replica.node_id] = node.local_ms
 
-    def noted(self, node: SeenNode, note: Note) -> None:
-        is_end = note.kind is NoteKind.ROLE_TAKEN and note.values["to_role"] == "resigned"
+    def noted(self, node: SeenNode, trace_event: TraceEvent) -> None:
+        is_end = (
+            trace_event.kind is TraceEventKind.ROLE_TAKEN
+            and trace_event.values["to_role"] == "resigned"
+        )
         progress = node.progress
-        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value or progress is None:
+        if (
+            not is_end
+            or trace_event.values["cause"] != RoleChangeCause.CHECK_QUORUM.value
+            or progress is None
+        ):
             return
         interval_ms = self.world.options.timeouts.check_quorum_timeout_ms
         heard = self._heard(node, progress.epoch)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Response,
         SnapshotRange,
     )
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.server.driver.raft_driver import Ending
     from quorate.sim.checkers.log_view import Entry
@@ -117,7 +117,7 @@ class Invariant:
     ) -> None:
         """A core has handled a request; `is_due` is whether a timer acted in the same step."""
 
-    def noted(self, node: SeenNode, note: Note) -> None:
+    def noted(self, node: SeenNode, trace_event: TraceEvent) -> None:
         """A core has made a trace event; no other node has seen an effect of this step yet."""
 
     def answered(

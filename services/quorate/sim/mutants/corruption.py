@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.election.campaign import Elections
-from quorate.raft.election.epoch_guard import Believing
+from quorate.raft.election.campaign import Campaign
+from quorate.raft.election.epoch_guard import EpochGuard
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
-from quorate.raft.request_manager import Calls
+from quorate.raft.request_manager import RequestManager
 from quorate.records.ids import Epoch
 from quorate.server.driver import raft_driver
 from quorate.sim.mutants.mutant import Bug, Patch, always
@@ -20,16 +20,16 @@ from quorate.storage.recovery.startup_checks import Refusing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.raft.api import CallFailure
+    from quorate.raft.api import RequestFailure
     from quorate.raft.messages import EpochStart, LogRange, PeerResponse
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.storage.flushed_end import FlushedEnd
 
 
 _read_election = _Recovery._read_election
 _read_range = LogStore.read_range
-_screened = Believing.screened
-_handle_response = Elections.handle_response
+_screened = EpochGuard.filter_response
+_handle_response = Campaign.handle_vote_response
 
 
 def _guess_election(
@@ -53,15 +53,17 @@ def _read_anyhow(self: LogStore, span: LogRange) -> bytes:
 
 
 def _believe_late(
-    self: Believing, call: Call, response: PeerResponse | CallFailure
-) -> PeerResponse | CallFailure:
+    self: EpochGuard, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
+) -> PeerResponse | RequestFailure:
     if isinstance(response, VoteResponse) and response.leader.epoch < self.r.epoch:
         return replace(response, leader=NOTHING_KNOWN)
-    return _screened(self, call, response)
+    return _screened(self, in_flight_request, response)
 
 
-def _count_late(self: Elections, call: Call, response: VoteResponse | CallFailure) -> None:
-    _handle_response(self, replace(call, epoch=self.r.epoch), response)
+def _count_late(
+    self: Campaign, in_flight_request: InFlightRequest, response: VoteResponse | RequestFailure
+) -> None:
+    _handle_response(self, replace(in_flight_request, epoch=self.r.epoch), response)
 
 
 BUGS: Final = (
@@ -94,9 +96,9 @@ BUGS: Final = (
         "a vote that was given in an earlier round counts in this one",
         (1795707000045,),
         (
-            Patch(Calls, "abandon", always(answer=None)),
-            Patch(Believing, "screened", _believe_late),
-            Patch(Elections, "handle_response", _count_late),
+            Patch(RequestManager, "abandon", always(answer=None)),
+            Patch(EpochGuard, "filter_response", _believe_late),
+            Patch(Campaign, "handle_vote_response", _count_late),
         ),
     ),
 )

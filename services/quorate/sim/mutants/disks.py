@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.leader_eligibility import Readiness
-from quorate.raft.replication.high_watermark import Ends
-from quorate.raft.snapshots.server import Offering
+from quorate.raft.leader_eligibility import LeaderEligibility
+from quorate.raft.replication.high_watermark import CommitState
+from quorate.raft.snapshots.server import SnapshotServer
 from quorate.records.ids import Offset
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.engine.node import SimulatedNode
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.storage.log.metadata_log import MetadataLog
 
 _recover = SimulatedNode._recover
-_init = Ends.__init__
+_init = CommitState.__init__
 
 
 def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
@@ -37,7 +37,7 @@ def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
         self.disk.unpromised = (0, 0)
 
 
-def _start_below_snapshot(self: Ends, log: LogState, key: ReplicaKey) -> None:
+def _start_below_snapshot(self: CommitState, log: LogState, key: ReplicaKey) -> None:
     _init(self, log, key)
     self.high_watermark = Offset(0)
 
@@ -90,7 +90,7 @@ BUGS: Final = (
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
         (3,),
-        (Patch(Ends, "__init__", _start_below_snapshot),),
+        (Patch(CommitState, "__init__", _start_below_snapshot),),
     ),
     Bug(
         "snapshot-beyond-flush",
@@ -105,19 +105,19 @@ BUGS: Final = (
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
         (18,),
-        (Patch(Readiness, "flush_deadline", property(always(answer=None))),),
+        (Patch(LeaderEligibility, "flush_deadline", property(always(answer=None))),),
     ),
     Bug(
         "serves-unchecked-snapshot",
         "a leader sends snapshots without a look at them (rule 30)",
         (7,),
-        (Patch(Offering, "_is_sound", always(answer=True)),),
+        (Patch(SnapshotServer, "_is_sound", always(answer=True)),),
     ),
     Bug(
         "cleaning-forgets-fetchers",
         "a snapshot is cleaned away under the replica that fetches it (rule 30)",
         (5,),
-        (Patch(Offering, "pinned", always(answer=frozenset())),),
+        (Patch(SnapshotServer, "pinned_snapshots", always(answer=frozenset())),),
     ),
     Bug(
         "snapshot-with-a-hole",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
-from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_ACCEPTED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.raft.replication.batch_validation import EPOCHS_SKIPPED
 from quorate.raft.replication.log_state import NO_VOTERS
@@ -116,7 +116,7 @@ def choose(survivors: Sequence[Survivor]) -> Survivor:
 def new_epoch(epochs: Sequence[Epoch]) -> Epoch:
     """Return the epoch of the new quorum. Raises StorageError if no epoch is left."""
     epoch = Epoch(max(epochs) + EPOCHS_SKIPPED)
-    if epoch > EPOCH_BELIEVED_MAX:
+    if epoch > EPOCH_ACCEPTED_MAX:
         raise StorageError(f"epoch {max(epochs)} leaves no room above it: its disk is damaged")
     return epoch
 

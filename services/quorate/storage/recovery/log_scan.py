@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.raft.messages import EpochStart
-from quorate.raft.replication.batch_validation import begins_epoch, epoch_misfit
+from quorate.raft.replication.batch_validation import begins_epoch, epoch_problem
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records
@@ -239,7 +239,7 @@ class _Scanner:
         known = self.epoch_max
         if epoch > max(known, last) and not starts_epoch:
             raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
-        problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
+        problem = epoch_problem(last, epoch, begins_epoch=starts_epoch)
         if self.is_epoch_known and problem is not None:
             raise _WrongEpoch(problem)
 

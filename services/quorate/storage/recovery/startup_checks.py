@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_ACCEPTED_MAX
 from quorate.records.ids import format_uuid
 from quorate.storage import layout
 from quorate.storage.errors import START_ANEW, StorageError
@@ -85,7 +85,7 @@ class Refusing:
 
     def impossible_epoch(self, end: OffsetAndEpoch) -> None:
         """Check that a quorum can have reached this epoch by elections (rule 28)."""
-        if end.epoch > EPOCH_BELIEVED_MAX:
+        if end.epoch > EPOCH_ACCEPTED_MAX:
             raise StorageError(
                 f"{self.log_dir}: the log ends at {end}, in an epoch which no quorum comes near by "
                 f"elections. Restore the directory from a backup; or, {START_ANEW}"

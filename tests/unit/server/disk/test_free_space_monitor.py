@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from quorate.raft import api
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.server.disk.free_space_monitor import Room
 from quorate.server.resource_limits import DiskSpace
 
@@ -63,7 +63,7 @@ async def test_a_leader_without_room_resigns_once_until_there_is_room_again() ->
         await beside.sees(free)
     assert beside.told == [True, False, False, True, False]
     reasons = [(type(event), event.cause) for event in beside.events]  # type: ignore[union-attr]
-    assert reasons == [(api.ResignRequested, Cause.DISK_FULL)] * 2
+    assert reasons == [(api.ResignRequested, RoleChangeCause.DISK_FULL)] * 2
 
 
 async def test_a_single_voter_without_room_does_not_resign() -> None:

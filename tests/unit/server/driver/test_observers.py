@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.ids import Epoch
 from quorate.server.driver.observers import NoteLog, Observer, Observers
 from quorate.server.driver.raft_driver import Ending
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Awaitable[Stack]]
 
-RESIGNED = Note(NoteKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 0 ms", {})
+RESIGNED = TraceEvent(
+    TraceEventKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 0 ms", {}
+)
 
 
 class Memory(Observer):
@@ -83,7 +85,7 @@ async def test_a_step_is_told_before_its_effects_and_a_barrier_at_both_ends(
     assert memory.told[:3] == ["stepped NoneType", "saving 1", "saved"]
     (first, start), *_ = memory.steps
     assert first is None
-    assert [note.values["to_role"] for note in start.notes] == [
+    assert [note.values["to_role"] for note in start.trace] == [
         "prospective",
         "candidate",
         "leader",
@@ -160,12 +162,12 @@ def test_a_note_with_a_peers_text_is_bounded_and_repeats_by_its_kind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    note = Note(NoteKind.REFUSED_BY_PEER, "refused: " + "\x9b" * 100_000, {})
+    note = TraceEvent(TraceEventKind.REFUSED_BY_PEER, "refused: " + "\x9b" * 100_000, {})
     NoteLog(lambda: Epoch(4)).stepped(None, api.Update((), None, (note,)))
     (line,) = caplog.records
     assert line.getMessage().isprintable()
     assert len(line.getMessage()) < 1100
-    assert line.__dict__["topic"] is NoteKind.REFUSED_BY_PEER
+    assert line.__dict__["topic"] is TraceEventKind.REFUSED_BY_PEER
 
 
 def test_notes_are_logged_in_the_context_of_their_step_and_nothing_else_is_in_it() -> None:

@@ -158,7 +158,7 @@ async def test_leadership_that_is_lost_while_it_begins_leaves_no_tick(
 
     def resigns_first(event: api.Event, now_ms: Millis) -> api.Update:
         update = step(event, now_ms)
-        if isinstance(event, api.BrokersSupport):
+        if isinstance(event, api.BrokerKRaftVersions):
             update = replace(update, effects=(*update.effects, _lost(led)))
         return update
 

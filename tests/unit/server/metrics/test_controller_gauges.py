@@ -140,9 +140,11 @@ async def test_the_lag_is_that_of_what_the_core_knows(
     stack = await open_stack()
     end = stack.application.controller.end_offset
     monkeypatch.setattr(
-        "quorate.raft.core.RaftCore.told_high_watermark", property(lambda _: Offset(end + 1800))
+        "quorate.raft.core.RaftCore.known_high_watermark", property(lambda _: Offset(end + 1800))
     )
-    monkeypatch.setattr("quorate.raft.last_contact.Hearing.silence_ms", lambda *_: Millis(1 << 50))
+    monkeypatch.setattr(
+        "quorate.raft.last_contact.LastContact.silence_ms", lambda *_: Millis(1 << 50)
+    )
     numbers = stack.application.metrics()
     assert numbers["metadata_log_lag"] == 1800
     assert numbers["last_applied_record_lag_seconds"] == (1 << 50) / 1000

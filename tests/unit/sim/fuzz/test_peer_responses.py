@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from quorate.raft import messages as m
 from quorate.raft.replication.batch_info import batch_infos
-from quorate.raft.replication.batch_validation import misfit
+from quorate.raft.replication.batch_validation import batch_problem
 from quorate.raft.replication.log_state import LogState
 from quorate.records.batch import encode_batch, stamp
 from quorate.records.control import LeaderChange, encode_control_batch
@@ -40,7 +40,9 @@ def test_no_flipped_bit_of_a_fetched_batch_goes_unseen() -> None:
     data = stamp(change, 5, 5) + stamp(records, 6, 5)
     answer = m.FetchResponse(error=ErrorCode.NONE, leader=m.LeaderInfo(LEADER, NEWEST))
     for fetched in (data, data[: len(change)]):
-        assert misfit(batch_infos(fetched).batches, log, epoch=NEWEST, leader_id=LEADER) is None
+        assert (
+            batch_problem(batch_infos(fetched).batches, log, epoch=NEWEST, leader_id=LEADER) is None
+        )
         for flip in range(8 * len(fetched)):
             draws = cast("Draws", Flip(flip // 8, flip % 8))
             garbled = _with_a_flipped_bit(fetched, (LAST, NEWEST), draws)(answer).records
@@ -49,4 +51,4 @@ def test_no_flipped_bit_of_a_fetched_batch_goes_unseen() -> None:
                 batches = batch_infos(garbled.data).batches
             except ValueError:
                 continue
-            assert misfit(batches, log, epoch=NEWEST, leader_id=LEADER) is not None, flip
+            assert batch_problem(batches, log, epoch=NEWEST, leader_id=LEADER) is not None, flip
