@@ -108,7 +108,7 @@ class GrpcListener:
         """Start serving."""
         await self._server.start()
 
-    async def ended_unasked(self) -> bool:
+    async def wait_unexpected_stop(self) -> bool:
         """Wait for its end; True if `stop` was not called.
 
         grpc.aio ends a server permanently when it cannot read a client's request, for instance a

@@ -58,11 +58,11 @@ class DiskSpace:
         self.free_bytes = 0
         self.is_exhausted = False
 
-    def look(self) -> str | None:
+    def measure(self) -> str | None:
         """Measure; return a warning if space is low. Raises OSError if the disk is gone."""
-        return self.judge(shutil.disk_usage(self._directory).free)
+        return self.evaluate(shutil.disk_usage(self._directory).free)
 
-    def judge(self, free_bytes: int) -> str | None:
+    def evaluate(self, free_bytes: int) -> str | None:
         """Note `free_bytes`, and return a warning if it is low."""
         self.free_bytes = free_bytes
         self.is_exhausted = free_bytes < self._minimum

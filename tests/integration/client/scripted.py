@@ -50,7 +50,7 @@ class _Handler:
     def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
         return ReplyToken(1), asyncio.ensure_future(self.quorum.answer(self.node_id, request))
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         del token
 
 

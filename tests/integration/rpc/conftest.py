@@ -65,7 +65,7 @@ class RaftByHand:
         self.requests.put_nowait(asked)
         return asked.token, asked.answer
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         self.abandoned.put_nowait(token)
 
     async def asked(self) -> Asked:

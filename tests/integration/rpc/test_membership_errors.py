@@ -80,7 +80,7 @@ class Peer:
         self.asked.set()
         return token, self.answers[token]
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         del self.answers[token]
 
     def step(self, event: api.Event, now_ms: int) -> None:

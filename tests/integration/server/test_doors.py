@@ -133,7 +133,7 @@ async def _try_all(stack: Stack, service: Any, method: str, descriptor: Any) -> 
                 await _call(service, method, changed)
             except Exception as error:
                 raise AssertionError(f"{method} with {path}") from error
-            assert stack.driver.ending is None, f"{method} with {path} ended the controller"
+            assert stack.driver.exit_reason is None, f"{method} with {path} ended the controller"
 
 
 def _of(name: str) -> list[Any]:

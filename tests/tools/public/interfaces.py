@@ -15,9 +15,9 @@ from quorate.controller.authorization.authorizer import Operation, ResourceKind
 from quorate.raft.messages import ChangeKind, Reason, VoteRefusal
 from quorate.raft.roles import TRANSITIONS
 from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.server.metrics.definitions import CONTROLLER_METERS
-from quorate.server.tracing.span_factory import SpanMaker
+from quorate.server.tracing.span_factory import SpanFactory
 from quorate.settings.environment import EVERY_SETTING, environment_name
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.tls import ClientAuth
@@ -145,7 +145,7 @@ def traces() -> Iterator[str]:
     for module in modules():
         for keyword in module.keywords("links"):
             yield from (f"link: {key}" for key in keys_of(module, keyword))
-    for module, call in calls(SpanMaker.below.__name__, SpanMaker.round.__name__):
+    for module, call in calls(SpanFactory.start_child.__name__, SpanFactory.round.__name__):
         for argument in call.args:
             keys = [key for key in keys_of(module, argument) if "." not in key]
             yield from (f"link: {key}" for key in keys)
@@ -164,7 +164,7 @@ def words() -> Iterator[str]:
     yield from _values("step of the operator because of", StepCause)
     yield from _values("operator waits", Waiting)
     yield from _values("rescue", RescueKind)
-    yield from (f"ending: {member.name}" for member in Ending)
+    yield from (f"ending: {member.name}" for member in ExitReason)
     # `role_name` makes them of the classes.
     yield from (f"role: {role.__name__.lower()}" for _, role in TRANSITIONS)
     yield from (f"step of the operator: {step.__name__}" for step in (*get_args(Action), Wait))

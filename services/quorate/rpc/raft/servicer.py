@@ -134,7 +134,7 @@ class RaftService:
             raise
         finally:
             if not answer.done() or answer.cancelled():
-                self._handler.gone(token)
+                self._handler.caller_disconnected(token)
 
     # --- unary ------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class RaftService:
             await abort(context, error.refusal)
         except NothingSentError:
             return
-        stream = FetchStream(self._submit, self._handler.gone)
+        stream = FetchStream(self._submit, self._handler.caller_disconnected)
         try:
             stream.submit(first)
             async with aclosing(replies_of(stream, request_iterator)) as replies:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _LOOKS_A_WARNING: Final = 12
 
 
-class Room:
+class FreeSpaceMonitor:
     """Monitors the free space of one node, and reports it to its core and its state machine."""
 
     def __init__(
@@ -40,10 +40,12 @@ class Room:
         self._looks = 0
         self._looking: asyncio.Future[str | None] | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Measure the free space, unless the previous measurement has not returned."""
         if self._looking is None:
-            self._looking = self._driver.access.look("the look at free space", self.space.look)
+            self._looking = self._driver.access.read_detached(
+                "the look at free space", self.space.measure
+            )
             self._looking.add_done_callback(self._has_looked)
 
     def _has_looked(self, looking: asyncio.Future[str | None]) -> None:

@@ -26,7 +26,7 @@ REPLACED_MAX: Final = 4_000
 IMAGES_MAX: Final = 16
 
 
-class LettingGo:
+class ImageReclaimer:
     """The superseded images of one controller. Everything runs on the event loop."""
 
     def __init__(
@@ -40,7 +40,7 @@ class LettingGo:
         self._images: deque[MetadataImage] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def take(self, image: MetadataImage, *, is_other: bool = False) -> None:
+    def reclaim(self, image: MetadataImage, *, is_other: bool = False) -> None:
         """Free an image once the caller has returned.
 
         `is_other` means that it shares nothing with the current image.

@@ -37,7 +37,7 @@ _Key: TypeAlias = "tuple[str, bool]"
 
 
 @value
-class Undecided:
+class QueuedRequest:
     """A request that waits for its decision, with its caller and arrival time (host's clock).
 
     For a heartbeat, `sender` is the broker that proves to be alive by sending it.
@@ -57,7 +57,7 @@ class _Lane:
 
     def __init__(self, key: _Key) -> None:
         self.key = key
-        self.asked: OrderedDict[asyncio.Future[WriteReply], Undecided] = OrderedDict()
+        self.asked: OrderedDict[asyncio.Future[WriteReply], QueuedRequest] = OrderedDict()
         # Whether the lane is among those that take turns.
         self.is_waiting = False
         self.used_s = 0.0
@@ -89,7 +89,7 @@ class DecisionQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, asked: Undecided) -> bool:
+    def add(self, asked: QueuedRequest) -> bool:
         """Queue a request; False if the queue or the client's share of it is full."""
         lane = self._lane_of(asked)
         if len(self._waiting) >= WAITING_MAX or len(lane.asked) >= CLIENT_WAITING_MAX:
@@ -108,7 +108,7 @@ class DecisionQueue:
             self._turns.add(lane)
         return True
 
-    def _lane_of(self, asked: Undecided) -> _Lane:
+    def _lane_of(self, asked: QueuedRequest) -> _Lane:
         key = asked.caller.client, asked.sender is not None
         return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
@@ -122,7 +122,7 @@ class DecisionQueue:
                 if self._empty > max(_EMPTY_MAX, len(self._lanes) // 2):
                     self._drop_empty()
 
-    def _leaves(self, asked: Undecided) -> None:
+    def _leaves(self, asked: QueuedRequest) -> None:
         sender = asked.sender
         if sender is not None:
             self._senders[sender] -= 1
@@ -140,7 +140,7 @@ class DecisionQueue:
                 lane.is_waiting = False
                 self._rest(lane)
 
-    def take(self) -> Undecided | None:
+    def take(self) -> QueuedRequest | None:
         """Remove and return the next request; None if none waits."""
         while self._turns:
             lane = self._turns.first()
@@ -158,7 +158,7 @@ class DecisionQueue:
                 return asked
         return None
 
-    def _first_of(self, lane: _Lane) -> Undecided | None:
+    def _first_of(self, lane: _Lane) -> QueuedRequest | None:
         while lane.asked:
             future, asked = lane.asked.popitem(last=False)
             del self._waiting[future]
@@ -169,14 +169,14 @@ class DecisionQueue:
                 return asked
         return None
 
-    def charge(self, asked: Undecided, seconds: float) -> None:
+    def charge(self, asked: QueuedRequest, seconds: float) -> None:
         """Charge the time that a decision took to its client."""
         lane = self._lane_of(asked)
         self._turns.charge(lane, seconds, _DEBT_MAX_S)
         if not lane.is_waiting:
             self._rest(lane)
 
-    def clear(self) -> tuple[Undecided, ...]:
+    def clear(self) -> tuple[QueuedRequest, ...]:
         """Remove and return all waiting requests, those of each client in order."""
         left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
         self._lanes.clear()

@@ -45,7 +45,7 @@ class LogReplay:
         note: Callable[[int], None],
         wake: Callable[[], None],
     ) -> None:
-        """`note` takes the number of bytes replayed; `wake` is called when `go_on` can continue.
+        """`note` takes the bytes replayed; `wake` is called when `replay_slice` can continue.
 
         A batch that is not in memory is read in a thread, so a stalled disk blocks only the replay.
         """
@@ -64,14 +64,14 @@ class LogReplay:
         read = self._read
         return read is not None and (not read.done() or read.cancelled())
 
-    def drop(self) -> None:
+    def discard_partial_batch(self) -> None:
         """Drop the batch in progress; the next slice begins at the controller's end offset."""
         self._under_way = None
         if self._read is not None:
             self._read.cancel()
             self._read = None
 
-    def go_on(self, high_watermark: Offset) -> None:
+    def replay_slice(self, high_watermark: Offset) -> None:
         """Replay one slice of the committed log. Raises StorageError, ReplayError."""
         host = self._driver.host
         if self._under_way is None:

@@ -17,7 +17,7 @@ from quorate.raft.messages import ReadResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.rpc.time_slicer import serving_pace
-from quorate.server.metadata.deferred_replies import OffsetWaits, not_controller
+from quorate.server.metadata.deferred_replies import OffsetWaiters, not_controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ _BEHIND: Final = (
 )
 
 
-class Reading:
+class ReadHandler:
     """Reads that wait for an image or for the confirmation of a majority; all on the event loop."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Reading:
         self._leader = leader
         self._controller = controller
         self._is_loaded = is_loaded
-        self._arrivals = OffsetWaits()
+        self._arrivals = OffsetWaiters()
         self._confirmations: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
         self._has_been_up_to_date = False
 
@@ -118,7 +118,7 @@ class Reading:
             )
         return self._has_been_up_to_date
 
-    def reached(self) -> None:
+    def on_image_advanced(self) -> None:
         """Complete the waits that the new image satisfies."""
         self._arrivals.reached(self._controller.image.position.end_offset)
 
@@ -139,14 +139,14 @@ class Reading:
         """Ask whether this controller leads, and for the offset of a linearizable read."""
         token = self._driver.next_token()
         future: asyncio.Future[ReadResponse] = asyncio.get_running_loop().create_future()
-        if self._driver.is_standing:
+        if self._driver.is_disk_stalled:
             future.set_result(self._refusal())
             return token, future
         self._confirmations[token] = future
         self._driver.deliver(api.ReadRequested(token))
         return token, future
 
-    def forget(self, token: ReplyToken) -> None:
+    def cancel(self, token: ReplyToken) -> None:
         """Drop a confirmation whose caller has stopped waiting."""
         self._confirmations.pop(token, None)
 
@@ -156,7 +156,7 @@ class Reading:
         if future is not None and not future.done():
             future.set_result(response)
 
-    def refuse_all(self) -> None:
+    def reject_all(self) -> None:
         """Reject all pending confirmations: the core is blocked and cannot report the leader."""
         for future in tuple(self._confirmations.values()):
             if not future.done():

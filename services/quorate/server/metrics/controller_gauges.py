@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.telemetry.metrics import Value
 
 
-def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
+def driver_gauges(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     """Values of the consensus, its log and its disk."""
     log, times = driver.store.log, driver.access.flushing.times
     replica = driver.core.replica
@@ -45,7 +45,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     }
 
 
-def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
+def image_gauges(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
     """Values of the committed metadata; `caught_up` is the tally at catch-up, None before.
 
     Elections until then are history, which a counter that starts at 0 would report as new.
@@ -68,7 +68,7 @@ def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dic
     }
 
 
-def applied_numbers(
+def applied_offset_gauges(
     position: LogPosition,
     high_watermark: Offset | None,
     told: Offset | None,

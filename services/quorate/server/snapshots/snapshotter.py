@@ -18,8 +18,8 @@ from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
-from quorate.server.disk.executor import DiskCalls
-from quorate.server.snapshots.verifier import SnapshotChecks, pieces
+from quorate.server.disk.executor import DiskCallTracker
+from quorate.server.snapshots.verifier import SnapshotVerifier, read_in_chunks
 from quorate.storage.errors import StorageError
 from quorate.storage.reserved_descriptors import is_shortage
 from quorate.telemetry.histograms import Histogram
@@ -72,10 +72,10 @@ class Snapshotter:
         self._is_given_up = False
         # A snapshot's bytes may take long on a healthy disk, so these calls are not tracked for
         # lateness.
-        self._thread = host.disk_queue("snapshot", DiskCalls())
+        self._thread = host.disk_queue("snapshot", DiskCallTracker())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
-        self._checks = SnapshotChecks(driver, self._checked)
+        self._checks = SnapshotVerifier(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
         # Takes the image of a completed snapshot, to which no other reference should remain.
         self.let_go: Callable[[MetadataImage], None] = lambda _image: None
@@ -89,11 +89,11 @@ class Snapshotter:
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
 
-    def note(self, size_bytes: int) -> None:
+    def on_committed(self, size_bytes: int) -> None:
         """Count the bytes of committed records."""
         self._bytes += size_bytes
 
-    def consider(self, image: MetadataImage) -> None:
+    def maybe_snapshot(self, image: MetadataImage) -> None:
         """Start a snapshot of `image` when one is due, unless one is in progress.
 
         A majority may have flushed what this disk has not (rule 15). Under continuous writes that
@@ -102,7 +102,7 @@ class Snapshotter:
         """
         if self._task is not None or not self._is_due() or not image.features:
             return
-        if self._driver.has_log_alone:
+        if self._driver.has_exclusive_log:
             return
         image = self._waiting or image
         flushed, end = self._store.log.flushed_end.offset, image.position.end_offset
@@ -245,13 +245,13 @@ class Snapshotter:
 
     # --- verification -----------------------------------------------------------------------------
 
-    def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
+    def verify(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
         """Verify a snapshot concurrently, report the result to the core, then call `then`."""
         self._after_check = then
         self._checks.begin(effect)
 
-    def recheck(self, then: Callable[[], None]) -> None:
-        """Verify the newest snapshot when that is due, as `check` does.
+    def reverify(self, then: Callable[[], None]) -> None:
+        """Verify the newest snapshot when that is due, as `verify` does.
 
         Peers of a single voter never fetch its snapshots. Without this it would learn of bit rot
         only at its next start, when the image in memory is gone.
@@ -261,7 +261,7 @@ class Snapshotter:
             return
         self._recheck_ms = now_ms + RECHECK_MS * self._draw_part()
         if newest is not None:
-            self.check(CheckSnapshot(newest), then)
+            self.verify(CheckSnapshot(newest), then)
 
     def _checked(self, found: SnapshotChecked) -> None:
         """Take the result of a verification; a damaged snapshot is replaced immediately."""
@@ -300,12 +300,12 @@ class Snapshotter:
         """Load the image of a stored snapshot. Raises DamagedSnapshotError, ReplayError."""
         snapshots, driver = self._store.snapshots, self._driver
         header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
-        timestamp_ms = await driver.access.look(_LOADING, header)
+        timestamp_ms = await driver.access.read_detached(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served during a load, but vote requests arrive and wait for a few iterations
         # each.
         pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
-        async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
+        async for batch in read_in_chunks(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # A batch of a foreign snapshot may hold a hundred thousand records.
             items = items_in(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):

@@ -17,7 +17,7 @@ from quorate.raft.messages import VoteResponse
 from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value
-from quorate.server.tracing.span_factory import end_in_vain, record_flush
+from quorate.server.tracing.span_factory import end_failed, record_flush
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.raft.trace_events import Value
     from quorate.records.ids import CallId, NodeId, Offset
-    from quorate.server.tracing.span_factory import SpanMaker
+    from quorate.server.tracing.span_factory import SpanFactory
     from quorate.telemetry.tracer import Attributes
 
     Values = Mapping[str, Value]
@@ -70,7 +70,7 @@ class ElectionSpans:
     A replica has at most one round, one epoch to establish or one to resign at a time.
     """
 
-    def __init__(self, maker: SpanMaker, *, longest_ms: int) -> None:
+    def __init__(self, maker: SpanFactory, *, longest_ms: int) -> None:
         """`longest_ms` is the longest time that the core gives a round."""
         self._maker = maker
         self._longest_ms = longest_ms
@@ -203,7 +203,7 @@ class ElectionSpans:
     def _begin_phase(self) -> None:
         kind, name = _PHASES[str(self._taken["to_role"])]
         needed = {"kraft.votes.needed": _integer(self._taken, "needed")}
-        self._phase = self._maker.below(self._newest, kind, needed)
+        self._phase = self._maker.start_child(self._newest, kind, needed)
         self._phase.update_name(name)
 
     def _end_phase(self, taken: Values) -> None:
@@ -251,7 +251,7 @@ class ElectionSpans:
         since_ns = time.time_ns() - (now_ms - won.since_ms + 1) * 1_000_000
         self._election = self._maker.election(epoch, told, since_ns)
         self._election.update_name(f"{name} ({won.trigger}){self._maker.tracing.place}")
-        self._establishing = self._maker.below(
+        self._establishing = self._maker.start_child(
             self._election.get_span_context(),
             "kraft.leader.establish",
             {
@@ -299,7 +299,7 @@ class ElectionSpans:
     def _give_up(self, words: str) -> None:
         for span in (self._establishing, self._election):
             if span is not None:
-                end_in_vain(span, words)
+                end_failed(span, words)
         self._won = self._establishing = self._election = None
 
     def _begin_resigning(self, taken: Values, resigned_for: SpanContext | None) -> None:
@@ -312,7 +312,7 @@ class ElectionSpans:
             ],
         }
         links = {"election": self._maker.root_of(epoch)} if resigned_for is None else {}
-        self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
+        self._resigning = self._maker.start_child(resigned_for, "kraft.resign", told, links)
         why = "restarted" if reason == RoleChangeCause.STARTUP.value else reason
         node_id, place = self._maker.node_id, self._maker.tracing.place
         self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({why}){place}")

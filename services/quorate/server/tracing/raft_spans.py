@@ -16,9 +16,9 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.ids import Millis
-from quorate.server.driver.observers import Observer, complain
+from quorate.server.driver.observers import Observer, log_observer_error
 from quorate.server.tracing.election_spans import ElectionSpans
-from quorate.server.tracing.span_factory import SpanMaker, context_of, end_in_vain, flush_told_by
+from quorate.server.tracing.span_factory import SpanFactory, context_of, end_failed, flush_told_by
 from quorate.server.tracing.voter_change_spans import ChangeSpans
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import ReplyToken
-    from quorate.server.driver.interfaces import PeerSide
+    from quorate.server.driver.interfaces import PeerTransport
     from quorate.telemetry.tracer import Tracing
 
 # Only these requests may cause something that has a span.
@@ -55,7 +55,7 @@ class RaftSpans(Observer):
         self._tracing = tracing
         self._now_ms = now_ms
         self._replica = replica
-        self._maker = SpanMaker(tracing, replica.config)
+        self._maker = SpanFactory(tracing, replica.config)
         longest_ms = replica.config.election_timeout_ms * LONGEST_ROUND
         self._elections = ElectionSpans(self._maker, longest_ms=longest_ms)
         self._changes = ChangeSpans(self._maker)
@@ -79,7 +79,7 @@ class RaftSpans(Observer):
         try:
             span = self._span_of(effect)
         except Exception as error:
-            complain(self, error)
+            log_observer_error(self, error)
         return self._tracing.within(context_of(span))
 
     def _span_of(self, effect: api.SendRequest) -> SpanContext | None:
@@ -94,7 +94,7 @@ class RaftSpans(Observer):
             case _:
                 return None
 
-    def carried_by(self, transport: PeerSide) -> PeerSide:
+    def carried_by(self, transport: PeerTransport) -> PeerTransport:
         """Wrap the transport so that each request carries the span that it is sent for."""
         return _Carrier(transport, self)
 
@@ -187,7 +187,7 @@ class RaftSpans(Observer):
         if parent is not None:
             state = effect.state
             epoch = {"kraft.epoch": state.epoch}
-            self._persisting = self._maker.below(parent, "kraft.quorum_state.persist", epoch)
+            self._persisting = self._maker.start_child(parent, "kraft.quorum_state.persist", epoch)
             what = "epoch" if state.voted is None else "vote"
             self._persisting.update_name(f"flush {what if state.leader_id is None else 'leader'}")
             self._saving_ms = self._now_ms()
@@ -204,7 +204,7 @@ class RaftSpans(Observer):
     def ended(self) -> None:
         words = "the controller stopped"
         if self._persisting is not None:
-            end_in_vain(self._persisting, words)
+            end_failed(self._persisting, words)
             self._persisting = None
         self._elections.ended()
         self._changes.lost(words)
@@ -215,7 +215,7 @@ class RaftSpans(Observer):
 class _Carrier:
     """A transport whose requests carry the spans that they are sent for."""
 
-    def __init__(self, transport: PeerSide, spans: RaftSpans) -> None:
+    def __init__(self, transport: PeerTransport, spans: RaftSpans) -> None:
         self._transport = transport
         self._spans = spans
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
-    from quorate.server.driver.raft_driver import Ending
+    from quorate.server.driver.raft_driver import ExitReason
     from quorate.sim.checkers.log_view import Entry
     from quorate.sim.views import SeenNode, SeenWorld
 
@@ -58,9 +58,9 @@ class Watch(Invariant):
         for watcher in self._listening["stopped"]:
             watcher.stopped(node)
 
-    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
+    def ended(self, node: SeenNode, exit_reason: ExitReason, message: str) -> None:
         for watcher in self._listening["ended"]:
-            watcher.ended(node, ending, message)
+            watcher.ended(node, exit_reason, message)
 
     def refused(self, node: SeenNode, error: Exception) -> None:
         for watcher in self._listening["refused"]:

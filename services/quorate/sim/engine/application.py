@@ -107,24 +107,24 @@ class Application(MetadataApplication):
 
     # --- calls of the driver ----------------------------------------------------------------------
 
-    def appended(self, effect: AppendToLog, timestamp_ms: int) -> None:
+    def on_appended(self, effect: AppendToLog, timestamp_ms: int) -> None:
         self._node.appended(effect)
-        super().appended(effect, timestamp_ms)
+        super().on_appended(effect, timestamp_ms)
 
-    def progressed(self, progress: PublishProgress) -> None:
+    def on_progress(self, progress: PublishProgress) -> None:
         self._node.published(progress)
-        super().progressed(progress)
+        super().on_progress(progress)
 
-    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+    def on_response(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         self._node.may_die()
-        super().answered(token, response)
+        super().on_response(token, response)
 
     # --- what a client sees -----------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
         """True if this process accepts writes."""
-        return self._writing.decides
+        return self._write_handler.accepts_writes
 
     @property
     def applied(self) -> Offset:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.records.ids import Millis
-    from quorate.server.disk.executor import DiskCalls
+    from quorate.server.disk.executor import DiskCallTracker
     from quorate.sim.interfaces import MachineBelow
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class SimulatedHost(Host):
     def collect_garbage(self) -> None:
         """Do nothing: the processes of a seed share one interpreter's memory."""
 
-    def disk_queue(self, name: str, calls: DiskCalls) -> SimulatedThread:
+    def disk_queue(self, name: str, calls: DiskCallTracker) -> SimulatedThread:
         thread = self._threads[name] = SimulatedThread(self, name, calls)
         return thread
 
@@ -170,13 +170,13 @@ class SimulatedHost(Host):
     @property
     def waits_for_disk(self) -> bool:
         """True if the core gets no event until the disk has answered."""
-        return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
+        return self._threads["disk"].is_waited_for or self.node.driver.has_exclusive_log
 
 
 class SimulatedThread:
     """One thread for calls to the disk."""
 
-    def __init__(self, host: SimulatedHost, name: str, calls: DiskCalls) -> None:
+    def __init__(self, host: SimulatedHost, name: str, calls: DiskCallTracker) -> None:
         self._host = host
         self._name = name
         self._calls = calls

@@ -27,7 +27,7 @@ from quorate.raft.messages import (
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.server.driver.observers import Observers
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.application import Application
 from quorate.sim.engine.host import SimulatedHost
@@ -50,13 +50,13 @@ class WatchedDriver(RaftDriver):
     @property
     def wake_at_ms(self) -> Millis | None:
         """The wake-up time that the core has requested."""
-        return self._alarm.wanted_ms
+        return self._wakeup_timer.deadline_ms
 
     @property
     def is_at_rest(self) -> bool:
         """True if all effects of the core are done, and it has got all events."""
-        is_busy = self._barriers.is_under_way or self._is_pumping
-        return not (is_busy or self._effects or self._inbox or self.ending)
+        is_busy = self._barriers.is_active or self._is_pumping
+        return not (is_busy or self._effects or self._inbox or self.exit_reason)
 
     def next_token(self) -> ReplyToken:
         token, self.token = self.token, None
@@ -183,7 +183,7 @@ class Process:
 
     def hung_up(self, token: ReplyToken) -> None:
         """The caller does not wait for that response any more."""
-        self.host.loop.run(self.driver.gone, token)
+        self.host.loop.run(self.driver.caller_disconnected, token)
 
     def _answered(
         self, token: ReplyToken, request: Request, answer: asyncio.Future[Response]
@@ -225,27 +225,27 @@ class Process:
 
     def end(self) -> None:
         """End the process: nothing of it runs any more, not even coroutines at their disposal."""
-        if self.has_begun and self.driver.ending is None:
-            self.driver.ending = Ending.STOPPED
+        if self.has_begun and self.driver.exit_reason is None:
+            self.driver.exit_reason = ExitReason.STOPPED
         self.host.loop.close()
 
-    def _ended(self, ending: Ending, message: str) -> None:
+    def _ended(self, exit_reason: ExitReason, message: str) -> None:
         node = self._node
         try:
-            node.world.watch.ended(node, ending, message)
+            node.world.watch.ended(node, exit_reason, message)
         except Violation as error:
             # Code on the stack would take it for a disk failure.
             self.host.loop.fail(error)
             return
-        match ending:
-            case Ending.STOPPED | Ending.LATE:
+        match exit_reason:
+            case ExitReason.STOPPED | ExitReason.LATE:
                 node.world.endings.stopped(node)
-            case Ending.DAMAGED:
+            case ExitReason.DAMAGED:
                 node.world.remark(f"node {node.node_id}: {message}")
                 node.world.endings.stopped(node)
-            case Ending.DISK_FAILED:
+            case ExitReason.DISK_FAILED:
                 node.fail(message)
-            case Ending.SHORT:
+            case ExitReason.SHORT:
                 node.world.remark(f"node {node.node_id}: {message}")
                 node.world.endings.ran_short(node)
             case _:

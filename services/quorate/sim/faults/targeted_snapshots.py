@@ -27,10 +27,10 @@ class AimedSnapshotter(Snapshotter):
         self._looked_at: Offset | None = None
         self._is_aimed = False
 
-    def consider(self, image: MetadataImage) -> None:
+    def maybe_snapshot(self, image: MetadataImage) -> None:
         if self._world.options.log.aimed_snapshot_rate:
             self._aim(image.position.end_offset)
-        super().consider(image)
+        super().maybe_snapshot(image)
 
     def _aim(self, end: Offset) -> None:
         """Draw once for each place, when something has come to lie there."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
-    from quorate.server.driver.raft_driver import Ending
+    from quorate.server.driver.raft_driver import ExitReason
     from quorate.sim.checkers.log_view import Entry
     from quorate.sim.views import SeenNode, SeenWorld
 
@@ -49,7 +49,7 @@ class Invariant:
     def stopped(self, node: SeenNode) -> None:
         """A process has ended, or its machine has lost power."""
 
-    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
+    def ended(self, node: SeenNode, exit_reason: ExitReason, message: str) -> None:
         """A process has exited by itself, with the reason."""
 
     def refused(self, node: SeenNode, error: Exception) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.machine import FAULTS, ROTTEN, SHORT
 from quorate.sim.invariants.invariant import Invariant
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 # The faults for which a process says that it ends so.
 _CAUSES: Final = {
-    Ending.DAMAGED: frozenset({ROTTEN}),
-    Ending.DISK_FAILED: frozenset(FAULTS) - {SHORT},
-    Ending.SHORT: frozenset({SHORT}),
+    ExitReason.DAMAGED: frozenset({ROTTEN}),
+    ExitReason.DISK_FAILED: frozenset(FAULTS) - {SHORT},
+    ExitReason.SHORT: frozenset({SHORT}),
 }
 
 
@@ -28,15 +28,15 @@ class EndingsHaveCauses(Invariant):
     and 31.
     """
 
-    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
-        match ending:
-            case Ending.STOPPED | Ending.LATE:
+    def ended(self, node: SeenNode, exit_reason: ExitReason, message: str) -> None:
+        match exit_reason:
+            case ExitReason.STOPPED | ExitReason.LATE:
                 has_cause = node.is_stopping
-            case Ending.CRASHED:
+            case ExitReason.CRASHED:
                 # The error that crashed it is raised as it is.
                 has_cause = True
             case _:
-                has_cause = not _CAUSES.get(ending, frozenset()).isdisjoint(node.faults_met)
+                has_cause = not _CAUSES.get(exit_reason, frozenset()).isdisjoint(node.faults_met)
         if not has_cause:
             raise Violation(f"node {node.node_id} ends without a cause: {message}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import FetchRequest
 from quorate.records.ids import Offset
-from quorate.server.metadata.decision_executor import AHEAD_MAX, AT_ONCE_S
+from quorate.server.metadata.decision_executor import AHEAD_MAX, INLINE_BUDGET_S
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_processes import VoterProcesses
@@ -53,7 +53,7 @@ class EverybodyIsAnswered(Invariant):
         # Clients that wait take turns by the time that their decisions used, all at one cost. What
         # came in one turn of the loop may be decided at once, and is made up for.
         self._others = 2 * queue.client_addresses + 1
-        self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
+        self._turns_before = 2 + int(INLINE_BUDGET_S * MILLION) // max(1, queue.decision_us)
         # How far each node has decided in the term that it served last.
         self._ends: dict[NodeId, tuple[tuple[int, Epoch | None], Offset]] = {}
 

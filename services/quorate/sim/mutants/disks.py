@@ -43,7 +43,7 @@ def _start_below_snapshot(self: CommitState, log: LogState, key: ReplicaKey) -> 
 
 
 _append = SnapshotWriter.append
-_consider = Snapshotter.consider
+_consider = Snapshotter.maybe_snapshot
 _begin_snapshot = LogStore.begin_snapshot
 
 
@@ -97,7 +97,7 @@ BUGS: Final = (
         "a snapshot covers what its own replica has not flushed (rule 15)",
         (9,),
         (
-            Patch(Snapshotter, "consider", _consider_unflushed),
+            Patch(Snapshotter, "maybe_snapshot", _consider_unflushed),
             Patch(LogStore, "begin_snapshot", _begin_unflushed),
         ),
     ),

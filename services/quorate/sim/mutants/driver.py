@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.raft.api import SendReply, SendRequest
 from quorate.server.disk import log_flusher
-from quorate.server.disk.log_flusher import LogFlushing
+from quorate.server.disk.log_flusher import LogFlusher
 from quorate.server.driver.barriers import Barriers
 from quorate.server.driver.raft_driver import RaftDriver
 from quorate.sim.mutants.mutant import Bug, Patch, always
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _save = Barriers._save
 _take = RaftDriver._take
-_finish = LogFlushing._finish
+_finish = LogFlusher._finish
 
 
 def _save_beside(self: Barriers, effect: SaveElection) -> asyncio.Future[None]:
@@ -38,18 +38,18 @@ def _send_first(self: RaftDriver, event: Event | None, update: Update) -> None:
     self._effects.extend(e for e in new if not isinstance(e, SendReply | SendRequest))
 
 
-def _tell_at_once(self: LogFlushing, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
+def _tell_at_once(self: LogFlusher, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
     del flight
     ticket.is_done = True
     self._finish(ticket)
-    self._owner.pump()
+    self._driver_handle.pump()
 
 
 def _hear_last(self: RaftDriver, event: Event) -> None:
     self._inbox.append(event)
 
 
-def _finish_with_all(self: LogFlushing, ticket: FlushTicket) -> None:
+def _finish_with_all(self: LogFlusher, ticket: FlushTicket) -> None:
     if ticket.generation == self._log.generation:
         ticket.end = self._log.end
     _finish(self, ticket)
@@ -72,19 +72,19 @@ BUGS: Final = (
         "flush-told-at-its-beginning",
         "the driver tells of a flush when it has begun",
         (1,),
-        (Patch(LogFlushing, "_await", _tell_at_once),),
+        (Patch(LogFlusher, "_await", _tell_at_once),),
     ),
     Bug(
         "cut-told-last",
         "the core hears of what was cut or cleaned only after what came meanwhile (rule 14)",
         (41,),
-        (Patch(RaftDriver, "hears_first", _hear_last),),
+        (Patch(RaftDriver, "deliver_first", _hear_last),),
     ),
     Bug(
         "flush-told-with-what-came-since",
         "a flush counts for what was appended while it was under way",
         (1795522677160,),
-        (Patch(LogFlushing, "_finish", _finish_with_all),),
+        (Patch(LogFlusher, "_finish", _finish_with_all),),
     ),
     Bug(
         "changes-overtake-decisions",

@@ -11,7 +11,7 @@ from quorate.raft.replication.leader_contact import LeaderContact
 from quorate.raft.request_manager import RequestManager
 from quorate.raft.roles import Leader, Resigned
 from quorate.server.driver.barriers import Barriers
-from quorate.server.driver.wakeup_timer import Alarm
+from quorate.server.driver.wakeup_timer import WakeupTimer
 from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEVER_MS: Final = 1 << 40
 
-_set = Alarm.set
+_set = WakeupTimer.set
 _end = Barriers._end
 _expired = RequestManager.expired
 _refused = LeaderContact.on_error_response
@@ -71,7 +71,7 @@ def _wait_on(self: LeaderEligibility, epoch: Epoch) -> bool:
     return self.is_disk_stalled or not self.is_loaded
 
 
-def _keep_the_later(self: Alarm) -> None:
+def _keep_the_later(self: WakeupTimer) -> None:
     if self._timer is None:
         _set(self)
 
@@ -122,7 +122,7 @@ BUGS: Final = (
         "later-timer-kept",
         "the driver does not wake up earlier than it was to, whatever the core says",
         (1795522677224,),
-        (Patch(Alarm, "set", _keep_the_later),),
+        (Patch(WakeupTimer, "set", _keep_the_later),),
     ),
     Bug(
         "repeat-not-armed",

@@ -8,10 +8,10 @@ from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
 from quorate.server.metadata.activation import Activation
 from quorate.server.metadata.batch_accumulator import Accumulator
-from quorate.server.metadata.deferred_replies import HeldReplies
+from quorate.server.metadata.deferred_replies import DeferredReplies
 from quorate.server.metadata.log_replay import LogReplay
 from quorate.server.metadata.proposer import Proposer
-from quorate.server.metadata.read_handler import Reading
+from quorate.server.metadata.read_handler import ReadHandler
 from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from quorate.raft.messages import LeaderInfo
 
 _commit = Activation.commit
-_release = HeldReplies.release
+_release = DeferredReplies.release
 _stop = Proposer.stop
-_go_on = LogReplay.go_on
+_go_on = LogReplay.replay_slice
 
 
 def _answer_at_once(
-    self: HeldReplies, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
+    self: DeferredReplies, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
 ) -> None:
     del self, end_offset
     future.set_result(reply)
 
 
-def _succeed(self: HeldReplies, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
+def _succeed(self: DeferredReplies, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
     del info, unsent_from
     self.release(Offset(1 << 62))
 
@@ -44,11 +44,11 @@ def _commit_all(self: Activation, high_watermark: Offset) -> None:
     _commit(self, self._driver.store.log.end.offset)
 
 
-async def _unconfirmed(self: Reading) -> Offset:
+async def _unconfirmed(self: ReadHandler) -> Offset:
     return self._driver.high_watermark or Offset(0)
 
 
-def _release_one_more(self: HeldReplies, high_watermark: Offset) -> None:
+def _release_one_more(self: DeferredReplies, high_watermark: Offset) -> None:
     _release(self, Offset(high_watermark + 1))
 
 
@@ -89,13 +89,13 @@ BUGS: Final = (
         "answers-before-commit",
         "a write is acknowledged when it is decided",
         (1, 2),
-        (Patch(HeldReplies, "hold", _answer_at_once),),
+        (Patch(DeferredReplies, "defer", _answer_at_once),),
     ),
     Bug(
         "deposed-controller-acknowledges",
         "a controller that stops leading acknowledges what it still holds back",
         (1,),
-        (Patch(HeldReplies, "fail", _succeed),),
+        (Patch(DeferredReplies, "fail", _succeed),),
     ),
     Bug(
         "sent-counts-as-unsent",
@@ -113,13 +113,13 @@ BUGS: Final = (
         "controller-reads-unconfirmed",
         "the controller answers current reads without asking the core (rule 19)",
         (4,),
-        (Patch(Reading, "_current_offset", _unconfirmed),),
+        (Patch(ReadHandler, "_current_offset", _unconfirmed),),
     ),
     Bug(
         "reply-one-record-early",
         "a write is acknowledged when all but its last record is committed",
         (1795522677153,),
-        (Patch(HeldReplies, "release", _release_one_more),),
+        (Patch(DeferredReplies, "release", _release_one_more),),
     ),
     Bug(
         "deposed-controller-decides-on",
@@ -144,6 +144,6 @@ BUGS: Final = (
         "standby-ahead-of-commit",
         "a standby replays what is in its log, committed or not",
         (1795522677153,),
-        (Patch(LogReplay, "go_on", _replay_all),),
+        (Patch(LogReplay, "replay_slice", _replay_all),),
     ),
 )

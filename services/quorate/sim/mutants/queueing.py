@@ -9,12 +9,12 @@ from quorate.server.metadata.decision_queue import DecisionQueue
 from quorate.sim.mutants.mutant import Bug, Patch, always
 
 if TYPE_CHECKING:
-    from quorate.server.metadata.decision_queue import Undecided
+    from quorate.server.metadata.decision_queue import QueuedRequest
 
 _lane_of = DecisionQueue._lane_of
 
 
-def _one_lane(self: DecisionQueue, asked: Undecided) -> Any:  # noqa: ANN401 - a private type
+def _one_lane(self: DecisionQueue, asked: QueuedRequest) -> Any:  # noqa: ANN401 - a private type
     """The lane of the request that came first, whichever client it is of."""
     return next(iter(self._lanes.values()), None) or _lane_of(self, asked)
 

@@ -72,7 +72,7 @@ class Core:
         self.open[token] = asyncio.get_running_loop().create_future()
         return token, self.open[token]
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         self.gone_ones.append(token)
         self.open.pop(token, None)
 
@@ -277,7 +277,7 @@ class _Voted:
         answer.set_result(m.VoteResponse(Error.NONE, leader, vote_granted=True))
         return ReplyToken(1), answer
 
-    def gone(self, _: ReplyToken) -> None: ...
+    def caller_disconnected(self, _: ReplyToken) -> None: ...
 
 
 async def test_the_addresses_of_voters_are_known_by_their_votes_and_fetches() -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("side", "fits"),
     [
-        (interfaces.MachineSide, MetadataApplication),
-        (interfaces.PeerSide, RaftClient),
+        (interfaces.StateMachineCallbacks, MetadataApplication),
+        (interfaces.PeerTransport, RaftClient),
     ],
 )
 def test_whoever_stands_on_a_side_has_all_that_is_called(side: type, fits: type) -> None:

@@ -66,7 +66,7 @@ async def test_a_committed_write_can_be_read_from_its_offset(open_stack: Open) -
 async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    await eventually(lambda: not stack.driver.access.flushing.is_flushing)
     start = stack.driver.store.log.end.offset
     written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
     assert stack.driver.store.log.end.offset == start

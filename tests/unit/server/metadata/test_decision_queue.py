@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.server.metadata import decision_queue as module
-from quorate.server.metadata.decision_queue import DecisionQueue, Undecided
+from quorate.server.metadata.decision_queue import DecisionQueue, QueuedRequest
 
 if TYPE_CHECKING:
     import pytest
@@ -21,11 +21,11 @@ class Waiting:
 
     def __init__(self) -> None:
         self.queue = DecisionQueue()
-        self.by_name: dict[str, Undecided] = {}
+        self.by_name: dict[str, QueuedRequest] = {}
 
     def add(self, name: str, *, sender: Sender | None = None) -> bool:
         """A request of the client that the first letter names."""
-        asked = Undecided(
+        asked = QueuedRequest(
             DeleteTopics((name,)),
             Caller("User:a", client=name[0]),
             asyncio.get_running_loop().create_future(),
@@ -47,7 +47,7 @@ class Waiting:
         return names
 
 
-def _name(asked: Undecided) -> str:
+def _name(asked: QueuedRequest) -> str:
     assert isinstance(asked.request, DeleteTopics)
     return asked.request.names[0]
 

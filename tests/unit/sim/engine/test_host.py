@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.server.disk.executor import DiskCalls
+from quorate.server.disk.executor import DiskCallTracker
 from quorate.server.disk.log_flusher import SYNCING_END
 from quorate.sim.cluster import World
 from quorate.sim.engine.host import QUICK_US
@@ -40,7 +40,7 @@ def calls_of(node: SimulatedNode, name: str, *names: str) -> list[tuple[str, int
     world = node.world
     made: list[tuple[str, int]] = []
     began_us = world.now_us
-    queue = node.host.disk_queue(name, DiskCalls(node.host.work_s))
+    queue = node.host.disk_queue(name, DiskCallTracker(node.host.work_s))
 
     def note(what: str) -> None:
         made.append((what, world.now_us - began_us))
@@ -111,7 +111,7 @@ def test_what_a_call_raises_is_what_its_caller_hears(world: World, node: Simulat
     def fail() -> None:
         raise OSError("no such disk")
 
-    queue = node.host.disk_queue("disk", DiskCalls(node.host.work_s))
+    queue = node.host.disk_queue("disk", DiskCallTracker(node.host.work_s))
     future = queue.run("a call", fail)
     world.run(world.now_ms + 10)
     assert str(future.exception()) == "no such disk"
@@ -125,7 +125,7 @@ def test_a_flush_takes_its_time_by_its_own_clock(world: World, node: SimulatedNo
 
 
 def test_no_effect_waits_for_the_flush_of_the_flushed_end(node: SimulatedNode) -> None:
-    queue = node.host.disk_queue("disk", DiskCalls(node.host.work_s))
+    queue = node.host.disk_queue("disk", DiskCallTracker(node.host.work_s))
     node.host.loop.run(queue.run, SYNCING_END, int)
     assert not queue.is_waited_for
     node.host.loop.run(queue.run, "saving quorum-state", int)
