@@ -19,7 +19,7 @@ from quorate.client.membership_requests import voter_of
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -74,33 +74,33 @@ NOT_YET: Final = frozenset(
 )
 
 
-@value
+@value_type
 class TakeLeave:
     """Request a shutdown permit: the voter will restart, and may stop once it can be spared."""
 
     voter: ReplicaKey
 
 
-@value
+@value_type
 class LetOthersLead:
     """Transfer leadership to one of the successors, best first."""
 
     successors: tuple[ReplicaKey, ...]
 
 
-@value
+@value_type
 class Remove:
     """Remove a voter: the node's own, if it does not lead, or one that is scaled down too."""
 
     voter: ReplicaKey
 
 
-@value
+@value_type
 class AwaitCommit:
     """The node has left the voter set in effect, but the change is not known to be committed."""
 
 
-@value
+@value_type
 class Ready:
     """Nothing is left to do."""
 

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.kube_api import ANSWER_S, ApiServer, api_server_of_pod
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Fate(Enum):
     ALL_GO = "goes with all others"
 
 
-@value
+@value_type
 class Outlook:
     """The reason for a pod's stop. Ordinals from `end` on are scaled down; None if unknown."""
 
@@ -53,7 +53,7 @@ class Outlook:
     end: int | None = None
 
 
-@named_value
+@keyword_value_type
 class StatefulSetAddress:
     """The address of one StatefulSet, and of its namespace."""
 

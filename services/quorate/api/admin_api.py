@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quorate.raft import messages as m
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ OBSERVER_NOT_FOUND: Final = "OBSERVER_NOT_FOUND"
 FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
 
 
-@value
+@value_type
 class PrepareStopRequest:
     """The controller next to the sidecar is to stop; with `leave` permanently."""
 
@@ -35,7 +35,7 @@ class PrepareStopRequest:
 AdminRequest: TypeAlias = m.DescribeQuorumRequest | m.MembershipRequest | PrepareStopRequest
 
 
-@value
+@value_type
 class Done:
     """A change that is committed: what was asked in the end, and who leads now."""
 
@@ -43,7 +43,7 @@ class Done:
     leader: m.LeaderInfo
 
 
-@named_value
+@keyword_value_type
 class Prepared:
     """Result of PrepareStop: the steps taken, and the state in which the controller stops.
 

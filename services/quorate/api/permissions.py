@@ -17,7 +17,7 @@ from quorate.api.admin_api import PrepareStopRequest
 from quorate.controller.authorization.authorizer import CLUSTER, LOG, Operation, Resource
 from quorate.controller.message_registry import REQUESTS
 from quorate.raft import messages as m
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
 
 
-@value
+@value_type
 class Need:
     """Any one of these operations on a resource; with the name `*` on whichever of its kind."""
 
@@ -42,7 +42,7 @@ class Need:
 Needs: TypeAlias = tuple[Need, ...]
 
 
-@value
+@value_type
 class Access:
     """The authorizer, and the identities that may call for others."""
 
@@ -57,7 +57,7 @@ class Access:
         )
 
 
-@value
+@value_type
 class Right:
     """The permissions that a kind of request requires.
 

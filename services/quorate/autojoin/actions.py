@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.autojoin.bootstrap_record import BootstrapRecord
@@ -65,7 +65,7 @@ class Waiting(Enum):
 AT_REST = frozenset({Waiting.IN_STEP, Waiting.NO_REPLICAS})
 
 
-@value
+@value_type
 class WriteRecord:
     """Record permanently that the quorum exists, so that no empty disk bootstraps a second one."""
 
@@ -74,7 +74,7 @@ class WriteRecord:
     text: str
 
 
-@value
+@value_type
 class AddVoter:
     """Add an observer that has caught up to the voters."""
 
@@ -83,7 +83,7 @@ class AddVoter:
     text: str
 
 
-@value
+@value_type
 class RemoveVoter:
     """Remove a voter from the voter set."""
 
@@ -92,7 +92,7 @@ class RemoveVoter:
     text: str
 
 
-@value
+@value_type
 class HandOver:
     """Transfer leadership to another voter."""
 
@@ -101,7 +101,7 @@ class HandOver:
     text: str
 
 
-@value
+@value_type
 class DeletePod:
     """Delete a pod, to be recreated, unless it has changed: `uid` and `version` are conditions."""
 
@@ -115,7 +115,7 @@ class DeletePod:
 Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
 
 
-@value
+@value_type
 class Wait:
     """Nothing to do, or nothing that may be done now; `text` is human-readable."""
 
@@ -123,7 +123,7 @@ class Wait:
     text: str
 
 
-@value
+@value_type
 class NextStep:
     """One step, all other reasons to wait, and the memory to save before the step."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.autojoin.actions import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
 from quorate.autojoin.state import Memory
 from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def _key(text: str) -> ReplicaKey:
     return ReplicaKey(NodeId(int(node_id)), parse_directory_id(directory_id))
 
 
-@value
+@value_type
 class Condition:
     """A condition of an object, as in Kubernetes; `since` is when `status` last changed.
 

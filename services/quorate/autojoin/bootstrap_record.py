@@ -17,7 +17,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OF_A_RELEASE: Final = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 
 
-@value
+@value_type
 class BootstrapRecord:
     """A quorum was bootstrapped with this cluster id.
 

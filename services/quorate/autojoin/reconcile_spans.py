@@ -21,7 +21,7 @@ from quorate.autojoin.actions import (
 )
 from quorate.autojoin.annotations import words
 from quorate.records.ids import format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.telemetry import tracing
 from quorate.telemetry.span_names import KIND
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 SPAN: Final = "kraft.operator.reconcile"
 
 
-@value
+@value_type
 class PastCall:
     """A completed call of a pass, in wall-clock time; `error` is empty if it succeeded."""
 

@@ -37,7 +37,7 @@ from quorate.autojoin.annotations import (
 from quorate.autojoin.decision import decide
 from quorate.autojoin.state import Observed
 from quorate.autojoin.wait_warnings import Patience
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ConflictError(ClusterError):
     """The object has changed since it was observed: observe again."""
 
 
-@named_value
+@keyword_value_type
 class StatefulSet:
     """The StatefulSet according to the API server. `pods` are not identified yet."""
 
@@ -125,7 +125,7 @@ class Quorum(Protocol):
     async def hand_over(self, to: ReplicaKey) -> None: ...
 
 
-@value
+@value_type
 class Pass:
     """The result of one pass. `error` is the reason for which the action failed."""
 

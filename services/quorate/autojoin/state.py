@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ FETCH_TIMEOUT_MS: Final = 2_000
 LOST_MAX: Final = 64
 
 
-@named_value
+@keyword_value_type
 class Desired:
     """The state that the StatefulSet requests: `replicas` voters, each pod of `revision`."""
 
@@ -42,7 +42,7 @@ class Desired:
     template: str = ""
 
 
-@named_value
+@keyword_value_type
 class Pod:
     """A pod of the StatefulSet. It reports `key` and `cluster_id`; None if it does not respond.
 
@@ -64,7 +64,7 @@ class Pod:
     silence: str = ""
 
 
-@value
+@value_type
 class Memory:
     """State that has to outlive the operator: it is kept in the cluster.
 
@@ -76,7 +76,7 @@ class Memory:
     lost: tuple[ReplicaKey, ...] = ()
 
 
-@named_value
+@keyword_value_type
 class Observed:
     """One observation of the cluster. `quorum` is the leader's view, None without a leader."""
 

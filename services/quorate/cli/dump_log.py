@@ -23,7 +23,7 @@ from quorate.storage.file_system import OsFileSystem
 from quorate.storage.log.leader_epoch_checkpoint import read_epochs
 from quorate.storage.log.segment import Segment
 from quorate.storage.quorum_state import read_quorum_state
-from quorate.storage.recovery.log_scan import Witnesses, scan_log
+from quorate.storage.recovery.log_scan import KnownEpochs, scan_log
 from quorate.storage.snapshots.snapshot_store import SnapshotChecker, checked_batches
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _log_damage(name: str, segment: Segment) -> list[str]:
     for entry in epochs:
         if entry.start_offset < segment.base_offset:
             base_epoch = entry.epoch
-    witnesses = Witnesses(
+    witnesses = KnownEpochs(
         base_epoch=base_epoch,
         quorum_epoch=election.epoch if election else NEWEST_EPOCH,
         epochs=epochs,

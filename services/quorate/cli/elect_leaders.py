@@ -22,7 +22,7 @@ from quorate.controller.replication.messages import ElectionType, ElectLeaders, 
 from quorate.controller.topics.messages import DescribeTopics
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class _TextReport:
         groups: dict[tuple[ErrorCode, str], list[str]] = {}
         for result in results:
             message = "" if result.error in _FINE else result.message
-            name = f"{written_out(result.topic)}-{result.partition}"
+            name = f"{escape_unprintable(result.topic)}-{result.partition}"
             groups.setdefault((result.error, message), []).append(name)
         elected = f"Successfully completed leader election ({self._type}) for partitions"
         words = {

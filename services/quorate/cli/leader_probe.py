@@ -20,7 +20,7 @@ from quorate.client.fan_out import ask_everybody
 from quorate.client.server_addresses import format_server
 from quorate.h2.name_resolver import RESOLVER, NameLookupError, NoSuchNameError
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.tls import TlsError
 from quorate.settings.transport import DEFAULT_TRANSPORT
@@ -51,7 +51,7 @@ class Standing(Enum):
     UNCLEAR = "no answer that can be understood"
 
 
-@value
+@value_type
 class Answer:
     """The answer of one server, as text that follows its address."""
 

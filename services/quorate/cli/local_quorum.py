@@ -24,7 +24,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.properties import format_properties
 from quorate.settings.regular_files import UnfitFileError, read_regular
@@ -48,7 +48,7 @@ CONTROLLERS_DEFAULT: Final = 3
 _PORT_MAX: Final = 65_535
 
 
-@value
+@value_type
 class NodePlan:
     """The port of one node and the location of its files."""
 
@@ -99,7 +99,7 @@ class NodePlan:
         }
 
 
-@value
+@value_type
 class LocalQuorum:
     """A quorum's identity, as DIR/quorum.json keeps it."""
 

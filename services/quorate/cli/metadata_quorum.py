@@ -18,7 +18,7 @@ from quorate.cli.output import CommandError, print_json
 from quorate.client.fan_out import ask_everybody
 from quorate.client.server_addresses import format_server
 from quorate.records.ids import format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +42,7 @@ _COLUMNS: Final = (
 )
 
 
-@value
+@value_type
 class Remark:
     """A status warning of a controller, or the reason for which it does not answer."""
 

@@ -21,7 +21,7 @@ from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import FLAG
 from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import ConfigError
 from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.layout import META_PROPERTIES, POD_DOMAIN
@@ -49,7 +49,7 @@ ROUNDS: Final = 60
 PAUSE_S: Final = 1.0
 
 
-@named_value
+@keyword_value_type
 class _Origin:
     """The StatefulSet from which disks were moved, as the flag names it."""
 

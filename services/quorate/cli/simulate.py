@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.input_files import read_input
 from quorate.settings.integers import is_whole_number
 from quorate.settings.regular_files import UnfitFileError
@@ -36,7 +36,7 @@ INTERRUPTED: Final = 130
 SHRINK_S: Final = 120
 
 
-@value
+@value_type
 class Seeds:
     """The seeds from `first` to `last`; without `last` they have no end."""
 

@@ -10,7 +10,7 @@ from quorate.admin.kube_api import words_of
 from quorate.admin.statefulset import GONE, REFUSED, ordinals_of
 from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
 from quorate.cli.output import CommandError
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ FLAG: Final = "--statefulset"
 _CONFLICT: Final = 409
 
 
-@named_value
+@keyword_value_type
 class StatefulSetSeen:
     """The ordinals that a StatefulSet wants and may still have, and its labels for the record."""
 
@@ -31,7 +31,7 @@ class StatefulSetSeen:
     labels: Mapping[str, str]
 
 
-@named_value
+@keyword_value_type
 class StatefulSetObjects:
     """One StatefulSet and the ConfigMap with its bootstrap record.
 

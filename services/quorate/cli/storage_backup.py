@@ -22,7 +22,7 @@ from quorate.storage import layout
 from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.disaster_recovery.backup import local_end, open_source
 from quorate.storage.disaster_recovery.backup_file import check_backup, digest_of, write_backup
-from quorate.storage.disaster_recovery.restore import refuse_unless_empty, restoration, restore
+from quorate.storage.disaster_recovery.restore import check_empty, make_restore_plan, restore
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.meta_properties import read_meta
@@ -192,7 +192,7 @@ def _restore(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, os.environ)
     ignored = parse_ignored(arguments.ignore_server)
     fs, directory = OsFileSystem(), config.log.directory
-    refuse_unless_empty(fs, directory)
+    check_empty(fs, directory)
     with _opened_input(arguments.input) as file:
         backup = check_backup(file, arguments.input)
         cluster_id = backup.manifest.meta.cluster_id
@@ -202,7 +202,7 @@ def _restore(arguments: argparse.Namespace) -> None:
         servers = [advertised, *config.quorum.bootstrap_servers]
         kind = kind_for(arguments, [config])
         refuse_leader(ask_for_leader(servers, cluster_id, kind), ignored=ignored)
-        plan = restoration(
+        plan = make_restore_plan(
             backup.manifest,
             arguments.input,
             node_id=config.node_id,

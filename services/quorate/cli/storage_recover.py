@@ -16,15 +16,20 @@ from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.server_addresses import parse_server
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.server.config import ControllerConfig, load_config
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.directory_lock import DirectoryLock
-from quorate.storage.disaster_recovery.quorum_recovery import choose, finish, new_epoch, survey
+from quorate.storage.disaster_recovery.quorum_recovery import (
+    execute_plan,
+    inspect_directory,
+    longest_log,
+    new_epoch,
+)
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
+    RecoveryKind,
+    RecoveryPlan,
     read_plan,
     write_plan,
 )
@@ -42,10 +47,10 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
-    from quorate.storage.disaster_recovery.quorum_recovery import Survivor
+    from quorate.storage.disaster_recovery.quorum_recovery import SurvivingDirectory
 
 
-@value
+@value_type
 class NamedDirectory:
     """A directory that was named, with its properties if those were."""
 
@@ -53,13 +58,13 @@ class NamedDirectory:
     config: ControllerConfig | None = None
 
 
-@value
+@value_type
 class Report:
     """The actions that are planned or done, and their reasons."""
 
-    plan: RescuePlan
+    plan: RecoveryPlan
     directory: str
-    survivors: tuple[Survivor, ...] = ()
+    survivors: tuple[SurvivingDirectory, ...] = ()
     answers: tuple[Answer, ...] = ()
     is_continued: bool = False
     end: OffsetAndEpoch | None = None
@@ -108,13 +113,13 @@ def _execute(report: Report) -> Report:
     with DirectoryLock(report.directory):
         if not report.is_continued:
             config = StorageConfig(node_id=plan.before.node_id)
-            if survey(fs, report.directory, config).end != plan.end:
+            if inspect_directory(fs, report.directory, config).end != plan.end:
                 raise CommandError(
                     f"{report.directory}: its log has changed meanwhile: stop whatever writes to"
                     " it, and run this command again"
                 )
             write_plan(fs, report.directory, plan)
-        end = finish(fs, report.directory, plan, timestamp_ms=_now_ms())
+        end = execute_plan(fs, report.directory, plan, timestamp_ms=_now_ms())
     return replace(report, end=end)
 
 
@@ -159,7 +164,7 @@ def parse_ignored(texts: Sequence[str]) -> list[Address]:
         raise CommandError(f"--ignore-server: {error}") from error
 
 
-def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, RescuePlan] | None:
+def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, RecoveryPlan] | None:
     fs = OsFileSystem()
     found = [(source, read_plan(fs, source.directory)) for source in sources]
     plans = [(source, plan) for source, plan in found if plan is not None]
@@ -171,7 +176,7 @@ def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, Res
             f"{source.directory} and {plans[1][0].directory}: a recovery was interrupted in both."
             " Name only the one that shall become the new quorum"
         )
-    if plan.kind is not RescueKind.RECOVER:
+    if plan.kind is not RecoveryKind.RECOVER:
         raise CommandError(
             f"{source.directory}: `quorate storage {plan.kind.value}` was interrupted here: run"
             " that command again"
@@ -179,19 +184,19 @@ def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, Res
     return source, plan
 
 
-def _survey(source: NamedDirectory) -> Survivor:
+def _survey(source: NamedDirectory) -> SurvivingDirectory:
     fs = OsFileSystem()
     config = source.config
     if config is not None:
         wanted = StorageConfig(node_id=config.node_id, static_voters=config.quorum.voters)
-        return survey(fs, source.directory, wanted)
+        return inspect_directory(fs, source.directory, wanted)
     meta = read_meta(fs, f"{source.directory}/{layout.META_PROPERTIES}")
     if meta is None:
         raise CommandError(
             f"{source.directory}/{layout.META_PROPERTIES} is missing: whose disk this was cannot"
             " be known. Restore the file, or leave the directory out"
         )
-    return survey(fs, source.directory, StorageConfig(node_id=meta.node_id))
+    return inspect_directory(fs, source.directory, StorageConfig(node_id=meta.node_id))
 
 
 def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None) -> Report:
@@ -210,7 +215,7 @@ def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None
                 f"{survivor.directory} is of cluster {survivor.meta.cluster_id}, but"
                 f" {first.directory} of {first.meta.cluster_id}: name the disks of one cluster"
             )
-    chosen = choose(survivors)
+    chosen = longest_log(survivors)
     config = next(source.config for source in sources if source.directory == chosen.directory)
     endpoints = config.endpoints if config is not None else chosen.endpoints
     if not endpoints:
@@ -220,8 +225,8 @@ def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None
         )
     meta = chosen.meta
     after = MetaProperties(meta.node_id, cluster_id or meta.cluster_id, DirectoryId(draw_uuid()))
-    plan = RescuePlan(
-        kind=RescueKind.RECOVER,
+    plan = RecoveryPlan(
+        kind=RecoveryKind.RECOVER,
         started_ms=_now_ms(),
         before=meta,
         after=after,
@@ -261,7 +266,7 @@ def _addresses(endpoints: Sequence[Endpoint]) -> list[Address]:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def _absent(plan: RescuePlan) -> list[Voter]:
+def _absent(plan: RecoveryPlan) -> list[Voter]:
     """The voters of the old voter set whose directory was not inspected."""
     present = [plan.voters_before.voter(witness.key) for witness in plan.witnesses]
     return [voter for voter in plan.voters_before if voter not in present]

@@ -36,7 +36,7 @@ from quorate.cli.storage_format_plan import make_plan, new_directory_id, write_p
 from quorate.cli.storage_recover import parse_ignored
 from quorate.records.ids import ReplicaKey
 from quorate.storage.directory_lock import DirectoryLock
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.formatter import check_unused
@@ -96,7 +96,7 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
     own = domain_of_pod(config, namespace=address.namespace, name=address.name)
     fs = OsFileSystem()
     directory = config.log.directory
-    refuse_unfinished(fs, directory)
+    check_no_unfinished_recovery(fs, directory)
     if fs.exists(f"{directory}/{META_PROPERTIES}"):
         print(f"{directory} is formatted already")
         _admit(PodDisk(arguments, config, objects, fs, own), fs, directory, objects)

@@ -15,7 +15,7 @@ from quorate.client.backoff import told_ms
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.convert import raft as convert_raft
@@ -74,7 +74,7 @@ class RequestRefusedError(Exception):
         self.reason = reason or error.name
 
 
-@value
+@value_type
 class ApiVersions:
     """A server's identity and directory; `features` are (name, lowest level, highest level)."""
 

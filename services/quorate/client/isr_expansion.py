@@ -14,7 +14,7 @@ from quorate.controller.partitions.broker_sets import is_among
 from quorate.controller.partitions.partition import RECOVERED
 from quorate.controller.partitions.rows import PARTITION_ID_MAX, RECOVERY
 from quorate.controller.replication.messages import IsrMember, PartitionAlteration
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 
-@value
+@value_type
 class WantedAlteration:
     """A change of one partition, with the leader that requests it."""
 

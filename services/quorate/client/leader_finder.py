@@ -23,7 +23,7 @@ from quorate.client.fan_out import ask_everybody
 from quorate.client.unresponsive_servers import ReplacedError, SilenceWatch, SilentServers
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ T = TypeVar("T")
 ASK_TIMEOUT_S: Final = 1.0
 
 
-@value
+@value_type
 class FoundLeader:
     """The leader's address, and how it describes the quorum."""
 

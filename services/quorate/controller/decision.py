@@ -18,7 +18,7 @@ from quorate.records.codec.schema import SchemaError
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import STRING_BYTES_MAX, record_problem
 from quorate.records.metadata import decode_record
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -35,7 +35,7 @@ S = TypeVar("S")
 _RECORD_OVERHEAD: Final = 24
 
 
-@named_value
+@keyword_value_type
 class ControllerSettings:
     """Kafka's settings that decisions depend on; `new_topic_id` is the source of randomness.
 
@@ -84,7 +84,7 @@ class Decided(Protocol):
     end_offset: Offset
 
 
-@value
+@value_type
 class Context:
     """Inputs of a decision: the state with everything decided so far, the caller and the time.
 
@@ -129,7 +129,7 @@ class Bulk(ABC):
         """Apply all of them."""
 
 
-@value
+@value_type
 class Mark:
     """The size of a proposal at one point."""
 
@@ -224,7 +224,7 @@ class Proposal:
         return value
 
 
-@value
+@value_type
 class Outcome:
     """The result of a decision: records, the reply, and changes of volatile state."""
 
@@ -233,7 +233,7 @@ class Outcome:
     soft: tuple[SoftChange, ...] = ()
 
 
-@value
+@value_type
 class Decision:
     """Records to append at `base_offset` as part of one batch, and the reply to defer.
 

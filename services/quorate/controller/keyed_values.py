@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from immutables import Map
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,7 +20,7 @@ V = TypeVar("V")
 _NOTHING: Final[Map[str, Any]] = Map()
 
 
-@value
+@value_type
 class NamedValues(Generic[K, V]):
     """The named values of each owner that has any.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
     return ()
 
 
-@named_value
+@keyword_value_type
 class Write:
     """The handling of a write request: as a whole by `decide`, or in time slices.
 
@@ -68,7 +68,7 @@ class Write:
     arrived: Callable[[SoftState, View, Any, int], Sender] | None = None
 
 
-@named_value
+@keyword_value_type
 class Subject:
     """One row of the table of metadata kinds.
 

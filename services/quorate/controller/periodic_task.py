@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ def _nothing(_soft: SoftState, _view: View, _now_ms: int) -> None:
     """A pause makes no difference."""
 
 
-@named_value
+@keyword_value_type
 class Timed:
     """A periodic task of an active controller; all times are of its monotonic clock.
 

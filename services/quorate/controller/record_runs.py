@@ -19,7 +19,7 @@ from quorate.controller.partitions.record_columns import (
     read_partitions,
 )
 from quorate.records.batch import read_runs
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.metadata import (
     ConfigRecord,
     MetadataRecord,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataDelta
     from quorate.records.batch import BatchHeader
-    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.ids import TopicId
 
 # Below this a run costs more than its records one by one.
@@ -51,8 +51,8 @@ _OTHER, _CREATION, _CHANGE = range(3)
 class RecordRun:
     """Neighbouring records of a piece that may be applied together."""
 
-    def __init__(self, piece: Piece, start: int, stop: int, kind: int) -> None:
-        self._piece = piece
+    def __init__(self, piece: RecordPiece, start: int, stop: int, kind: int) -> None:
+        self._record_piece = piece
         self._start = start
         self._stop = stop
         self._kind = kind
@@ -62,7 +62,7 @@ class RecordRun:
 
     def records(self) -> Iterator[MetadataRecord]:
         """The records one by one. Raises SchemaError if one does not decode."""
-        return self._piece.records(self._start, self._stop)
+        return self._record_piece.records(self._start, self._stop)
 
     def replay(
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
@@ -84,11 +84,11 @@ class RecordRun:
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
     ) -> None:
         """Topics with their partitions, which follow them, and their settings."""
-        is_partition = self._piece.is_of(PartitionRecord)[self._start : self._stop]
+        is_partition = self._record_piece.is_of(PartitionRecord)[self._start : self._stop]
         at = np.flatnonzero(is_partition)
-        partitions = read_partitions(self._piece, at + self._start)
+        partitions = read_partitions(self._record_piece, at + self._start)
         others = np.flatnonzero(~is_partition).tolist()
-        records = [self._piece.record(self._start + place) for place in others]
+        records = [self._record_piece.record(self._start + place) for place in others]
         made = {
             record.topic_id: place
             for place, record in zip(others, records, strict=True)
@@ -111,7 +111,7 @@ class RecordRun:
             topics.put_rows(rows)
 
     def _change(self, delta: MetadataDelta) -> None:
-        changes = read_changes(self._piece, np.arange(self._start, self._stop))
+        changes = read_changes(self._record_piece, np.arange(self._start, self._stop))
         topics = delta.topics
         numbers: dict[TopicId, int] = {}
         runs = changes.topic_runs()
@@ -139,7 +139,7 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
     Raises CorruptBatchError, and SchemaError for an invalid record.
     """
     if header.record_count >= COLUMNS_MIN:
-        yield from items_of(read_pieces(buffer, position, header))
+        yield from items_of(iter_pieces(buffer, position, header))
         return
     for run in read_runs(buffer, position, header):
         for start in range(0, len(run), _DECODED_AT_ONCE):
@@ -147,7 +147,7 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
             yield from [decode_record(record.value or b"")[0] for record in part]
 
 
-def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
+def items_of(pieces: Iterable[RecordPiece]) -> Iterator[Item]:
     """All records of these pieces in order, decoded, except for those that are in runs.
 
     Raises SchemaError if one does not decode.

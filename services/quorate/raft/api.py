@@ -24,7 +24,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from quorate.raft.identity.rival_leader import Rival
@@ -55,7 +55,7 @@ def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
     return Millis(fetch_timeout_ms * 3 // 2)
 
 
-@named_value
+@keyword_value_type
 class RaftConfig:
     """Identity of this replica, and Kafka's `controller.quorum.*` settings, in ms and bytes."""
 
@@ -90,7 +90,7 @@ class RaftConfig:
         return check_quorum_timeout_ms(self.fetch_timeout_ms)
 
 
-@named_value
+@keyword_value_type
 class RecoveredState:
     """State that storage recovered from the disk; everything in it is durable.
 
@@ -125,26 +125,26 @@ class RequestFailure(Enum):
     IGNORED = "its answer is ignored"
 
 
-@value
+@value_type
 class RequestReceived:
     token: ReplyToken
     request: Request
 
 
-@value
+@value_type
 class CallerDisconnected:
     """The caller behind `token` disconnected: its parked Fetch or read needs no reply any more."""
 
     token: ReplyToken
 
 
-@value
+@value_type
 class ResponseReceived:
     call: CallId
     response: PeerResponse | RequestFailure
 
 
-@value
+@value_type
 class ProbeCompleted:
     """A plain TCP connect to the leader ended; `refused` is set for ECONNREFUSED, nothing else."""
 
@@ -152,7 +152,7 @@ class ProbeCompleted:
     refused: bool
 
 
-@value
+@value_type
 class RecordsProposed:
     """One encoded batch; `epoch` fences a controller that has lost leadership unknowingly.
 
@@ -165,14 +165,14 @@ class RecordsProposed:
     batch: ProposedBatch
 
 
-@value
+@value_type
 class ReadRequested:
     """A linearizable read began (rule 19). Answered by SendReply(token, ReadResponse)."""
 
     token: ReplyToken
 
 
-@value
+@value_type
 class LogFlushed:
     """Everything below `end` is on the disk; ignored unless `generation` is the newest."""
 
@@ -180,7 +180,7 @@ class LogFlushed:
     generation: int
 
 
-@value
+@value_type
 class LogTruncated:
     """The log ends at `to` now, durably. No event may come between this and its TruncateLog."""
 
@@ -188,7 +188,7 @@ class LogTruncated:
     generation: int
 
 
-@value
+@value_type
 class TruncationRefused:
     """The log cannot be truncated there and is unchanged: no batch begins at that offset."""
 
@@ -196,14 +196,14 @@ class TruncationRefused:
     reason: str
 
 
-@value
+@value_type
 class SnapshotStored:
     """The state machine's own snapshot is durable (rule 15: never beyond the flushed end)."""
 
     snapshot: SnapshotInfo
 
 
-@value
+@value_type
 class SnapshotChecked:
     """Result of CheckSnapshot: `damage` is the reason why it must not be served, or None."""
 
@@ -211,7 +211,7 @@ class SnapshotChecked:
     damage: str | None
 
 
-@named_value
+@keyword_value_type
 class SnapshotInstalled:
     """A fetched snapshot is verified and durable, and the log restarts at its end."""
 
@@ -221,7 +221,7 @@ class SnapshotInstalled:
     kraft_version: int
 
 
-@value
+@value_type
 class SnapshotRefused:
     """A fetched snapshot failed verification; it has been deleted."""
 
@@ -229,7 +229,7 @@ class SnapshotRefused:
     reason: str
 
 
-@value
+@value_type
 class LogCleaned:
     """Old segments and snapshots are deleted; `snapshots` are those that remain, oldest first."""
 
@@ -237,21 +237,21 @@ class LogCleaned:
     snapshots: tuple[SnapshotInfo, ...]
 
 
-@value
+@value_type
 class StateMachineProgress:
     """Readiness of the state machine: `ready` if this replica could lead now (rule 11)."""
 
     ready: bool
 
 
-@value
+@value_type
 class BrokerKRaftVersions:
     """The highest kraft.version that every registered broker can read; None without brokers."""
 
     kraft_version_max: int | None
 
 
-@value
+@value_type
 class ResignRequested:
     """The shell requests another leader: the disk fills up, or a read found damage."""
 
@@ -259,14 +259,14 @@ class ResignRequested:
     cause: RoleChangeCause = RoleChangeCause.LOG_DAMAGED
 
 
-@value
+@value_type
 class ShutdownRequested:
     """Transfer leadership, then stop: ShutdownComplete follows."""
 
     timeout_ms: Millis
 
 
-@value
+@value_type
 class TimerFired:
     """The wake-up arrived. Early, late and duplicate firings are harmless."""
 
@@ -297,7 +297,7 @@ Event: TypeAlias = (
 # --- effects: imperatives -------------------------------------------------------------------------
 
 
-@value
+@value_type
 class ProposedBatch:
     """A batch as the proposer encoded it; the shell stamps base offset and epoch when it appends.
 
@@ -308,14 +308,14 @@ class ProposedBatch:
     record_count: int
 
 
-@value
+@value_type
 class ControlBatch:
     """Control records of the core itself; the shell encodes them and fills in the timestamp."""
 
     records: tuple[ControlRecord, ...]
 
 
-@value
+@value_type
 class SaveElection:
     """A barrier: durable before any later effect begins."""
 
@@ -324,7 +324,7 @@ class SaveElection:
     voters: VoterSet
 
 
-@value
+@value_type
 class AppendToLog:
     """Write at the end of the log, without waiting for the disk: answered by LogFlushed.
 
@@ -336,7 +336,7 @@ class AppendToLog:
     payload: ProposedBatch | ControlBatch | FetchedBatches
 
 
-@value
+@value_type
 class TruncateLog:
     """A barrier (rule 14): waits for the flush in flight, durable before the next append.
 
@@ -347,7 +347,7 @@ class TruncateLog:
     generation: int
 
 
-@value
+@value_type
 class WriteSnapshotChunk:
     """Bytes of a snapshot that is being fetched; position 0 restarts the file."""
 
@@ -356,7 +356,7 @@ class WriteSnapshotChunk:
     data: bytes
 
 
-@named_value
+@keyword_value_type
 class InstallSnapshot:
     """Check the fetched file, make it durable, restart the log at its end.
 
@@ -369,7 +369,7 @@ class InstallSnapshot:
     kraft_version: int = 0
 
 
-@value
+@value_type
 class CheckSnapshot:
     """Read a stored snapshot to its end, concurrently with all other work (rule 30).
 
@@ -380,24 +380,24 @@ class CheckSnapshot:
     snapshot_id: OffsetAndEpoch
 
 
-@value
+@value_type
 class EndHealing:
     """Healing has ended (rule 16): the remembered end may be deleted."""
 
 
-@value
+@value_type
 class EndAbstention:
     """Abstention has ended (rule 8): its file may be deleted. Durable before any later vote."""
 
 
-@value
+@value_type
 class SaveRival:
     """A barrier: another quorum of this cluster was found (rule 34); durable from here on."""
 
     rival: Rival
 
 
-@value
+@value_type
 class Peer:
     """Destination of a request; bootstrap servers have negative ids, -2 downwards."""
 
@@ -406,7 +406,7 @@ class Peer:
     port: int
 
 
-@value
+@value_type
 class SendRequest:
     """Answered by ResponseReceived(call, ...) at most once; the core has its own timeout for it."""
 
@@ -415,7 +415,7 @@ class SendRequest:
     request: PeerRequest
 
 
-@value
+@value_type
 class ProbeLeader:
     """Try a plain TCP connect and report by ProbeCompleted if it was refused (rule 10)."""
 
@@ -423,7 +423,7 @@ class ProbeLeader:
     to: Peer
 
 
-@value
+@value_type
 class SendReply:
     """A Fetch response names a range of the log; the shell reads its bytes now, in order."""
 
@@ -431,7 +431,7 @@ class SendReply:
     response: Response
 
 
-@named_value
+@keyword_value_type
 class PublishProgress:
     """A change of what the state machine or the status must know.
 
@@ -447,7 +447,7 @@ class PublishProgress:
     high_watermark: Offset | None
 
 
-@value
+@value_type
 class ShutdownComplete:
     """The process may exit: leadership is transferred, or (not `in_time`) the time has run out."""
 
@@ -472,7 +472,7 @@ Effect: TypeAlias = (
 )
 
 
-@value
+@value_type
 class Update:
     """Effects, next wake-up and notes of one step."""
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ ROTATES_ADDRESSES: Final = (
 )
 
 
-@value
+@value_type
 class InFlightRequest:
     """A request in flight; `epoch` is the one that this replica was in when it was sent."""
 

@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ class RoleChangeCause(Enum):
     NO_SUCCESSOR = "no_successor"
 
 
-@value
+@value_type
 class TraceEvent:
     """One thing that a step reports."""
 

@@ -15,7 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def status_of(error: ErrorCode) -> grpc.StatusCode:
     return _STATUS_BY_ERROR.get(error, _Code.INTERNAL)
 
 
-@value
+@value_type
 class CallRefusal:
     """The status of a rejected call: `reason` is one word in capitals, metadata is for programs."""
 

@@ -13,7 +13,7 @@ from quorate.api import admin_api, permissions
 from quorate.api.permissions import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.rpc.convert.codegen import shape_of
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
@@ -78,7 +78,7 @@ def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two 
     return "" if is_voter(NodeId(request.replica_id)) else _BY_OBSERVER
 
 
-@named_value
+@keyword_value_type
 class MethodRow:
     """The policy of one method.
 

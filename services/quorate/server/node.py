@@ -16,7 +16,7 @@ from quorate.raft.describe_quorum import api_versions
 from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.raft.replication.batch_info import batch_infos
 from quorate.records.ids import DirectoryId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.limits.shared_connections import Connections
 from quorate.rpc.raft.servicer import Fetchers, RaftService
@@ -67,7 +67,7 @@ _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
 
 
-@value
+@value_type
 class OpenedDirectory:
     """The result of recovery: the open store, and the records that `format` left in it."""
 
@@ -76,7 +76,7 @@ class OpenedDirectory:
     bootstrap: tuple[MetadataRecord, ...]
 
 
-@value
+@value_type
 class Peers:
     """The transport to the other controllers, and the warnings about them."""
 
@@ -85,7 +85,7 @@ class Peers:
     alarm: SecondQuorumAlarm
 
 
-@value
+@value_type
 class Looks:
     """The checks that run every few seconds: of the free space and of the files."""
 
@@ -93,7 +93,7 @@ class Looks:
     files: FileWatch
 
 
-@value
+@value_type
 class Surroundings:
     """Parts of the process that outlive a node: one process may run several nodes in succession."""
 

@@ -8,7 +8,7 @@ import shutil
 import stat
 from typing import Final
 
-from quorate.storage.reserved_descriptors import keep_spare
+from quorate.storage.reserved_descriptors import reserve_descriptors
 
 DESCRIPTORS_MIN: Final = 1024
 # A warning comes this many times before the threshold at which leadership is resigned.
@@ -17,7 +17,7 @@ _WARNING_FACTOR: Final = 4
 
 def check_descriptors() -> str | None:
     """Raise the limit, up to the files' reserve; return a warning if even that is too low."""
-    return descriptor_warning(keep_spare())
+    return descriptor_warning(reserve_descriptors())
 
 
 def descriptor_warning(limit: int) -> str | None:

@@ -40,7 +40,7 @@ from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.meta_properties import read_meta
-from quorate.storage.reserved_descriptors import is_shortage
+from quorate.storage.reserved_descriptors import is_resource_shortage
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
 
@@ -193,7 +193,7 @@ async def _serve(
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:
                 # A port error has the reason as its cause.
-                if not is_shortage(error.__cause__ or error):
+                if not is_resource_shortage(error.__cause__ or error):
                     raise
                 # The disk is healthy, and other processes may release the exhausted resource (rule
                 # 31).

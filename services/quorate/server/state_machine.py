@@ -13,7 +13,7 @@ from quorate.controller.controller import Controller
 from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.controller.servicer import ControllerService, WriteStreams
 from quorate.server.component_config import controller_settings, pause_ms
 from quorate.server.driver.interfaces import StateMachineCallbacks
@@ -75,7 +75,7 @@ class StateMachine(StateMachineCallbacks, Protocol):
         ...
 
 
-@value
+@value_type
 class HostedStateMachine:
     """A state machine, and the services that a listener of a given name offers for it."""
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.process.silenced_logger import silenced
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.action_runner import Stage
 from quorate.sim.cases.case import Case
 from quorate.sim.cases.field_codec import with_fields
@@ -34,7 +34,7 @@ LINES: Final = 40
 ALL_LINES: Final = 1 << 30
 
 
-@value
+@value_type
 class SeedResult:
     """The result of one seed or case; `failure` is None if it passed.
 

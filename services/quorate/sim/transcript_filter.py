@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft.messages import VoteRequest
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ _MEASURES: Final = re.compile(r"\b(?:operation|life) \d+|\b\d+ (?:ms|of|keys|B)\
 _NUMBERS: Final = re.compile(r"\d+")
 
 
-@value
+@value_type
 class Named:
     """The nodes, offsets and epochs in a violation; without nodes it is about all of them."""
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
 from quorate.storage.errors import NO_FLUSH, StorageError, named, naming
 from quorate.storage.layout import TEMPORARY_SUFFIX
-from quorate.storage.reserved_descriptors import open_descriptor, with_spare
+from quorate.storage.reserved_descriptors import open_descriptor, with_reserved_descriptor
 
 COPY_BYTES: Final = 1024 * 1024
 # The log holds passwords of clients and brokers in plain text, as Kafka's does.
@@ -164,13 +164,13 @@ class OsFileSystem:
     def read(self, path: str) -> bytes:
         try:
             with naming(path):
-                return with_spare(lambda: read_regular(path))
+                return with_reserved_descriptor(lambda: read_regular(path))
         except UnfitFileError as error:
             raise _unfit(path, error) from error
 
     def list_dir(self, path: str) -> list[str]:
         try:
-            return sorted(with_spare(lambda: os.listdir(path)))
+            return sorted(with_reserved_descriptor(lambda: os.listdir(path)))
         except NotADirectoryError as error:
             raise _unfit(path, "it is no directory") from error
 
@@ -215,7 +215,7 @@ class OsFileSystem:
 
 
 def _open(path: str, flags: int) -> int:
-    return with_spare(lambda: open_regular(path, flags))
+    return with_reserved_descriptor(lambda: open_regular(path, flags))
 
 
 def _unfit(path: str, why: object) -> StorageError:

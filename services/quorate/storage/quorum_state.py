@@ -22,7 +22,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.storage.errors import START_AFRESH, START_ANEW, StorageError
+from quorate.storage.errors import FORMAT_EMPTY_HINT, QUORUM_RECOVERY_HINT, StorageError
 from quorate.storage.file_system import write_atomically
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
     except EpochOutOfRange as error:
         raise StorageError(
             f"{path}: {error}. Nothing may be guessed, since the file holds this voter's vote:"
-            f" restore it from a backup; or, {START_ANEW}; or, {START_AFRESH}"
+            f" restore it from a backup; or, {FORMAT_EMPTY_HINT}; or, {QUORUM_RECOVERY_HINT}"
         ) from error
     except ValueError as error:
         raise StorageError(
             f"{path}: {error}. It holds this voter's vote, so nothing may be guessed: restore it "
-            f"from a backup; or, {START_ANEW}"
+            f"from a backup; or, {FORMAT_EMPTY_HINT}"
         ) from error
 
 

@@ -19,7 +19,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.port_checks import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
@@ -38,7 +38,7 @@ POLL_S: Final = 0.05
 Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 
-@value
+@value_type
 class Meter:
     """The help text of a metric, and its label besides those of its process.
 

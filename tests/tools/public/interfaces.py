@@ -22,7 +22,7 @@ from quorate.settings.environment import EVERY_SETTING, environment_name
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.tls import ClientAuth
 from quorate.settings.transport import Transport
-from quorate.storage.disaster_recovery.recovery_plan import RescueKind
+from quorate.storage.disaster_recovery.recovery_plan import RecoveryKind
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LEFT_OUT, REPEATS, TOPIC, LogFormat
 from quorate.telemetry.metrics import PROCESS_METERS, Readings, process_readings
@@ -163,7 +163,7 @@ def words() -> Iterator[str]:
     yield from _values("voter change", ChangeKind)
     yield from _values("step of the operator because of", StepCause)
     yield from _values("operator waits", Waiting)
-    yield from _values("rescue", RescueKind)
+    yield from _values("rescue", RecoveryKind)
     yield from (f"ending: {member.name}" for member in ExitReason)
     # `role_name` makes them of the classes.
     yield from (f"role: {role.__name__.lower()}" for _, role in TRANSITIONS)

@@ -8,7 +8,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal, SoftState
 from quorate.controller.periodic_task import Timed
 from quorate.records.ids import Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import pytest
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster
 
 
-@value
+@value_type
 class Alarm:
     """It is due at one time, and then no more."""
 

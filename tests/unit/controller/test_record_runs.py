@@ -19,7 +19,7 @@ from quorate.controller.record_runs import COLUMNS_MIN, RecordRun, items_in, ite
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import encode_batch, read_header, read_records
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -185,7 +185,7 @@ def one_by_one(batch: bytes) -> Iterator[Item]:
 
 
 def as_runs(batch: bytes, count: int) -> Iterator[Item]:
-    return items_of(read_pieces(batch, 0, read_header(batch), count))
+    return items_of(iter_pieces(batch, 0, read_header(batch), count))
 
 
 def replayed(replayer: Replayer, items: Iterator[Item], count: int) -> type | None:

@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 EVERY_NAME: Final = "*"
 
 
-@value
+@value_type
 class Caller:
     """The sender of a request: a principal such as `User:alice`, and its address.
 
@@ -58,7 +58,7 @@ class ResourceKind(StrEnum):
     TOPIC = "Topic"
 
 
-@value
+@value_type
 class Resource:
     """One resource, or with the name `*` any resource of a kind."""
 
@@ -80,7 +80,7 @@ def topic_resource(name: str) -> Resource:
     return Resource(ResourceKind.TOPIC, name)
 
 
-@value
+@value_type
 class Permission:
     """The permission that a kind of request requires: an operation on one of some resources.
 
@@ -106,7 +106,7 @@ class Permission:
 # --- grants ---------------------------------------------------------------------------------------
 
 
-@value
+@value_type
 class Names:
     """Names of resources: all, or some literal names and some prefixes."""
 
@@ -139,7 +139,7 @@ class Names:
 NO_NAMES: Final = Names()
 
 
-@value
+@value_type
 class Allowance:
     """Some names with exceptions."""
 

@@ -20,7 +20,7 @@ from quorate.controller.authorization.authorizer import (
     ResourceKind,
     Rights,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ _IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
 CALLERS_KEPT_MAX: Final = 1_000
 
 
-@value
+@value_type
 class Rule:
     """Identities that may do operations on a resource, or on all with its name as a prefix."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.controller.authorization.authorizer import ResourceKind
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ _ERRORS: Final[Mapping[ResourceKind, ErrorCode]] = {
 }
 
 
-@value
+@value_type
 class Judged:
     """A request without its unauthorized items, and the results of those by position."""
 

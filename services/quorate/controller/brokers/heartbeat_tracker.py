@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Offset
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -25,7 +25,7 @@ _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
 
 
-@named_value
+@keyword_value_type
 class Session:
     """One broker's session: its last contact, and how far it has replayed the metadata log.
 
@@ -48,7 +48,7 @@ class Session:
         )
 
 
-@value
+@value_type
 class BrokerHeard:
     """Replaces a broker's session, which counts from that time. A `SoftChange`."""
 
@@ -60,7 +60,7 @@ class BrokerHeard:
         soft.of(Sessions).set(self.broker_id, self.session, from_ms=self.from_ms)
 
 
-@value
+@value_type
 class BrokerLeft:
     """Ends a broker's session: its next incarnation may register immediately. A `SoftChange`."""
 
@@ -70,7 +70,7 @@ class BrokerLeft:
         soft.of(Sessions).end(self.broker_id)
 
 
-@value
+@value_type
 class BrokersExcused:
     """Heartbeats of these brokers wait for their decisions. A `SoftChange`."""
 

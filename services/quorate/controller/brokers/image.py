@@ -10,7 +10,7 @@ from immutables import Map
 
 from quorate.controller.partitions.partition import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.partitions.replica_placer import RackedBroker, stripe
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.records.metadata import RegisterBrokerRecord
 
 
-@value
+@value_type
 class Broker:
     """A registered broker: its registration with later changes applied, and its offset.
 
@@ -64,7 +64,7 @@ class Broker:
         return self.is_active and not (log_dirs and cordoned and set(log_dirs) <= set(cordoned))
 
 
-@value
+@value_type
 class BrokerTotals:
     """Numbers of brokers by state.
 

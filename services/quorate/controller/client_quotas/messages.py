@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from quorate.controller.authorization.authorizer import Operation, Permission
 from quorate.controller.request_types import Pages, ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset
 
 
-@value
+@value_type
 class EntityPart:
     """One of the types of an entity, `user`, `client-id` or `ip`; without a name their default."""
 
@@ -22,7 +22,7 @@ class EntityPart:
     entity_name: str | None = None
 
 
-@value
+@value_type
 class QuotaOp:
     """A quota to set, or one to `remove`, whatever its value."""
 
@@ -31,7 +31,7 @@ class QuotaOp:
     remove: bool = False
 
 
-@value
+@value_type
 class QuotaAlteration:
     """All changes of one entity; they take effect together or not at all."""
 
@@ -39,7 +39,7 @@ class QuotaAlteration:
     ops: tuple[QuotaOp, ...]
 
 
-@value
+@value_type
 class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
     entries: tuple[QuotaAlteration, ...]
     validate_only: bool = False
@@ -54,7 +54,7 @@ class MatchType(IntEnum):
     SPECIFIED = 2
 
 
-@value
+@value_type
 class QuotaComponent:
     """A condition on one type of an entity; `match` is the name of an EXACT one."""
 
@@ -63,14 +63,14 @@ class QuotaComponent:
     match: str | None = None
 
 
-@value
+@value_type
 class QuotaCursor:
     """Start of a page."""
 
     entity: tuple[EntityPart, ...]
 
 
-@value
+@value_type
 class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
     """The quotas of all entities that match every component, in order, in pages of that limit.
 
@@ -86,25 +86,25 @@ class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
     permission: ClassVar = Permission(Operation.DESCRIBE_CONFIGS)
 
 
-@value
+@value_type
 class AlteredEntity:
     entity: tuple[EntityPart, ...]
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
 
 
-@value
+@value_type
 class AlterClientQuotasReply(WriteReply):
     entries: tuple[AlteredEntity, ...]
 
 
-@value
+@value_type
 class QuotaValue:
     key: str
     value: float
 
 
-@value
+@value_type
 class DescribedEntity:
     """`values` are in order of their keys."""
 
@@ -112,7 +112,7 @@ class DescribedEntity:
     values: tuple[QuotaValue, ...]
 
 
-@value
+@value_type
 class DescribeClientQuotasReply:
     offset: Offset
     entries: tuple[DescribedEntity, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.slices import sorted_in_parts
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
 
 
-@value
+@value_type
 class Group:
     """The records of one kind; a record and the one that removes it have the same `key`."""
 

@@ -18,7 +18,7 @@ from quorate.controller.partitions.partition import NO_LEADER
 from quorate.controller.partitions.record_columns import PartitionChanges
 from quorate.controller.partitions.record_encoder import change_values
 from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMPARED_MAX: Final = 1_000_000
 
 
-@value
+@value_type
 class Elected(Bulk):
     """A decision on many partitions: rows before and after it, and the records' values."""
 

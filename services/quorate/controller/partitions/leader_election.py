@@ -23,7 +23,7 @@ from quorate.controller.partitions.leader_acceptor import online
 from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
 from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.records.metadata import PartitionChangeRecord
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
@@ -68,7 +68,7 @@ def change_of(
     return make_record(image, topic, partition_id, partition, choice)
 
 
-@value
+@value_type
 class Choice:
     """The leader that a partition is to have, and the replicas in sync.
 

@@ -24,7 +24,7 @@ from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
 from quorate.controller.partitions.leader_election import change_of, needs_look
 from quorate.controller.partitions.rows import key_of
 from quorate.controller.periodic_task import Timed
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ EXAMINED_SLICE: Final = 128
 CELLS_SLICE: Final = 49_152
 
 
-@value
+@value_type
 class PassCursor:
     """The position of a sweep, among all partitions in the order of their keys.
 
@@ -62,7 +62,7 @@ class PassCursor:
         return self.is_last and self.taken == len(self.found)
 
 
-@value
+@value_type
 class Settling:
     """The rest of the sweeps.
 
@@ -103,7 +103,7 @@ class Settling:
         return replace(self, cursor=cursor, brokers=brokers, later=frozenset(), again=False)
 
 
-@value
+@value_type
 class PassWanted:
     """All partitions have to be examined, since more replicas may lead than before."""
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Final
 
 from quorate.records.ids import ZERO_UUID, DirectoryId
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 NO_LEADER: Final = -1
 RECOVERED: Final = 0
@@ -26,7 +26,7 @@ def is_reserved(uuid: bytes) -> bool:
     return not any(uuid[:half]) and int.from_bytes(uuid[half:], signed=True) < _RESERVED_MAX
 
 
-@named_value
+@keyword_value_type
 class Partition:
     """One partition's state, as PartitionRecord has it; `directories` go with `replicas`."""
 
@@ -59,7 +59,7 @@ class Partition:
         return self.replicas[:1] != (self.leader,)
 
 
-@value
+@value_type
 class PartitionTally:
     """Counts of partitions by state, updated as they change.
 
@@ -77,7 +77,7 @@ class PartitionTally:
     replaced: int = field(default=0, compare=False)
 
 
-@value
+@value_type
 class Seldom:
     """The fields of a partition that are empty nearly always."""
 

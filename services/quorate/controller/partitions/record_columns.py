@@ -33,7 +33,7 @@ from quorate.records.codec.schema import SchemaError
 from quorate.records.columnar.reader import Constant, Lists, Numbers, Octets, Structs, distinct
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quorate.controller.partitions.rows import Index, Keys, Rows
-    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.columnar.reader import Column
 
 _MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
@@ -54,7 +54,7 @@ class DeclinedError(Exception):
     """The records have to be handled one by one."""
 
 
-@value
+@value_type
 class Partitions:
     """Columns of PartitionRecords, in their order; `topics` has shape (n, 16).
 
@@ -101,7 +101,7 @@ class Partitions:
         )
 
 
-@value
+@value_type
 class PartitionChanges:
     """Columns of PartitionChangeRecords that only change leaders, ISRs and recovery.
 
@@ -168,7 +168,7 @@ class PartitionChanges:
         return PartitionRows(old.keys, old.topic_ids, values, places, old.directories, old.seldom)
 
 
-def read_partitions(piece: Piece, index: Index) -> Partitions:
+def read_partitions(piece: RecordPiece, index: Index) -> Partitions:
     """The PartitionRecords at these positions of a piece. Raises DeclinedError."""
     shapes = _shapes(piece, PartitionRecord, index)
     count, width = len(index), 0
@@ -209,7 +209,7 @@ _SELDOM_FIELDS: Final = (
 )
 
 
-def read_changes(piece: Piece, index: Index) -> PartitionChanges:
+def read_changes(piece: RecordPiece, index: Index) -> PartitionChanges:
     """The PartitionChangeRecords at these positions of a piece.
 
     Raises DeclinedError if any changes more than leaders, ISRs and recovery.
@@ -238,7 +238,11 @@ def read_changes(piece: Piece, index: Index) -> PartitionChanges:
 # --- what both have -------------------------------------------------------------------------------
 
 
-def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, Structs]]:  # noqa: ANN401
+def _shapes(
+    piece: RecordPiece,
+    record_type: Any,  # noqa: ANN401
+    index: Index,
+) -> list[tuple[Index, Structs]]:
     try:
         return list(piece.columns(record_type, index))
     except SchemaError as error:

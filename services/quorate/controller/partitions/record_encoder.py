@@ -27,7 +27,7 @@ from quorate.controller.partitions.rows import (
     REPLICAS,
 )
 from quorate.records.columnar.reader import Lists, Numbers, Octets, Structs, distinct
-from quorate.records.columnar.writer import values_of, write_columns
+from quorate.records.columnar.writer import encode_columns, values_of
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import (
     PartitionChangeRecord,
@@ -99,7 +99,7 @@ def _of_shape(
         fields["directories"] = Lists(replicas, Octets(octets.reshape(-1, UUID_BYTES)))
     version = record_version(PartitionRecord, level)
     head = frame_of(PartitionRecord, version)
-    return write_columns(PartitionRecord, version, Structs(fields), len(at), head=head)
+    return encode_columns(PartitionRecord, version, Structs(fields), len(at), head=head)
 
 
 def _list(numbers: Rows) -> Lists:
@@ -123,7 +123,7 @@ def change_values(changes: PartitionChanges, level: int) -> list[bytes]:
         if size >= 0:
             fields["isr"] = _list(changes.isr[at, :size])
         columns = Structs(fields)
-        return write_columns(PartitionChangeRecord, version, columns, len(at), head=head)
+        return encode_columns(PartitionChangeRecord, version, columns, len(at), head=head)
 
     shapes = (changes.isr_sizes + 1).astype(np.int64) << 2 | elects << 1 | recovers
     return by_shape(shapes, write)

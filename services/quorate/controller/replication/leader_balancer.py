@@ -15,14 +15,14 @@ from quorate.controller.partitions.bulk_leader_election import elect_preferred
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
 from quorate.controller.partitions.leader_isr_sweep import CELLS_SLICE, RECORDS_SLICE
 from quorate.controller.periodic_task import Timed
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Context, ControllerSettings, SoftState
     from quorate.controller.image import MetadataImage, View
 
 
-@value
+@value_type
 class Balancing:
     """The time of the next sweep, None for never, and the key at which one in progress resumes."""
 

@@ -11,7 +11,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.partitions.partition import PartitionTally
 from quorate.controller.partitions.rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partitions.store import PartitionStore
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ WAITING_MAX: Final = 128
 PARTS_SLICE: Final = 64
 
 
-@value
+@value_type
 class Topic:
     """A topic, whose partitions are kept under its number.
 
@@ -42,7 +42,7 @@ class Topic:
     number: int = field(compare=False)
 
 
-@value
+@value_type
 class Topics:
     """All topics by id and by name, and all partitions.
 

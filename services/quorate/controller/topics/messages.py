@@ -13,7 +13,7 @@ from quorate.controller.authorization.authorizer import (
 )
 from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor, WriteReply
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset, TopicId
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USE_DEFAULT: Final = -1
 
 
-@value
+@value_type
 class NewTopic:
     """A topic to create.
 
@@ -36,7 +36,7 @@ class NewTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@value
+@value_type
 class CreateTopics(WriteFor["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
@@ -50,7 +50,7 @@ class CreateTopics(WriteFor["CreateTopicsReply"]):
     )
 
 
-@value
+@value_type
 class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     names: tuple[str, ...]
     permission: ClassVar = Permission(
@@ -63,7 +63,7 @@ class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     )
 
 
-@value
+@value_type
 class Cursor:
     """Start of a page: a topic, and a partition of it if that topic exists."""
 
@@ -71,7 +71,7 @@ class Cursor:
     partition_index: int = 0
 
 
-@value
+@value_type
 class ListTopics(ReadFor["ListTopicsReply"]):
     """All topics, in order of their names, in pages of that limit; 0 is a client without pages.
 
@@ -85,7 +85,7 @@ class ListTopics(ReadFor["ListTopicsReply"]):
     permission: ClassVar = Permission(Operation.DESCRIBE, (TOPICS,))
 
 
-@value
+@value_type
 class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     """These topics, each once, in the requested order; all, by name, if `names` is empty.
 
@@ -102,7 +102,7 @@ class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     )
 
 
-@value
+@value_type
 class CreatedTopic:
     """With `validate_only` there is no id; on an error the counts are -1."""
 
@@ -114,12 +114,12 @@ class CreatedTopic:
     replication_factor: int = -1
 
 
-@value
+@value_type
 class CreateTopicsReply(WriteReply):
     topics: tuple[CreatedTopic, ...]
 
 
-@value
+@value_type
 class DeletedTopic:
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -127,26 +127,26 @@ class DeletedTopic:
     topic_id: TopicId | None = None
 
 
-@value
+@value_type
 class DeleteTopicsReply(WriteReply):
     topics: tuple[DeletedTopic, ...]
 
 
-@value
+@value_type
 class ListedTopic:
     name: str
     topic_id: TopicId
     partitions: int
 
 
-@value
+@value_type
 class ListTopicsReply:
     offset: Offset
     topics: tuple[ListedTopic, ...]
     next_cursor: Cursor | None = None
 
 
-@value
+@value_type
 class DescribedPartition:
     """One partition; the leader is -1 when none can lead."""
 
@@ -160,7 +160,7 @@ class DescribedPartition:
     last_known_elr: tuple[int, ...] = ()
 
 
-@value
+@value_type
 class DescribedTopic:
     """`configs` are those set on the topic itself, in order of their names."""
 
@@ -172,7 +172,7 @@ class DescribedTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@value
+@value_type
 class DescribeTopicsReply:
     """The last topic may continue at the cursor."""
 

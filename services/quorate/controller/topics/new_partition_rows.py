@@ -26,7 +26,7 @@ from quorate.controller.partitions.rows import (
     with_number,
 )
 from quorate.records.ids import UUID_BYTES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def size_max(replicas: int) -> int:
     return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
 
 
-@value
+@value_type
 class Created(Bulk):
     """Consecutive partitions of new topics; replay assigns their numbers."""
 

@@ -19,7 +19,7 @@ from quorate.h2.client.call import ClientCall, Method
 from quorate.h2.client.intercepted_call import InterceptedCall
 from quorate.h2.client.protocol import ClientLink
 from quorate.h2.name_resolver import RESOLVER
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
 _LAST_WORDS_S: Final = 1.0
 
 
-@named_value
+@keyword_value_type
 class ChannelTimes:
     """Timeouts and intervals in seconds."""
 

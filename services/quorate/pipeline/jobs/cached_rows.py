@@ -12,7 +12,7 @@ from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snaps
 from quorate.pipeline.jobs.observed_metrics import figures_of
 from quorate.pipeline.jobs.transactions import effective, is_marker, marker_count
 from quorate.pipeline.jobs.typed_payloads import column_of, typed
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@value
+@value_type
 class Kept:
     """Cached rows, and the time span of the log that they come from; None for an empty log."""
 

@@ -17,7 +17,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.jobs.log_position import moment
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.integers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class PipelineError(Exception):
     """The job cannot do what it was asked; the message names the option and the remedy."""
 
 
-@value
+@value_type
 class JobOption:
     """A flag of one job: `--flap-count`, the value of which is `values["flap_count"]`."""
 
@@ -45,7 +45,7 @@ class JobOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-@value
+@value_type
 class Job:
     """One question: `summary` is its line in the list, `description` what its own help says."""
 

@@ -18,7 +18,7 @@ from pyspark.errors import (
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +33,7 @@ _CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$")
 
 
-@value
+@value_type
 class Narrowing:
     """An empty field changes nothing; `order` has names to sort by, and whether each goes down."""
 

@@ -22,7 +22,7 @@ from quorate.pipeline.report.top_rows import (
     top,
     utc,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ _LEGEND: Final = (
 )
 
 
-@value
+@value_type
 class BrokerIds:
     """The brokers at the end of the log, by what they are there.
 

@@ -6,7 +6,7 @@ import html
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
     """Any text as HTML, in a length that a table bears; characters that hide are written out."""
     if len(text) > characters_max:
         text = f"{text[: characters_max - 1]}…"
-    return html.escape(written_out(text))
+    return html.escape(escape_unprintable(text))
 
 
 def told(value: object) -> str:

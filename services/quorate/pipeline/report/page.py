@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.report.formatting import escaped, grouped, told
 from quorate.pipeline.report.style import STYLE
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ class Amount(str):
     __slots__ = ()
 
 
-@value
+@value_type
 class Table:
     """Rows of values under their headings; `row_count` is how many there would be in all.
 
@@ -50,7 +50,7 @@ class Table:
     caption: str = "All of it"
 
 
-@value
+@value_type
 class Section:
     """A question: what it is, the plots (HTML) and the tables."""
 
@@ -60,7 +60,7 @@ class Section:
     tables: tuple[Table, ...]
 
 
-@value
+@value_type
 class HealthVerdict:
     """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
 

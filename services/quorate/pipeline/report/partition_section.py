@@ -20,7 +20,7 @@ from quorate.pipeline.report.top_rows import (
     top,
     utc,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ _WHY: Final = {
 }
 
 
-@value
+@value_type
 class _Plot:
     """The number of intervals of a table over time."""
 

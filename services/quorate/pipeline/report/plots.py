@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.report.formatting import escaped, grouped
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_PART: Final = 0.95 * WIDTH
 
 
-@value
+@value_type
 class Span:
     """The time that a plot shows."""
 
@@ -51,7 +51,7 @@ class Span:
         return min(max((at - self.start).total_seconds() / whole, 0.0), 1.0) * WIDTH
 
 
-@value
+@value_type
 class Interval:
     """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is shown on pointing."""
 
@@ -61,7 +61,7 @@ class Interval:
     kind: str = "plain"
 
 
-@value
+@value_type
 class Lane:
     """A label and its intervals, of which later ones are drawn above earlier ones."""
 
@@ -69,7 +69,7 @@ class Lane:
     marks: tuple[Interval, ...]
 
 
-@value
+@value_type
 class Bar:
     """A label, what is measured, and the measure in words."""
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.health import RECENT_MS
 from quorate.pipeline.report.formatting import grouped
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -22,7 +22,7 @@ RECENT: Final = timedelta(milliseconds=RECENT_MS)
 """The end of a log that counts for a verdict which would else last as long as the log."""
 
 
-@value
+@value_type
 class Shown:
     """The first rows of a table in some order, and how many it has."""
 

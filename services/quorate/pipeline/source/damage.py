@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@value
+@value_type
 class Damage:
     """Bytes that cannot be given as records, or that are not there at all.
 

@@ -19,7 +19,7 @@ from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, SnapshotHeader, control_records
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
@@ -39,7 +39,7 @@ _PATTERN: Final = re.compile(r"[*?\[{]")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
-@value
+@value_type
 class LogFile:
     """A segment: where it is, the offset in its name, its bytes when it was looked at."""
 
@@ -48,7 +48,7 @@ class LogFile:
     size_bytes: int
 
 
-@value
+@value_type
 class SnapshotFile:
     """A whole snapshot, as far as its footer tells."""
 

@@ -24,10 +24,10 @@ from quorate.pipeline.source.time_search import (
     sides_of,
     stretches,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.run_scanner import salvage_runs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STEP_BYTES: Final = 1024 * 1024
 SHORT_BYTES: Final = 32 * 1024 * 1024
 
 
-@value
+@value_type
 class _Place:
     """A whole batch in the last segment of a log, and the file as it was seen then."""
 
@@ -173,7 +173,7 @@ def _begin_of(directory: Directory, segment: LogFile) -> Mark:
     return Mark(0, segment.base_offset, header)
 
 
-@value
+@value_type
 class _TimedSegment:
     """A segment in which a time is looked for; marks are positions in its file."""
 
@@ -236,7 +236,7 @@ def _batches_from(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Positions and headers of all that checks from `position` on."""
     with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
-        for batch in salvage_batches(file, segment.size_bytes, position):
+        for batch in resync_batches(file, segment.size_bytes, position):
             yield batch.position, batch.header
 
 

@@ -12,7 +12,7 @@ from quorate.records.ids import Epoch, Offset
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.leader_epoch_checkpoint import read_epochs
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _epoch_starts(segment: LogFile) -> list[EpochStart]:
     of another one.
     """
     with suppress(OSError, StorageError), closing(OsFileSystem().open(segment.path)) as file:
-        headers = [batch.header for batch in salvage_batches(file, segment.size_bytes, 0)]
+        headers = [batch.header for batch in resync_batches(file, segment.size_bytes, 0)]
         return [
             EpochStart(Epoch(header.epoch), Offset(header.base_offset))
             for before, header, behind in zip(
@@ -119,7 +119,7 @@ class RecordEpochs:
 
     def _from(self, segment: LogFile, position: int, end: int, wanted: int) -> Epoch | None:
         with closing(OsFileSystem().open(segment.path)) as file:
-            batches = salvage_batches(file, min(end, segment.size_bytes), position)
+            batches = resync_batches(file, min(end, segment.size_bytes), position)
             before = None
             for batch in batches:
                 header = batch.header

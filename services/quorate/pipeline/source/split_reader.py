@@ -19,7 +19,7 @@ from quorate.records.batch import CorruptBatchError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem, parent
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.run_scanner import batches_of, scan_runs
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class _SplitReader:
     def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
         """Go on behind bytes that do not check, and say what they cost."""
         self.position = error.position
-        found = next(salvage_batches(self.file, self.split.end, self.position + 1), None)
+        found = next(resync_batches(self.file, self.split.end, self.position + 1), None)
         behind = self.split.end if found is None else found.position
         if self.split.elsewhere and found is not None:
             # The batch behind says what is lost, once its own offset is borne out.

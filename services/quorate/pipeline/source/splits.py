@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.directories import header_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
 
@@ -35,7 +35,7 @@ _LENGTH_END: Final = 12
 _START_OF: Final = itemgetter(1)
 
 
-@value
+@value_type
 class Split:
     """Bytes `start` to `end` of a file, whole batches as far as nothing is damaged.
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.pipeline.source.options import START
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-@value
+@value_type
 class TimePlace:
     """The offsets between which a time lies; one and the same unless times go back there.
 
@@ -55,7 +55,7 @@ class TimePlace:
         return self.of(option)
 
 
-@value
+@value_type
 class Stretch:
     """Batches from offset `begin` up to, not including, `end`, all late or all early.
 
@@ -69,7 +69,7 @@ class Stretch:
     at: int
 
 
-@value
+@value_type
 class Sides:
     """The two sides of a time in a part of a log; None where it has no batch of one.
 
@@ -83,7 +83,7 @@ class Sides:
     behind: int | None = None
 
 
-@value
+@value_type
 class Mark:
     """A place in a log at which a batch begins, with the batch's offset, and with its header.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.timers import Timers
@@ -14,7 +14,7 @@ REJECTIONS_REPORTED_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 
 
-@value
+@value_type
 class _Refusal:
     """Votes that were rejected for one nominee."""
 

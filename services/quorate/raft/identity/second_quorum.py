@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.trace_events import TraceEventKind
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig
@@ -30,7 +30,7 @@ PROOFS: Final = 3
 MET_FACTOR: Final = 5
 
 
-@value
+@value_type
 class _Proof:
     """The proofs by one leader so far, with the epoch and the time of the last one."""
 

@@ -39,7 +39,7 @@ from quorate.raft.roles import Leader, Resigned
 from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.election.transitions import RoleTransitions
@@ -58,7 +58,7 @@ ROUND_FACTOR: Final = 5
 LEADS_ON_FACTOR: Final = 5
 
 
-@value
+@value_type
 class _Row:
     """A leader of an earlier epoch, and the times of the first and last answer in a row."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.messages import LeaderInfo, Reason
     from quorate.records.errors import ErrorCode
 
 
-@value
+@value_type
 class Rejection:
     """Kafka's code, the reason in one word, a sentence, and its values for programs."""
 

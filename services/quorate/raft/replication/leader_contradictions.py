@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.backoff import backoff_ms
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random
@@ -22,7 +22,7 @@ RETRY_MAX_SHARE: Final = 2
 SECOND_LEADERS_MAX: Final = 8
 
 
-@value
+@value_type
 class Contradiction:
     """The latest contradiction of an epoch's leader, and the time of the next retry."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from quorate.records.codec.schema import OWN_DEFAULTS, SchemaError, schema_of
 from quorate.records.ids import UUID_BYTES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,28 +41,28 @@ _CONTINUATION_BITS: Final = 0xC0
 _CONTINUATION: Final = 0x80
 
 
-@value
+@value_type
 class Constant:
     """The same in every row: what a version or an absent tag leaves at its default, or null."""
 
     value: object
 
 
-@value
+@value_type
 class Numbers:
     """A number or boolean for each row."""
 
     values: NDArray[Any]
 
 
-@value
+@value_type
 class Octets:
     """Equally many bytes for each row: strings in UTF-8, bytes, uuids. `rows` by bytes."""
 
     values: Rows
 
 
-@value
+@value_type
 class Lists:
     """Equally many elements for each row; `elements` has those of the first row first."""
 
@@ -70,14 +70,14 @@ class Lists:
     elements: Numbers | Octets
 
 
-@value
+@value_type
 class Elements:
     """Equally many elements for each row, which differ in shape: a column for each position."""
 
     columns: tuple[Column, ...]
 
 
-@value
+@value_type
 class Structs:
     """A structure for each row: its fields by name."""
 
@@ -87,7 +87,7 @@ class Structs:
 Column: TypeAlias = Constant | Numbers | Octets | Lists | Elements | Structs
 
 
-class _UnequalError(Exception):
+class _ShapeMismatchError(Exception):
     """The byte in this column decides on the shape and is not the same in all rows."""
 
     def __init__(self, column: int) -> None:
@@ -95,7 +95,7 @@ class _UnequalError(Exception):
         self.column = column
 
 
-def read_columns(
+def decode_columns(
     record_type: type, version: int, rows: Rows
 ) -> Iterator[tuple[NDArray[np.intp], Structs]]:
     """The columns of messages of one type, version and size: `rows` has each one's bytes.
@@ -113,7 +113,7 @@ def read_columns(
         reader = _Reader(schema, version, chosen)
         try:
             yield part, reader.message()
-        except _UnequalError as unequal:
+        except _ShapeMismatchError as unequal:
             column = chosen[:, unequal.column]
             waiting += [part[column == value] for value in distinct(column)]
 
@@ -238,7 +238,7 @@ class _Reader:
         column = self.rows[:, self.at]
         first = int(column[0])
         if (column != first).any():
-            raise _UnequalError(self.at)
+            raise _ShapeMismatchError(self.at)
         self.at += 1
         return first
 

@@ -19,7 +19,7 @@ from quorate.api.admin_api import (
 )
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.admin import errors
 from quorate.rpc.convert.describe import pb_describe_response
 from quorate.rpc.convert.membership import UnsupportedFeatureError, pb_key, request_of
@@ -50,7 +50,7 @@ INTERNAL: Final = "INTERNAL"
 WORDS_BYTES_MAX: Final = 512
 
 
-@value
+@value_type
 class CallRecord:
     """One completed call: the caller, the request, and the outcome in one word."""
 

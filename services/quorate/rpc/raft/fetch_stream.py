@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import grpc
 
 from quorate.raft import messages as m
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.convert import raft as convert
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ REQUESTS_PER_STREAM_MAX: Final = 2
 _Waiting: TypeAlias = "tuple[ReplyToken, PendingAnswer[m.Response]]"
 
 
-@value
+@value_type
 class Refused:
     """The status of a stream that ends before its replica has closed it."""
 

@@ -28,7 +28,7 @@ from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJ
 from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.h2.peer_name import client_of
 from quorate.records.escaping import shown
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.callback_adapter import taken_while
 from quorate.rpc.error_status import CallRefusal, abort, status_with
 from quorate.rpc.limits.admission import AdmissionError
@@ -75,7 +75,7 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
 
 
-@value
+@value_type
 class Callers:
     """The callers on a listener: all permissions without `access`, one principal without names.
 

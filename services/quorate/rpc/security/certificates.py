@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -32,7 +32,7 @@ class PrivateKeyError(CertificateError):
     """A private key that cannot be used."""
 
 
-@named_value
+@keyword_value_type
 class KeyPair:
     """A certificate chain with the key of its first certificate, as PEM; times are UTC."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.security.certificates import (
     CertificateError,
     ExpiryWatch,
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 1.0
 
 
-@value
+@value_type
 class Material:
     """The contents of the files when they were last usable. `generation` rises with each change."""
 

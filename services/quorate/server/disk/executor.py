@@ -16,7 +16,7 @@ import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@value
+@value_type
 class InFlightCall:
     """A call that has not returned yet; its age includes the time queued behind other calls."""
 

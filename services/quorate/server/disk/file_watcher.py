@@ -16,7 +16,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from quorate.server.driver.raft_driver import ExitReason
-from quorate.storage.errors import START_AFRESH, START_ANEW, LostFilesError
+from quorate.storage.errors import FORMAT_EMPTY_HINT, QUORUM_RECOVERY_HINT, LostFilesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,8 +129,8 @@ def _remedy(back: PutBack) -> str:
         return "Stop what removes the files, such as a cleaner, then start this controller again"
     return (
         "Stop what removes the files, such as a cleaner. Before this process is stopped, move them "
-        f"back, or copy the segments out of /proc/{os.getpid()}/fd; or, {START_ANEW}; or, "
-        f"{START_AFRESH}"
+        f"back, or copy the segments out of /proc/{os.getpid()}/fd; or, {FORMAT_EMPTY_HINT}; or, "
+        f"{QUORUM_RECOVERY_HINT}"
     )
 
 

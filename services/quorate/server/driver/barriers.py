@@ -102,12 +102,12 @@ class Barriers:
 
     def end_healing(self) -> None:
         """Remove the healing target: healing is complete."""
-        forget = self._store.forget_remembered_end
+        forget = self._store.end_healing
         self._begin(self._access.disk.run("forgetting the remembered end", forget))
 
     def end_abstention(self) -> None:
         """End the abstention durably."""
-        self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
+        self._begin(self._access.disk.run("ending the abstention", self._store.end_abstention))
 
     def save_rival(self, effect: api.SaveRival) -> None:
         """Make it durable that another quorum of this cluster was found."""

@@ -27,7 +27,7 @@ from quorate.server.driver.pending_responses import PendingResponses
 from quorate.server.driver.wakeup_timer import WakeupTimer
 from quorate.server.host import Host
 from quorate.storage.errors import StorageError
-from quorate.storage.reserved_descriptors import is_shortage
+from quorate.storage.reserved_descriptors import is_resource_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -296,7 +296,7 @@ class RaftDriver:
 
     def fail(self, error: Exception) -> None:
         """Never step the core again: the disk failed, or a defect of this program was hit."""
-        if is_shortage(error):
+        if is_resource_shortage(error):
             self._end(ExitReason.SHORT, f"{ExitReason.SHORT.value}, the disk is healthy: {error}")
         elif isinstance(error, OSError):
             self.store.log.fail(error)

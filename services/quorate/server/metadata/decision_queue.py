@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.h2.start_time_fair_queue import Turns
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,7 +36,7 @@ _EMPTY_MAX: Final = 1024
 _Key: TypeAlias = "tuple[str, bool]"
 
 
-@value
+@value_type
 class QueuedRequest:
     """A request that waits for its decision, with its caller and arrival time (host's clock).
 

@@ -21,7 +21,7 @@ from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.server.disk.executor import DiskCallTracker
 from quorate.server.snapshots.verifier import SnapshotVerifier, read_in_chunks
 from quorate.storage.errors import StorageError
-from quorate.storage.reserved_descriptors import is_shortage
+from quorate.storage.reserved_descriptors import is_resource_shortage
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Snapshotter:
                 raise
             except Exception as error:
                 # A partial change has to end the process: the core does not know of it.
-                if is_shortage(error) or self._kept() != before:
+                if is_resource_shortage(error) or self._kept() != before:
                     raise
                 # Ending the process would end all replicas within a minute, although only disk
                 # space depends on it.
@@ -267,7 +267,7 @@ class Snapshotter:
         """Take the result of a verification; a damaged snapshot is replaced immediately."""
         if found.damage is not None:
             log.error("%s: not served to anybody, another one is written", found.damage)
-            self._store.mark_unsound(found.snapshot_id)
+            self._store.mark_damaged(found.snapshot_id)
             self._is_wanted = True
         self._driver.deliver(found)
         self._after_check()

@@ -16,7 +16,7 @@ from quorate.raft.api import RequestFailure
 from quorate.raft.messages import VoteResponse
 from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.server.tracing.span_factory import end_failed, record_flush
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _AFTER_RESIGNATION: Final = (
 )
 
 
-@value
+@value_type
 class _Won:
     """The election that was won: cause, start time of the search, previous leader."""
 

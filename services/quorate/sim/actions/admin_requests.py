@@ -13,7 +13,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.ids import Millis
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.records.voters import Voter
 from quorate.sim.action_runner import LEADER
 from quorate.sim.engine.node_config import CLUSTER_ID
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHANGE_MS: Final = Millis(3000)
 
 
-@named_value
+@keyword_value_type
 class Question(ABC):
     """`who` is asked, if it runs."""
 
@@ -47,7 +47,7 @@ class Question(ABC):
         return leader.ask(request)
 
 
-@named_value
+@keyword_value_type
 class Add(Question):
     """Add a node, with the disk that it has, to the voters.
 
@@ -79,7 +79,7 @@ class Add(Question):
         )
 
 
-@named_value
+@keyword_value_type
 class RemoveFromVoters(Question):
     """Remove the voter of that node id; who `is_bold` has not looked whether the others run."""
 
@@ -99,7 +99,7 @@ class RemoveFromVoters(Question):
         )
 
 
-@named_value
+@keyword_value_type
 class ScaleAway(Question):
     """Remove a voter because its pod goes."""
 
@@ -115,7 +115,7 @@ class ScaleAway(Question):
         )
 
 
-@named_value
+@keyword_value_type
 class HandOverLeadership(Question):
     """Let another voter lead."""
 
@@ -127,7 +127,7 @@ class HandOverLeadership(Question):
         return None if voter is None else TransferLeadershipRequest(CLUSTER_ID, voter.key)
 
 
-@named_value
+@keyword_value_type
 class GiveLeave(Question):
     """Give a voter leave to stop, when its turn has come."""
 
@@ -138,7 +138,7 @@ class GiveLeave(Question):
         return None if node is None else TakeLeaveRequest(CLUSTER_ID, node.key)
 
 
-@named_value
+@keyword_value_type
 class Upgrade(Question):
     """Go to kraft.version 1; where it is in force already, that is the answer."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.action_runner import LEADER
 
 if TYPE_CHECKING:
     from quorate.sim.action_runner import Deed, Stage
 
 
-@named_value
+@keyword_value_type
 class WriteRecords:
     """A batch of operations at once."""
 
@@ -24,7 +24,7 @@ class WriteRecords:
             stage.clients.write(node, self.count)
 
 
-@named_value
+@keyword_value_type
 class ReadCurrent:
     """A read that has to reflect all that any client knows."""
 
@@ -36,7 +36,7 @@ class ReadCurrent:
             stage.clients.read_current(node)
 
 
-@named_value
+@keyword_value_type
 class ReadAny:
     """A read of what a node has."""
 

@@ -19,7 +19,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.network import Hold
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _KINDS: Final = {
 }
 
 
-@named_value
+@keyword_value_type
 class HoldBack:
     """The next messages of a kind that a node sends arrive late, for `for_us` at the most.
 

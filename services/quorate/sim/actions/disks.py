@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import DirectoryId
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.event_loop import MILLION
 from quorate.sim.engine.machine import FAULTS
@@ -22,7 +22,7 @@ def _check_fault(fault: str) -> None:
         raise ValueError(f"fault {fault!r}: one of {', '.join(FAULTS)} is needed")
 
 
-@named_value
+@keyword_value_type
 class BreakDisk:
     """A disk is full, or fails, until somebody replaces the machine around it.
 
@@ -54,7 +54,7 @@ class BreakDisk:
         stage.world.schedule(self.for_us, repair)
 
 
-@named_value
+@keyword_value_type
 class Fail:
     """Calls to a disk fail for a while, and then no more: nothing is replaced or lost.
 
@@ -87,7 +87,7 @@ class Fail:
         stage.world.schedule(self.for_us, end)
 
 
-@named_value
+@keyword_value_type
 class Hang:
     """Flushes do not return for a while; what was to be flushed is not lost by that."""
 
@@ -110,7 +110,7 @@ class Hang:
         world.schedule(self.for_us, release)
 
 
-@named_value
+@keyword_value_type
 class Rot:
     """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
 
@@ -135,7 +135,7 @@ class Rot:
             at -= count
 
 
-@named_value
+@keyword_value_type
 class Wipe:
     """A node goes down and gets a new, empty disk, and with it a new directory id."""
 

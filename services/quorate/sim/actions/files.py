@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.event_loop import MILLION
 from quorate.sim.faults.lost_votes import election_in, may_forget
 from quorate.sim.faults.stale_files import FILES, SMALL_FILES, ageing, copy_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
 
 
-@named_value
+@keyword_value_type
 class RotSmall:
     """A bit flips in a small file, after `at_ppm` of its bytes.
 
@@ -66,7 +66,7 @@ class RotSmall:
         return True
 
 
-@named_value
+@keyword_value_type
 class PutBack:
     """A file is put back as it was `after_us` before, with the process down for `down_us`.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.rpc.convert import controller as convert
 from quorate.sim.action_runner import LEADER
 from quorate.sim.fuzz.invalid_requests import of_client, of_peer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SOMEBODY: Final = Caller("User:somebody")
 
 
-@named_value
+@keyword_value_type
 class AskPeerInVain:
     """A request of a peer or an operator that nobody may grant."""
 
@@ -45,7 +45,7 @@ class AskPeerInVain:
         node.receive(token, request)
 
 
-@named_value
+@keyword_value_type
 class WriteInVain:
     """A request of a client or a broker that nobody may grant."""
 
@@ -65,7 +65,7 @@ class WriteInVain:
         node.application.ask(request, SOMEBODY, told)
 
 
-@named_value
+@keyword_value_type
 class WriteGarbled:
     """A request of a client or a broker of which some fields say something else than they did.
 
@@ -91,7 +91,7 @@ class WriteGarbled:
         node.application.ask(request, SOMEBODY, _forget)
 
 
-@named_value
+@keyword_value_type
 class AskGarbled:
     """A request of a peer of which some fields say something else than they did."""
 

@@ -17,7 +17,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch, ReplicaKey
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.network import PartitionShape
 from quorate.sim.engine.node_config import CLUSTER_ID
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
 
 
-@named_value
+@keyword_value_type
 class SplitNetwork:
     """A partition in the place of the one before: `those` as `Network.split` has it."""
 
@@ -54,7 +54,7 @@ def _heal(stage: Stage) -> None:
         stage.world.network.heal()
 
 
-@named_value
+@keyword_value_type
 class TakeOver:
     """Callers of this node reach a controller of another cluster for a while."""
 
@@ -77,7 +77,7 @@ class Claim(Enum):
     STANDS = "it wants a vote"
 
 
-@named_value
+@keyword_value_type
 class Lie:
     """Somebody who says that it is `liar` names an epoch to this node that cannot be."""
 
@@ -119,7 +119,7 @@ def _claim(node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, claim: Claim)
     )
 
 
-@named_value
+@keyword_value_type
 class Move:
     """A process ends and starts again at another address, which only bootstrap names know."""
 

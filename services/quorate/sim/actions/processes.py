@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import StateMachineProgress
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.disk import Survival
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.sim.engine.node import SimulatedNode
 
 
-@named_value
+@keyword_value_type
 class Kill:
     """A process ends on the spot; another is started after `down_us`."""
 
@@ -29,7 +29,7 @@ class Kill:
             stage.start_later(node, self.down_us)
 
 
-@named_value
+@keyword_value_type
 class LosePower:
     """A machine goes dark; of what was not flushed `survival` and draws of `salt` leave a part."""
 
@@ -46,7 +46,7 @@ class LosePower:
             stage.start_later(node, self.down_us)
 
 
-@named_value
+@keyword_value_type
 class Die:
     """A process dies before its so many-th step from now, an effect or a call to its disk.
 
@@ -76,7 +76,7 @@ class Die:
         stage.start_later(node, self.down_us)
 
 
-@named_value
+@keyword_value_type
 class Pause:
     """A process stands still for a while; its connections stay."""
 
@@ -99,7 +99,7 @@ class Pause:
         world.schedule(self.for_us, resume)
 
 
-@named_value
+@keyword_value_type
 class Stop:
     """A graceful stop: the process hands over, then ends, and another is started."""
 
@@ -112,7 +112,7 @@ class Stop:
             stage.ask_to_stop(node)
 
 
-@named_value
+@keyword_value_type
 class FallBehind:
     """A state machine is behind for a while (rule 11)."""
 

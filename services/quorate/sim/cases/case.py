@@ -21,7 +21,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.integers import whole_number
 from quorate.sim.action_runner import DoneDeed
 from quorate.sim.actions import KINDS
@@ -62,7 +62,7 @@ class CaseError(ValueError):
     """The text is not a case: the message has the line, the error there, and what is needed."""
 
 
-@value
+@value_type
 class Case:
     """A cluster and its actions; without `deeds` all that the seed draws."""
 

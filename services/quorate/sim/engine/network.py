@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.sim.randomness import Fates
 
 
-@named_value
+@keyword_value_type
 class NetworkOptions:
     """Delays in microseconds, probabilities per message."""
 
@@ -31,7 +31,7 @@ class NetworkOptions:
     duplication_rate: float = 0.0
 
 
-@value
+@value_type
 class PeerCaller:
     """The caller of a request: one call by one process of a node."""
 

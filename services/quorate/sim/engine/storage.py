@@ -12,7 +12,7 @@ from quorate.server.component_config import storage_config
 from quorate.sim.engine.node_config import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatter import Formatting, format_directory
-from quorate.storage.healing import Healing
+from quorate.storage.healing import HealingState
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.log_store import LogStore
@@ -81,9 +81,9 @@ class WatchedStore(LogStore):
             self.node.log.drop_before(cleaned.log_start)
         return cleaned
 
-    def _remember(self, healing: Healing) -> None:
-        super()._remember(healing)
-        if healing == Healing():
+    def _remember(self, healing_state: HealingState) -> None:
+        super()._remember(healing_state)
+        if healing_state == HealingState():
             self.node.healed()
 
 

@@ -19,7 +19,7 @@ from quorate.sim.faults.lost_votes import (
     must_be_noticed,
 )
 from quorate.storage.flushed_end import newest_slot
-from quorate.storage.healing import Healing, decode_healing
+from quorate.storage.healing import HealingState, decode_healing
 from quorate.storage.layout import (
     BOOTSTRAP_ID,
     EPOCH_CHECKPOINT,
@@ -127,7 +127,7 @@ def _older_healing(
     except (ValueError, KeyError, TypeError):
         # A bit of one has rotted: one fault of a file at a time.
         return None
-    if before.abstains or now.abstains or (before != Healing() and now != Healing()):
+    if before.abstains or now.abstains or (before != HealingState() and now != HealingState()):
         return None
     end = before.remembered_end
     is_behind = end is not None and end > node.log.end
@@ -168,5 +168,5 @@ def _has(node: SimulatedNode, end: OffsetAndEpoch) -> bool:
     return node.log.epoch_before(end.offset) == end.epoch
 
 
-def _healing(data: bytes | None) -> Healing:
-    return Healing() if data is None else decode_healing(data)
+def _healing(data: bytes | None) -> HealingState:
+    return HealingState() if data is None else decode_healing(data)

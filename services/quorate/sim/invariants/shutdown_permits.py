@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import TakeLeaveRequest
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode, SeenWorld
 
 
-@value
+@value_type
 class Given:
     """A leave: who has it, in which life, of whom."""
 

@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.acknowledged_writes import holders
 from quorate.sim.invariants.invariant import Invariant
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import SeenNode, SeenWorld
 
 
-@value
+@value_type
 class Asked:
     """A request under way, and the set that was in force when it came."""
 

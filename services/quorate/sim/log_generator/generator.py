@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.log_generator import scenario
 from quorate.sim.log_generator.background_load import Background
 from quorate.sim.log_generator.brokers import REBALANCE_MS, WeekBrokers
@@ -33,7 +33,7 @@ _FILL_SHARE: Final = 0.01
 _LAST_DIES_MS: Final = 30 * MINUTE_MS
 
 
-@value
+@value_type
 class Generated:
     """The result: the number of records of all kinds, and the last epoch."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.log_generator.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from quorate.sim.randomness import Draws
 
@@ -32,7 +32,7 @@ _RESTART_EVERY_MS: Final = 3 * MINUTE_MS
 _EPOCHS_LOST: Final = ((0, 0.8), (1, 0.15), (2, 0.05))
 
 
-@value
+@value_type
 class Restart:
     """An orderly restart: the broker hands over, stops, and starts again `down_ms` later."""
 
@@ -40,7 +40,7 @@ class Restart:
     down_ms: int
 
 
-@value
+@value_type
 class Crash:
     """Processes that die at one moment: the controller hears of it when their sessions are over."""
 
@@ -48,7 +48,7 @@ class Crash:
     down_ms: int
 
 
-@value
+@value_type
 class Silence:
     """A broker that cannot reach the controllers for a while, and goes on where it was."""
 
@@ -56,12 +56,12 @@ class Silence:
     silent_ms: int
 
 
-@value
+@value_type
 class MetadataVersionRaised:
     """All brokers run the new release: the new metadata.version is finalised."""
 
 
-@value
+@value_type
 class Election:
     """The leader resigns, or dies; then `gap_ms` without one, and elections that nobody won."""
 
@@ -70,40 +70,40 @@ class Election:
     epochs_lost: int
 
 
-@value
+@value_type
 class VoterAdded:
     """A new controller has caught up as an observer and becomes a voter."""
 
     node: int
 
 
-@value
+@value_type
 class VoterRemoved:
     node: int
 
 
-@value
+@value_type
 class DiskReplaced:
     """A controller lost its disk: the old voter goes, the node comes back with an empty one."""
 
     node: int
 
 
-@value
+@value_type
 class VoterMoved:
     """A controller is reached at another address from here on."""
 
     node: int
 
 
-@value
+@value_type
 class PartitionsMoved:
     """Somebody moves a few topics to other brokers."""
 
     topics: int
 
 
-@value
+@value_type
 class BrokerDrained:
     """All replicas of a broker are moved away; `stop_after_ms` later it stops and is taken out."""
 
@@ -111,14 +111,14 @@ class BrokerDrained:
     stop_after_ms: int
 
 
-@value
+@value_type
 class BrokerAdded:
     """A broker of a new id comes, and is given some of the load."""
 
     broker: int
 
 
-@value
+@value_type
 class RightsTakenBack:
     """Somebody leaves, whose ACLs, quotas, credentials and tokens go."""
 
@@ -140,7 +140,7 @@ Incident: TypeAlias = (
 )
 
 
-@value
+@value_type
 class Planned:
     """`at_ms` counts from the beginning of the week."""
 
@@ -148,7 +148,7 @@ class Planned:
     incident: Incident
 
 
-@value
+@value_type
 class Controllers:
     """The voters: `first` at the beginning, `last` at the end.
 

@@ -15,7 +15,7 @@ from quorate.sim.mutants.mutant import Bug, Patch, always
 from quorate.storage.errors import DamagedLogError, StorageError
 from quorate.storage.log_store import LogStore
 from quorate.storage.recovery.recovery import _Recovery
-from quorate.storage.recovery.startup_checks import Refusing
+from quorate.storage.recovery.startup_checks import StartupChecks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ BUGS: Final = (
         "older-vote-is-believed",
         "a quorum-state of an earlier epoch than that of the log is taken as it is (rule 18)",
         (20,),
-        (Patch(Refusing, "older_election", always(answer=None)),),
+        (Patch(StartupChecks, "check_quorum_state_current", always(answer=None)),),
     ),
     Bug(
         "unreadable-log-counts-as-damaged",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
 
-@value
+@value_type
 class Patch:
     """One method or property of a class replaced, or one function where a module calls it."""
 
@@ -21,7 +21,7 @@ class Patch:
     replacement: Any
 
 
-@value
+@value_type
 class Bug:
     """The swarm must catch it `within` that many seeds from 1 on.
 

@@ -10,19 +10,23 @@ from quorate.storage.recovery.recovery import _Recovery
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
-    from quorate.storage.recovery.directory_contents import Found
-    from quorate.storage.recovery.log_decision import Verdict
+    from quorate.storage.recovery.directory_contents import DirectoryContents
+    from quorate.storage.recovery.log_decision import LogDecision
 
 _state = _Recovery._state
 
 
-def _abstain_while_empty(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
-    state = _state(self, found, verdict)
+def _abstain_while_empty(
+    self: _Recovery, directory_contents: DirectoryContents, log_decision: LogDecision
+) -> RecoveredState:
+    state = _state(self, directory_contents, log_decision)
     return replace(state, abstains=False) if state.end.offset else state
 
 
-def _never_abstain(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
-    return replace(_state(self, found, verdict), abstains=False)
+def _never_abstain(
+    self: _Recovery, directory_contents: DirectoryContents, log_decision: LogDecision
+) -> RecoveredState:
+    return replace(_state(self, directory_contents, log_decision), abstains=False)
 
 
 BUGS: Final = (

@@ -17,7 +17,7 @@ from quorate.controller.partitions.record_columns import (
 from quorate.controller.partitions.records import changed
 from quorate.controller.partitions.rows import PartitionRows, key_of
 from quorate.records.batch import encode_batch, read_header
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord, encode_record
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.controller.partitions.record_columns import PartitionChanges, Partitions
-    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.metadata import MetadataRecord
 
 A, B = TopicId(b"a" * 16), TopicId(b"b" * 16)
@@ -33,9 +33,9 @@ DIRS = tuple(DirectoryId(bytes([number]) * 16) for number in (1, 2, 3))
 ONE = Partition(replicas=(1, 2, 3), isr=(1, 2), leader=1, directories=DIRS)
 
 
-def piece_of(records: Sequence[MetadataRecord], version: int) -> Piece:
+def piece_of(records: Sequence[MetadataRecord], version: int) -> RecordPiece:
     buffer = encode_batch([encode_record(each, version) for each in records], timestamp_ms=1)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
     return piece
 
 
@@ -108,7 +108,7 @@ def test_a_partition_that_is_there_twice_is_declined() -> None:
 
 def test_bytes_that_do_not_decode_are_declined() -> None:
     buffer = encode_batch([encode_record(partition(A, 0), 2)[:-1]], timestamp_ms=1)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
     with pytest.raises(DeclinedError):
         read_partitions(piece, np.arange(1))
 

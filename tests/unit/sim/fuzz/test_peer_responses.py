@@ -8,7 +8,7 @@ from quorate.raft import messages as m
 from quorate.raft.replication.batch_info import batch_infos
 from quorate.raft.replication.batch_validation import batch_problem
 from quorate.raft.replication.log_state import LogState
-from quorate.records.batch import encode_batch, stamp
+from quorate.records.batch import encode_batch, restamp
 from quorate.records.control import LeaderChange, encode_control_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
@@ -37,7 +37,7 @@ def test_no_flipped_bit_of_a_fetched_batch_goes_unseen() -> None:
     log = LogState(cores.recovered(1, 2, 3, log_end=cores.end(5, LAST)))
     change = encode_control_batch([LeaderChange(LEADER, (), ())], timestamp_ms=1)
     records = encode_batch([b"one", b"two"], timestamp_ms=1)
-    data = stamp(change, 5, 5) + stamp(records, 6, 5)
+    data = restamp(change, 5, 5) + restamp(records, 6, 5)
     answer = m.FetchResponse(error=ErrorCode.NONE, leader=m.LeaderInfo(LEADER, NEWEST))
     for fetched in (data, data[: len(change)]):
         assert (
