@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.request_types import ReadFor, ReadReply
+    from quorate.controller.request_types import ReadReply, ReadRequestOf
 
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
@@ -238,7 +238,9 @@ def pinned(arguments: argparse.Namespace) -> Address | None:
     return parse_server(arguments.controller) if arguments.controller else None
 
 
-async def ask(client: ControllerClient, arguments: argparse.Namespace, request: ReadFor[R]) -> R:
+async def ask(
+    client: ControllerClient, arguments: argparse.Namespace, request: ReadRequestOf[R]
+) -> R:
     """Read from the server, and with the freshness, that the flags select."""
     return await client.read(
         request,

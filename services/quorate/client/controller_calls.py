@@ -30,7 +30,12 @@ from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequestOf,
+        WriteReply,
+        WriteRequestOf,
+    )
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
     from quorate.rpc.security.tls import TlsFiles
@@ -127,7 +132,7 @@ class ControllerCalls:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
+    async def write_at(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
         """Write through this server, if it leads.
 
         Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError if the
@@ -148,7 +153,7 @@ class ControllerCalls:
     async def read_at(
         self,
         server: Address,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         timeout_s: float,
         *,
         min_offset: int,

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequestOf,
+        WriteReply,
+        WriteRequestOf,
+    )
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.security.tls import TlsFiles
 
@@ -65,7 +70,7 @@ class ControllerClient(ControllerCalls):
 
     # --- calls ------------------------------------------------------------------------------------
 
-    async def write(self, request: WriteFor[W]) -> W:
+    async def write(self, request: WriteRequestOf[W]) -> W:
         """Write through the leader; the reply comes after the commit.
 
         Raises OutcomeUnknownError, RequestRefusedError, QuorumUnavailableError.
@@ -80,7 +85,7 @@ class ControllerClient(ControllerCalls):
 
     async def read(
         self,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         *,
         min_offset: int = 0,
         current: bool = False,
@@ -95,7 +100,7 @@ class ControllerClient(ControllerCalls):
 
         whole: R | None = None
         for page in pagination.first_pages(request):
-            asked: ReadFor[R] | None = page
+            asked: ReadRequestOf[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
                     asked,
@@ -110,7 +115,9 @@ class ControllerClient(ControllerCalls):
         assert whole is not None
         return whole
 
-    async def read_pages(self, request: ReadFor[R], *, current: bool = False) -> AsyncIterator[R]:
+    async def read_pages(
+        self, request: ReadRequestOf[R], *, current: bool = False
+    ) -> AsyncIterator[R]:
         """The pages of a long answer as they arrive, so that no caller has to hold all of it.
 
         A `current` read begins with what is committed now. A topic that is replaced between two of
@@ -118,7 +125,7 @@ class ControllerClient(ControllerCalls):
         """
         min_offset = 0
         for page in pagination.first_pages(request):
-            asked: ReadFor[R] | None = page
+            asked: ReadRequestOf[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
                     asked,
@@ -133,7 +140,7 @@ class ControllerClient(ControllerCalls):
 
     async def _read_page(
         self,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         *,
         min_offset: int,
         current: bool,

@@ -16,7 +16,7 @@ from quorate.client.controller_calls import QuorumUnavailableError, RequestRefus
 from quorate.client.log_reader import SnapshotGoneError
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.backoff import backoff_ms
@@ -135,7 +135,7 @@ class MetadataFollower:
             epoch = Epoch(header.epoch)
             await pace.finish(
                 self._replayer.replay_in_slices(
-                    () if header.is_control else items_in(fetched.data, at, header),
+                    () if header.is_control else batch_items(fetched.data, at, header),
                     base_offset=Offset(header.base_offset),
                     position=LogPosition(
                         Offset(header.last_offset + 1), epoch, header.max_timestamp_ms
@@ -151,7 +151,7 @@ class MetadataFollower:
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, 0))
         async for batch in self._reader.snapshot_batches(snapshot_id):
             if not batch.header.is_control:
-                items = items_in(batch.buffer, batch.at, batch.header)
+                items = batch_items(batch.buffer, batch.at, batch.header)
                 await pace.finish(loader.add_in_slices(items))
         self._replayer = Replayer(loader.finish())
         self._epoch = snapshot_id.epoch

@@ -52,7 +52,7 @@ class ControllerSettings:
     authorizer: Authorizer | None = None
 
 
-class SoftState:
+class VolatileState:
     """State of metadata kinds outside of the log while a controller is active, keyed by type.
 
     Each active controller starts with a new one, and decisions change it.
@@ -71,10 +71,10 @@ class SoftState:
         self._by_type[type(state)] = state
 
 
-class SoftChange(Protocol):
+class VolatileChange(Protocol):
     """A change of volatile state that applies once a decision is taken; a value."""
 
-    def apply(self, soft: SoftState) -> None: ...
+    def apply(self, soft: VolatileState) -> None: ...
 
 
 class Decided(Protocol):
@@ -94,7 +94,7 @@ class Context:
 
     decided: Decided
     freeze: Callable[[], MetadataImage]
-    soft: SoftState
+    soft: VolatileState
     settings: ControllerSettings
     caller: Caller
     now_ms: int
@@ -130,7 +130,7 @@ class Bulk(ABC):
 
 
 @value_type
-class Mark:
+class Savepoint:
     """The size of a proposal at one point."""
 
     items: int
@@ -192,21 +192,21 @@ class Proposal:
         self.values.extend(values)
         return True
 
-    def mark(self) -> Mark:
-        """A savepoint for `cut_back`."""
-        return Mark(len(self.items), len(self.values), self._bytes_left)
+    def savepoint(self) -> Savepoint:
+        """A savepoint for `rollback_to`."""
+        return Savepoint(len(self.items), len(self.values), self._bytes_left)
 
-    def cut_back(self, mark: Mark) -> None:
+    def rollback_to(self, savepoint: Savepoint) -> None:
         """Remove what was added since."""
-        del self.items[mark.items :]
-        del self.values[mark.values :]
-        self._bytes_left = mark.bytes_left
+        del self.items[savepoint.items :]
+        del self.values[savepoint.values :]
+        self._bytes_left = savepoint.bytes_left
 
     def has_room(self, count: int) -> bool:
         """True if that many more records may be in the batch, their bytes aside."""
         return len(self.values) + self._kept + count <= RECORDS_MAX
 
-    def require(self, record: MetadataRecord, what: str) -> None:
+    def add_or_reject(self, record: MetadataRecord, what: str) -> None:
         """Add one record. Raises RefusedError if it does not fit."""
         if not self.add((record,)):
             raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(what))
@@ -230,7 +230,7 @@ class Outcome:
 
     proposal: Proposal
     reply: WriteReply | None
-    soft: tuple[SoftChange, ...] = ()
+    soft: tuple[VolatileChange, ...] = ()
 
 
 @value_type

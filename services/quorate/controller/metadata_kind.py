@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from immutables import Map
 
     from quorate.controller.authorization.authorizer import Rights
-    from quorate.controller.decision import Context, Outcome, SoftState
+    from quorate.controller.decision import Context, Outcome, VolatileState
     from quorate.controller.errors import RefusedError
     from quorate.controller.image import MetadataDelta, MetadataImage, View
-    from quorate.controller.periodic_task import Timed
+    from quorate.controller.periodic_task import PeriodicTask
     from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.records.ids import Offset
@@ -50,10 +50,10 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
 
 
 @keyword_value_type
-class Write:
+class WriteOperation:
     """The handling of a write request: as a whole by `decide`, or in time slices.
 
-    What is decided as a whole may depend on the offset of the decision. With `onto_overlay` records
+    What is decided as a whole may depend on the offset of the decision. With `uses_overlay` records
     are written without an image for each decision; they concern neither brokers nor features.
     `refused` makes the result of an item without authorization. `arrived` is for a request that is
     a sign of life: it records the contact with its sender, whatever the decision, and returns the
@@ -63,27 +63,27 @@ class Write:
     request: type[WriteRequest]
     decide: Callable[[Context, Any], Outcome] | None = None
     in_slices: Callable[[Context, Any], Slices[Outcome]] | None = None
-    onto_overlay: bool = False
+    uses_overlay: bool = False
     refused: Callable[[Context, Any, RefusedError], Any] | None = None
-    arrived: Callable[[SoftState, View, Any, int], Sender] | None = None
+    arrived: Callable[[VolatileState, View, Any, int], Sender] | None = None
 
 
 @keyword_value_type
-class Subject:
+class MetadataKind:
     """One row of the table of metadata kinds.
 
     `replay` maps each type of its records to its function; `replay_at` those that depend on their
     offset, `replay_in_slices` a second way for those that may affect very much. `snapshot` yields
     all of the kind's part of an image, `snapshot_values` the same faster if the part is very large,
-    and `large` what of it is freed in slices. `timed` is its periodic task.
+    and `large_parts` what of it is freed in slices. `periodic_task` is its periodic task.
     """
 
-    writes: tuple[Write, ...] = ()
+    writes: tuple[WriteOperation, ...] = ()
     reads: Mapping[type[ReadRequest], Answer] = field(default_factory=dict)
     replay: Mapping[type, Replay] = field(default_factory=dict)
     replay_at: Mapping[type, ReplayAt] = field(default_factory=dict)
     replay_in_slices: Mapping[type, ReplayInSlices] = field(default_factory=dict)
     snapshot: Records = _no_records
     snapshot_values: Values | None = None
-    large: Large = _nothing_large
-    timed: Timed | None = None
+    large_parts: Large = _nothing_large
+    periodic_task: PeriodicTask | None = None

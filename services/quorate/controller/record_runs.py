@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from quorate.controller.partitions.record_columns import (
-    DeclinedError,
+    NotColumnarError,
     ordered,
     read_changes,
     read_partitions,
@@ -76,7 +76,7 @@ class RecordRun:
                 self._create(delta, replay_one)
             else:
                 self._change(delta)
-        except DeclinedError:
+        except NotColumnarError:
             return False
         return True
 
@@ -98,9 +98,11 @@ class RecordRun:
         runs = partitions.topic_runs()
         for first, topic_id in runs:
             if topic_id not in topics.by_id and made.get(topic_id, len(self)) > at[first]:
-                raise DeclinedError
+                raise NotColumnarError
         # The only possible error left is that two partitions are the same.
-        numbers = {topic_id: number for number, topic_id in enumerate(made, topics.made)}
+        numbers = {
+            topic_id: number for number, topic_id in enumerate(made, topics.next_topic_number)
+        }
         for _, topic_id in runs:
             if topic_id not in numbers:
                 numbers[topic_id] = topics.by_id[topic_id].number
@@ -118,28 +120,28 @@ class RecordRun:
         for _, topic_id in runs:
             topic = topics.by_id.get(topic_id)
             if topic is None:
-                raise DeclinedError
+                raise NotColumnarError
             numbers[topic_id] = topic.number
         order, keys = ordered(changes.keys(runs, numbers))
         tree = topics.flush().rows
-        if tree.spread_of(keys) * SPREAD_MIN > len(keys):
-            raise DeclinedError
+        if tree.parts_touched(keys) * SPREAD_MIN > len(keys):
+            raise NotColumnarError
         old = tree.rows_at(keys)
         if len(old) < len(keys):
-            raise DeclinedError
-        topics.put_rows(changes.taken(order).applied(old), old)
+            raise NotColumnarError
+        topics.put_rows(changes.selected(order).applied(old), old)
 
 
 Item: TypeAlias = MetadataRecord | RecordRun
 
 
-def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
+def batch_items(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
     """All records of the verified batch at `position`, in order, in the cheaper way.
 
     Raises CorruptBatchError, and SchemaError for an invalid record.
     """
     if header.record_count >= COLUMNS_MIN:
-        yield from items_of(iter_pieces(buffer, position, header))
+        yield from piece_items(iter_pieces(buffer, position, header))
         return
     for run in read_runs(buffer, position, header):
         for start in range(0, len(run), _DECODED_AT_ONCE):
@@ -147,7 +149,7 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
             yield from [decode_record(record.value or b"")[0] for record in part]
 
 
-def items_of(pieces: Iterable[RecordPiece]) -> Iterator[Item]:
+def piece_items(pieces: Iterable[RecordPiece]) -> Iterator[Item]:
     """All records of these pieces in order, decoded, except for those that are in runs.
 
     Raises SchemaError if one does not decode.

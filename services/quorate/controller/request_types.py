@@ -71,13 +71,13 @@ class ReadRequest:
     pages: ClassVar[Pages | None] = None
 
 
-class WriteFor(WriteRequest, Generic[W]):
+class WriteRequestOf(WriteRequest, Generic[W]):
     """A write request that is answered with a W."""
 
     __slots__ = ()
 
 
-class ReadFor(ReadRequest, Generic[R]):
+class ReadRequestOf(ReadRequest, Generic[R]):
     """A read request that is answered with an R."""
 
     __slots__ = ()

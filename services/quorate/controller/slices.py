@@ -18,7 +18,7 @@ SORTED_TOGETHER_MAX: Final = 2_000
 Slices: TypeAlias = "Generator[None, None, T]"
 
 
-def finish(slices: Slices[T]) -> T:
+def run_to_end(slices: Slices[T]) -> T:
     """Run all slices without yielding."""
     while True:
         try:
@@ -28,7 +28,7 @@ def finish(slices: Slices[T]) -> T:
             return result
 
 
-def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
+def sorted_in_slices(items: Iterable[C]) -> Iterator[C | None]:
     """All items in order, with a None for each part that was sorted.
 
     Sorting a hundred thousand together takes a tenth of a second, in which no other task runs.

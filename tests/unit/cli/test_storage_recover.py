@@ -150,7 +150,7 @@ def test_a_recovery_that_was_interrupted_goes_on(
         raise OSError(5, "Input/output error", "the disk")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage_recover, "finish", die)
+        patch.setattr(storage_recover, "execute_plan", die)
         assert run(*flags(directories[1]), "--execute") == (
             1,
             "",

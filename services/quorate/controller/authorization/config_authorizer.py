@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorization.authorizer import (
     ALL,
-    EVERYBODY,
-    Allowance,
+    ANY_PRINCIPAL,
+    AllowedNames,
     Grant,
-    Names,
+    NameSet,
     Operation,
     Resource,
     ResourceKind,
@@ -47,7 +47,7 @@ class Rule:
     is_prefix: bool = False
 
 
-class ListedIdentities:
+class ConfigAuthorizer:
     """Super users may do everything, others what a list or a rule allows. An `Authorizer`."""
 
     def __init__(
@@ -77,7 +77,7 @@ class ListedIdentities:
         if principal in self.super_users:
             return ALL
         sufficient = (operation, *_IMPLYING.get(operation, ()))
-        names: frozenset[str] = frozenset((principal, EVERYBODY))
+        names: frozenset[str] = frozenset((principal, ANY_PRINCIPAL))
         if any(names & self.allowed.get(each, frozenset()) for each in sufficient):
             return ALL
         rules = [
@@ -89,4 +89,4 @@ class ListedIdentities:
         ]
         literal = [rule.resource.name for rule in rules if not rule.is_prefix]
         prefixes = [rule.resource.name for rule in rules if rule.is_prefix]
-        return Grant(Allowance(Names.of(literal, prefixes)))
+        return Grant(AllowedNames(NameSet.of(literal, prefixes)))

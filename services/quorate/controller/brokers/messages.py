@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import keyword_value_type, value_type
 
@@ -25,7 +25,7 @@ class Listener:
 
 
 @keyword_value_type
-class RegisterBroker(WriteFor["RegisterBrokerReply"]):
+class RegisterBroker(WriteRequestOf["RegisterBrokerReply"]):
     """Registers a broker process; `incarnation_id` is new at each of its starts."""
 
     broker_id: int
@@ -39,7 +39,7 @@ class RegisterBroker(WriteFor["RegisterBrokerReply"]):
 
 
 @keyword_value_type
-class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
+class BrokerHeartbeat(WriteRequestOf["BrokerHeartbeatReply"]):
     """A registered broker is alive, has replayed up to an offset, and requests a state."""
 
     broker_id: int
@@ -53,14 +53,14 @@ class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
 
 
 @value_type
-class ListBrokers(ReadFor["ListBrokersReply"]):
+class ListBrokers(ReadRequestOf["ListBrokersReply"]):
     """All registered brokers, in order of their ids."""
 
     permission: ClassVar = Permission(Operation.DESCRIBE)
 
 
 @value_type
-class UnregisterBroker(WriteFor["UnregisterBrokerReply"]):
+class UnregisterBroker(WriteRequestOf["UnregisterBrokerReply"]):
     broker_id: int
     permission: ClassVar = Permission(Operation.ALTER)
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import Pages, ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import Pages, ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value_type
 
@@ -40,7 +40,7 @@ class QuotaAlteration:
 
 
 @value_type
-class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
+class AlterClientQuotas(WriteRequestOf["AlterClientQuotasReply"]):
     entries: tuple[QuotaAlteration, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(Operation.ALTER_CONFIGS)
@@ -71,7 +71,7 @@ class QuotaCursor:
 
 
 @value_type
-class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
+class DescribeClientQuotas(ReadRequestOf["DescribeClientQuotasReply"]):
     """The quotas of all entities that match every component, in order, in pages of that limit.
 
     With `strict` they have no other types. 0 is a client without pages, which is refused an answer

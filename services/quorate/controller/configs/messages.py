@@ -13,7 +13,7 @@ from quorate.controller.authorization.authorizer import (
     Resource,
     topic_resource,
 )
-from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value_type
 
@@ -69,7 +69,7 @@ class ConfigAlteration:
 
 
 @value_type
-class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
+class IncrementalAlterConfigs(WriteRequestOf["IncrementalAlterConfigsReply"]):
     alterations: tuple[ConfigAlteration, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(
@@ -82,7 +82,7 @@ class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
 
 
 @value_type
-class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
+class DescribeConfigs(ReadRequestOf["DescribeConfigsReply"]):
     """The configs set on these resources, and with `include_defaults` the defaults."""
 
     resources: tuple[ConfigResource, ...]

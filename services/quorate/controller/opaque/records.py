@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.slices import sorted_in_parts
+from quorate.controller.slices import sorted_in_slices
 from quorate.records.metadata import RECORD_TYPES
 from quorate.records.value_types import value_type
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @value_type
-class Group:
+class OpaqueRecords:
     """The records of one kind; a record and the one that removes it have the same `key`."""
 
     name: str
@@ -43,7 +43,7 @@ class Group:
     def records(self, image: MetadataImage) -> Iterator[MetadataRecord | None]:
         """All rows in order of their keys; None for a pause without one."""
         rows = image.opaque.group(self.name)
-        for key in sorted_in_parts(rows):
+        for key in sorted_in_slices(rows):
             yield None if key is None else rows[key]
 
 

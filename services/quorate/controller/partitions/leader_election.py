@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.controller.topics.image import Topic
 
 
-def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
+def needs_election(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """A mask of the partitions that may have to change.
 
     Those whose leader may not lead, those that list a replica of an inactive broker as in sync
@@ -54,7 +54,7 @@ def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     return touched
 
 
-def change_of(
+def partition_change(
     image: MetadataImage, topic: Topic, partition_id: int, acceptor: LeaderAcceptor
 ) -> PartitionChangeRecord | None:
     """The change to the leader and ISR that a partition should have; None if it has them."""

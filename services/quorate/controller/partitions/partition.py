@@ -60,7 +60,7 @@ class Partition:
 
 
 @value_type
-class PartitionTally:
+class PartitionCounts:
     """Counts of partitions by state, updated as they change.
 
     `offline` have no leader; `imbalanced` are those and others that their first replica does not
@@ -78,7 +78,7 @@ class PartitionTally:
 
 
 @value_type
-class Seldom:
+class RareFields:
     """The fields of a partition that are empty nearly always."""
 
     removing_replicas: tuple[int, ...] = ()
@@ -87,12 +87,12 @@ class Seldom:
     last_known_elr: tuple[int, ...] = ()
 
 
-NO_SELDOM: Final = Seldom()
+NO_SELDOM: Final = RareFields()
 
 
-def seldom_of(partition: Partition) -> Seldom:
+def rare_fields_of(partition: Partition) -> RareFields:
     """Those fields of a partition."""
-    return Seldom(
+    return RareFields(
         partition.removing_replicas,
         partition.adding_replicas,
         partition.eligible_leader_replicas,

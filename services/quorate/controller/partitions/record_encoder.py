@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from quorate.controller.partitions.record_columns import PartitionChanges
+    from quorate.controller.partitions.record_columns import PartitionChangeColumns
     from quorate.controller.partitions.rows import Index, PartitionRows, Rows
     from quorate.records.columnar.reader import Column
 
@@ -106,7 +106,7 @@ def _list(numbers: Rows) -> Lists:
     return Lists(numbers.shape[1], Numbers(np.ascontiguousarray(numbers).reshape(-1)))
 
 
-def change_values(changes: PartitionChanges, level: int) -> list[bytes]:
+def change_values(changes: PartitionChangeColumns, level: int) -> list[bytes]:
     """The encoded PartitionChangeRecord of each change, in order."""
     elects, recovers = changes.leaders != NO_LEADER_CHANGE, changes.recovery != NO_RECOVERY_CHANGE
     version = record_version(PartitionChangeRecord, level)

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import WriteFor, WriteReply
+from quorate.controller.request_types import WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import keyword_value_type, value_type
 
@@ -44,7 +44,7 @@ class TopicAlteration:
 
 
 @keyword_value_type
-class AlterPartition(WriteFor["AlterPartitionReply"]):
+class AlterPartition(WriteRequestOf["AlterPartitionReply"]):
     """A broker changes the ISRs of partitions that it leads (KIP-497, KIP-903)."""
 
     broker_id: int
@@ -98,7 +98,7 @@ class LeaderElection:
 
 
 @value_type
-class ElectLeaders(WriteFor["ElectLeadersReply"]):
+class ElectLeaders(WriteRequestOf["ElectLeadersReply"]):
     """Elect leaders of these partitions, or with `every_partition` of all that can change."""
 
     election_type: ElectionType

@@ -11,7 +11,13 @@ from quorate.controller.authorization.authorizer import (
     Permission,
     topic_resource,
 )
-from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import (
+    RECORDS_MAX,
+    Pages,
+    ReadRequestOf,
+    WriteReply,
+    WriteRequestOf,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.value_types import value_type
 
@@ -37,7 +43,7 @@ class NewTopic:
 
 
 @value_type
-class CreateTopics(WriteFor["CreateTopicsReply"]):
+class CreateTopics(WriteRequestOf["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(
@@ -51,7 +57,7 @@ class CreateTopics(WriteFor["CreateTopicsReply"]):
 
 
 @value_type
-class DeleteTopics(WriteFor["DeleteTopicsReply"]):
+class DeleteTopics(WriteRequestOf["DeleteTopicsReply"]):
     names: tuple[str, ...]
     permission: ClassVar = Permission(
         Operation.DELETE,
@@ -72,7 +78,7 @@ class Cursor:
 
 
 @value_type
-class ListTopics(ReadFor["ListTopicsReply"]):
+class ListTopics(ReadRequestOf["ListTopicsReply"]):
     """All topics, in order of their names, in pages of that limit; 0 is a client without pages.
 
     Topics that the caller may not describe are left out. A client without pages is refused an
@@ -86,7 +92,7 @@ class ListTopics(ReadFor["ListTopicsReply"]):
 
 
 @value_type
-class DescribeTopics(ReadFor["DescribeTopicsReply"]):
+class DescribeTopics(ReadRequestOf["DescribeTopicsReply"]):
     """These topics, each once, in the requested order; all, by name, if `names` is empty.
 
     In the latter case, topics that the caller may not describe are left out. Pages are as those of

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.image_disposal import let_go_in_slices
+from quorate.controller.image_disposal import dispose_in_slices
 from quorate.rpc.time_slicer import SERVING_SHARE, Pace
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ImageReclaimer:
         # The caller still runs, and may hold the image to the end of its event-loop iteration.
         await asyncio.sleep(0)
         while self._images:
-            for _ in let_go_in_slices(self._images.popleft()):
+            for _ in dispose_in_slices(self._images.popleft()):
                 await pace.breathe()
         self._task = None
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.raft.messages import LogRange
 from quorate.records.batch import read_header
 from quorate.records.ids import Epoch, Offset
@@ -116,7 +116,7 @@ class LogReplay:
             header = read_header(data, position)
             epoch, end = Epoch(header.epoch), Offset(header.last_offset + 1)
             yield from self._controller.replay_in_slices(
-                () if header.is_control else items_in(data, position, header),
+                () if header.is_control else batch_items(data, position, header),
                 base_offset=Offset(header.base_offset),
                 position=LogPosition(end, epoch, header.max_timestamp_ms),
             )

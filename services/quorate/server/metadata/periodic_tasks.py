@@ -107,7 +107,7 @@ class PeriodicTasks:
         """Measure for how long the loop was blocked; return the time of the host."""
         now_ms = self._driver.host.monotonic_ms()
         if self._clock.look(now_ms) and self._may_decide:
-            self._controller.renew(now_ms)
+            self._controller.reset_timers(now_ms)
         return now_ms
 
     def catch_up(self) -> None:

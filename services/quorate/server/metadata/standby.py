@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.controller.controller import Controller
-    from quorate.controller.partitions.partition import PartitionTally
+    from quorate.controller.partitions.partition import PartitionCounts
     from quorate.records.ids import OffsetAndEpoch
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.server.memory.superseded_images import SupersededImages
@@ -60,7 +60,7 @@ class Standby:
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
         # The partition tally when the image had caught up; None until then.
-        self.tally: PartitionTally | None = None
+        self.tally: PartitionCounts | None = None
         self._recovered_end = 0
 
     @property

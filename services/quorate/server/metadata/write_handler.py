@@ -57,7 +57,7 @@ class WriteHandler:
         self._controller = controller
         self._read_handler = read_handler
         self._loop = asyncio.get_running_loop()
-        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
+        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.end_batch)
         self.held = DeferredReplies()
         self._refusals = Refusals()
         self.decision_executor = DecisionExecutor(

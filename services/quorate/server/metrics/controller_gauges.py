@@ -13,7 +13,7 @@ from quorate.raft.metrics import raft_metrics
 
 if TYPE_CHECKING:
     from quorate.controller.image import LogPosition, MetadataImage
-    from quorate.controller.partitions.partition import PartitionTally
+    from quorate.controller.partitions.partition import PartitionCounts
     from quorate.records.ids import Millis, Offset
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.server.metrics.raft_meters import RaftMeters
@@ -45,7 +45,7 @@ def driver_gauges(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     }
 
 
-def image_gauges(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
+def image_gauges(image: MetadataImage, caught_up: PartitionCounts | None) -> dict[str, Value]:
     """Values of the committed metadata; `caught_up` is the tally at catch-up, None before.
 
     Elections until then are history, which a counter that starts at 0 would report as new.

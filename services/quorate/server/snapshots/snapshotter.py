@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
@@ -307,7 +307,7 @@ class Snapshotter:
         pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
         async for batch in read_in_chunks(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # A batch of a foreign snapshot may hold a hundred thousand records.
-            items = items_in(batch.buffer, batch.at, batch.header)
+            items = batch_items(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):
                 await pace.breathe()
         self.newest = snapshot_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
-from quorate.controller.partitions.leader_election import change_of
+from quorate.controller.partitions.leader_election import partition_change
 from quorate.controller.partitions.leader_isr_sweep import RECORDS_SLICE
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
@@ -203,7 +203,7 @@ def _unsettled(world: World, fleet: Fleet) -> str | None:
     acceptor = LeaderAcceptor.of(image.brokers)
     for topic in image.topics.by_id.values():
         for partition_id, _ in image.topics.partitions_of(topic.topic_id):
-            if change_of(image, topic, partition_id, acceptor) is not None:
+            if partition_change(image, topic, partition_id, acceptor) is not None:
                 return f"partition {partition_id} of {topic.name} is not settled"
     return None
 

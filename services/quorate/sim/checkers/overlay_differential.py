@@ -135,7 +135,7 @@ class BothWays:
             return None
         going, self._gathered = self._gathered[:count], self._gathered[count:]
         end = going[-1].end_offset
-        self._gathering.cut(end)
+        self._gathering.end_batch(end)
         records = tuple(record for decision in going for record in decision.records)
         return Batch(records, going[0].base_offset, end, self._epoch, now_ms)
 

@@ -89,7 +89,7 @@ BUGS: Final = (
         "shortage-is-a-failed-disk",
         "a process without descriptors says that its disk has failed (rule 31)",
         (1795590029,),
-        (Patch(raft_driver, "is_shortage", always(answer=False)),),
+        (Patch(raft_driver, "is_resource_shortage", always(answer=False)),),
     ),
     Bug(
         "late-grant-counts",

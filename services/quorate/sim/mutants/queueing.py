@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.brokers.heartbeat_tracker import Sessions
+from quorate.controller.brokers.heartbeat_tracker import HeartbeatTracker
 from quorate.server.metadata.decision_queue import DecisionQueue
 from quorate.sim.mutants.mutant import Bug, Patch, always
 
@@ -59,7 +59,7 @@ BUGS: Final = (
         "backlog-counts-as-silence",
         "a broker whose heartbeat waits for its decision is fenced when a session is over",
         (1,),
-        (Patch(Sessions, "excusable", always(answer=())),),
+        (Patch(HeartbeatTracker, "excusable", always(answer=())),),
         world=_COMMITS_LATE,
     ),
     Bug(

@@ -13,7 +13,7 @@ from quorate.controller.features import messages as of_features
 from quorate.controller.message_registry import ITEMS_MAX, REQUESTS
 from quorate.controller.replication import messages as of_replication
 from quorate.controller.request_types import RECORDS_MAX, ReadRequest
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Offset, TopicId
@@ -223,7 +223,7 @@ def test_a_request_in_slices_is_the_request(value: Any) -> None:  # noqa: ANN401
         if isinstance(value, ReadRequest)
         else convert.write_request(value)
     )
-    assert finish(convert.chosen_in_slices(message, "request")) == value
+    assert run_to_end(convert.chosen_in_slices(message, "request")) == value
 
 
 def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_the_partitions_of_one_topic_are_read_one_by_one() -> None:
     slices = convert.chosen_in_slices(convert.write_request(value), "request")
     assert sum(1 for _ in slices) == 60 + 1 + 2
     message = convert.write_request(value)
-    assert finish(convert.chosen_in_slices(message, "request")) == value
+    assert run_to_end(convert.chosen_in_slices(message, "request")) == value
 
 
 def test_too_many_partitions_of_one_topic_are_refused_before_any_is_read() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.image import MetadataImage
-from quorate.controller.partitions.partition import PartitionTally
+from quorate.controller.partitions.partition import PartitionCounts
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from quorate.server.memory import image_reclaimer
@@ -35,13 +35,13 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "dispose_in_slices", walk)
     monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 
 
 def image_after(replaced: int) -> MetadataImage:
-    return MetadataImage(topics=Topics(tally=PartitionTally(replaced=replaced)))
+    return MetadataImage(topics=Topics(tally=PartitionCounts(replaced=replaced)))
 
 
 async def test_what_differs_little_goes_at_once(

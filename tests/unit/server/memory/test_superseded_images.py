@@ -30,7 +30,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "dispose_in_slices", walk)
     monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 

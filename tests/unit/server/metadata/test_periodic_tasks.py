@@ -51,7 +51,7 @@ class Decider:
             self.wake_at_ms = None
         return decision
 
-    def renew(self, now_ms: int) -> None:
+    def reset_timers(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
@@ -267,7 +267,7 @@ async def test_a_large_batch_is_not_read_at_once(
     done: list[str] = []
 
     def noting(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
-        for item in items_in(buffer, position, header):
+        for item in batch_items(buffer, position, header):
             done.append("read")
             yield item
 
@@ -278,7 +278,7 @@ async def test_a_large_batch_is_not_read_at_once(
 
     added = SnapshotLoader.add_in_slices
     monkeypatch.setattr(SnapshotLoader, "add_in_slices", add)
-    monkeypatch.setattr("quorate.server.snapshots.snapshotter.items_in", noting)
+    monkeypatch.setattr("quorate.server.snapshots.snapshotter.batch_items", noting)
     image = await stack.snapshotter.load(newest)
     assert len(image.topics.by_id) == 3
     # At least the topics and their partitions.
