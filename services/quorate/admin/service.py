@@ -25,11 +25,11 @@ from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
-from quorate.rpc.admin.servicer import AdminService
+from quorate.rpc.admin.servicer import AdminServicer
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.listener import GrpcListener, bound_addresses
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.security.authorization import CallerPolicy
 from quorate.settings.port_checks import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
@@ -152,14 +152,14 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     calls.registry.register(process_readings(labels))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
     # Without principals no caller can be authorized for an operation.
-    callers = Callers(config.access, have_names=tls is not None or config.access is not None)
+    callers = CallerPolicy(config.access, have_names=tls is not None or config.access is not None)
     async with ControllerClient(
         config.servers, tls=tls, transport=config.transport, forwards=callers.have_names
     ) as client:
         membership = MembershipClient(client)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod, events)
         server = GrpcListener.serving(
-            (AdminService(sidecar, calls.record),),
+            (AdminServicer(sidecar, calls.record),),
             callers,
             has_reflection=config.has_reflection,
             transport=config.transport,

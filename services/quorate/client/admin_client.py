@@ -23,7 +23,7 @@ from quorate.rpc.channels import ChannelPool, target
 from quorate.rpc.convert.describe import describe_response
 from quorate.rpc.convert.membership import key_in, message_of, method_of
 from quorate.rpc.convert.raft import leader_of
-from quorate.rpc.error_status import never_sent, words_of
+from quorate.rpc.error_status import explain_error, was_never_sent
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -163,10 +163,10 @@ class AdminClient:
                     continue
                 if refusal is not None:
                     raise refusal from error
-                said.append(f"{target(*server)}: {words_of(error, self._tls)}")
+                said.append(f"{target(*server)}: {explain_error(error, self._tls)}")
                 # The listener may not be a sidecar: it does not know the call, and did nothing.
                 may_be_done = error.code() is not grpc.StatusCode.UNIMPLEMENTED
-                if not is_read and may_be_done and not never_sent(error):
+                if not is_read and may_be_done and not was_never_sent(error):
                     raise _unknown(said[-1]) from error
             else:
                 self._servers.remove(server)

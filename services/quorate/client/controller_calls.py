@@ -20,7 +20,7 @@ from quorate.rpc.channels import ChannelPool
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.convert import raft as convert_raft
 from quorate.rpc.convert.describe import describe_response
-from quorate.rpc.error_status import never_sent, refusal_of, words_of
+from quorate.rpc.error_status import error_info_of, explain_error, was_never_sent
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft.unary_calls import RAFT_CALLS
@@ -148,7 +148,7 @@ class ControllerCalls:
         if result.outcome_unknown:
             raise OutcomeUnknownError(f"{name_of(server)}: {result.message}")
         self._check(server, result)
-        return convert_controller.chosen(result, "reply")  # type: ignore[no-any-return]
+        return convert_controller.request_in(result, "reply")  # type: ignore[no-any-return]
 
     async def read_at(
         self,
@@ -179,7 +179,7 @@ class ControllerCalls:
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
             raise RedirectError(response.message, None, Epoch(0))
         self._check(server, response)
-        return convert_controller.chosen(response, "reply")  # type: ignore[no-any-return]
+        return convert_controller.request_in(response, "reply")  # type: ignore[no-any-return]
 
     # --- the quorum -------------------------------------------------------------------------------
 
@@ -314,22 +314,28 @@ class ControllerCalls:
         """The error of a repeatable call."""
         refusal = self._outcome(server, error) if _is_denied(error) else None
         assert not isinstance(refusal, OutcomeUnknownError)
-        return NoAnswerError(words_of(error, self._tls), refusal, is_silence=_is_silence(error))
+        return NoAnswerError(
+            explain_error(error, self._tls), refusal, is_silence=_is_silence(error)
+        )
 
     def _change_failed(self, server: Address, error: grpc.aio.AioRpcError) -> Exception:
-        return self._no_answer(server, error) if never_sent(error) else self._outcome(server, error)
+        return (
+            self._no_answer(server, error)
+            if was_never_sent(error)
+            else self._outcome(server, error)
+        )
 
     def _outcome(
         self, server: Address, error: grpc.aio.AioRpcError
     ) -> OutcomeUnknownError | RequestRefusedError:
         """The error of a change whose call failed after it was sent."""
-        words = f"{name_of(server)}: {words_of(error, self._tls)}"
+        words = f"{name_of(server)}: {explain_error(error, self._tls)}"
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
             return OutcomeUnknownError(words, is_silence=_is_silence(error))
         if not _is_denied(error):
             return RequestRefusedError(refusal, error.details() or "")
-        said = refusal_of(error)
+        said = error_info_of(error)
         return RequestRefusedError(refusal, words, reason="" if said is None else said.reason)
 
 

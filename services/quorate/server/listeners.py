@@ -14,11 +14,11 @@ from quorate.api.authorization_settings import QUORUM_ACTION
 from quorate.api.permissions import PEER
 from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.rpc.channels import open_tls
-from quorate.rpc.limits.call_limits import CallPlaces
+from quorate.rpc.limits.call_limits import CallLimits
 from quorate.rpc.limits.shared_connections import Connections
 from quorate.rpc.listener import GrpcListener
 from quorate.rpc.method_table import every_id
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.security.authorization import CallerPolicy
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.port_checks import require_free, taking_port
 
@@ -100,7 +100,7 @@ class Listeners:
         self._listener_certificates = listener_certificates
         self._services = services
         # Shared by all listeners, so that the limits do not grow with their number.
-        self._places = CallPlaces()
+        self._places = CallLimits()
         self._open = [(each, _OPENERS[each.protocol](self, each)) for each in config.listeners]
         self._endings: list[asyncio.Future[bool]] = []
         _check_own(config, listener_certificates.of(config.peers))
@@ -112,7 +112,7 @@ class Listeners:
         return GrpcListener.serving(
             self._services(name),
             # Without certificates callers have no principals.
-            Callers(config.access, have_names=tls is not None, is_voter=self._is_voter),
+            CallerPolicy(config.access, have_names=tls is not None, is_voter=self._is_voter),
             has_reflection=config.has_reflection,
             transport=config.transport,
             places=self._places,
@@ -165,7 +165,11 @@ def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
     if config.access is None:
         return
     pair = None if tls is None else tls.current().pair
-    own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
+    own = (
+        ANONYMOUS
+        if pair is None or tls is None or not tls.requires_client_certificates
+        else pair.principal
+    )
     if not config.access.allows(Caller(own), PEER):
         log.warning(
             "this node calls its peers as %s, which may not do so by its own settings: add it to "

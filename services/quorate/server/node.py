@@ -19,8 +19,8 @@ from quorate.records.ids import DirectoryId
 from quorate.records.value_types import value_type
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.limits.shared_connections import Connections
-from quorate.rpc.raft.servicer import Fetchers, RaftService
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.servicer import FetchStreams, RaftServicer
+from quorate.rpc.raft.transport import RaftTransport
 from quorate.server.component_config import raft_config, storage_config
 from quorate.server.disk.executor import DiskCallTracker, InFlightCall, ThreadDiskExecutor
 from quorate.server.disk.file_watcher import FileWatch
@@ -80,7 +80,7 @@ class OpenedDirectory:
 class Peers:
     """The transport to the other controllers, and the warnings about them."""
 
-    client: RaftClient
+    client: RaftTransport
     search: LeaderSearch
     alarm: SecondQuorumAlarm
 
@@ -194,7 +194,7 @@ class Node:
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)
         room = FreeSpaceMonitor(space, driver, application, lambda: self.exit_reason is not None)
         self._looks = Looks(room, FileWatch(driver, application))
-        client = RaftClient(
+        client = RaftTransport(
             own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(
@@ -222,15 +222,15 @@ class Node:
     ) -> Listeners:
         who = api_versions(core.replica)
         connections = Connections()
-        fetchers = Fetchers(lambda key: key in core.replica.voters, connections.preferred)
+        fetchers = FetchStreams(lambda key: key in core.replica.voters, connections.preferred)
 
         def services(listener: str) -> tuple[Service, ...]:
-            raft = RaftService(
+            raft = RaftServicer(
                 driver,
                 who,
                 software_version=quorate.__version__,
                 listener=listener,
-                fetchers=fetchers,
+                fetch_streams=fetchers,
             )
             return (raft, *hosted_state_machine.services(listener))
 

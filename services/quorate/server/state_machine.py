@@ -14,7 +14,7 @@ from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
 from quorate.records.value_types import value_type
-from quorate.rpc.controller.servicer import ControllerService, WriteStreams
+from quorate.rpc.controller.servicer import ControllerServicer, WriteStreamLimits
 from quorate.server.component_config import controller_settings, pause_ms
 from quorate.server.driver.interfaces import StateMachineCallbacks
 from quorate.server.metadata.application import MetadataApplication
@@ -112,10 +112,10 @@ def make_metadata_state_machine(
         linger_ms=config.quorum.append_linger_ms,
         pause_ms=pause_ms(config),
     )
-    streams = WriteStreams()
+    streams = WriteStreamLimits()
 
     def services(listener: str) -> tuple[Service, ...]:
-        return (ControllerService(metadata, listener=listener, streams=streams),)
+        return (ControllerServicer(metadata, listener=listener, streams=streams),)
 
     return HostedStateMachine(metadata, services)
 

@@ -13,7 +13,7 @@ from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.integration.admin.test_prepare_stop import RESTART, names
 from tests.integration.client.conftest import sidecar
 from tests.integration.client.scripted import refusal
@@ -114,14 +114,14 @@ async def test_an_old_controller_lets_it_stop_as_before(
     quorum: ScriptedQuorum, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unknown(
-        self: RaftService,
+        self: RaftServicer,
         request: object,
         context: grpc.aio.ServicerContext[object, object],
     ) -> None:
         del self, request
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 
-    monkeypatch.setattr(RaftService, "TakeLeave", unknown, raising=False)
+    monkeypatch.setattr(RaftServicer, "TakeLeave", unknown, raising=False)
     await quorum.stop(1)
     await quorum.start(1)
     answer = await beside.stub.PrepareStop(RESTART)

@@ -13,7 +13,7 @@ from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.records.ids import NodeId
-from quorate.rpc.admin.servicer import AdminService
+from quorate.rpc.admin.servicer import AdminServicer
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.listener import GrpcListener
 from tests.integration.client.scripted import ScriptedQuorum
@@ -69,7 +69,7 @@ async def sidecar(
     records: list[CallRecord] = []
     handler = Sidecar(membership, NodeId(1), timeout_ms, pod, events)
     server = GrpcListener.serving(
-        (AdminService(handler, records.append),), has_reflection=False, transport=chosen()
+        (AdminServicer(handler, records.append),), has_reflection=False, transport=chosen()
     )
     port = server.bind(HOST, 0)
     await server.start()

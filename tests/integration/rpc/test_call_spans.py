@@ -15,7 +15,7 @@ from quorate.raft import messages as m
 from quorate.raft.api import RequestFailure, SendRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId
-from quorate.rpc.call_spans import ClientSpans, name_of_request, outcome_of, told_by_answer
+from quorate.rpc.call_spans import ClientSpans, name_of_request, outcome_of, response_attributes
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
@@ -408,7 +408,7 @@ def test_a_call_is_named_by_what_it_asks_of_whom(method: str, request_: Message,
 def test_the_error_of_a_write_is_that_of_its_first_result_that_has_one() -> None:
     result = controller_pb2.WriteResult
     response = controller_pb2.WriteResponse(results=[result(), result(error=41), result(error=7)])
-    told = told_by_answer(controller_pb2.WriteRequest(), response)
+    told = response_attributes(controller_pb2.WriteRequest(), response)
     assert told == {"kraft.error": "NOT_CONTROLLER"}
     assert outcome_of(told) == ": NOT_CONTROLLER"
     assert outcome_of({"kraft.error": "12345"}) == ": unknown"

@@ -20,7 +20,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.integration.rpc.conftest import WHO
 from tests.integration.transports import chosen
 from tests.ports import HOST
@@ -321,7 +321,7 @@ ROWS: Final = [*of_add(), *of_remove(), *of_update()]
 async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
     peer = Peer(row.core(), row.now_ms)
     server = GrpcListener.serving(
-        (RaftService(peer, WHO, software_version="9"),),
+        (RaftServicer(peer, WHO, software_version="9"),),
         has_reflection=False,
         transport=chosen(),
     )

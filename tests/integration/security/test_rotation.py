@@ -21,8 +21,8 @@ from quorate.rpc.channels import ChannelPool, open_channel
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.raft.transport import RaftClient
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.raft.transport import RaftTransport
+from quorate.rpc.security.authorization import CallerPolicy
 from quorate.rpc.security.tls import TlsFiles
 from tests.certificates import Authority
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
@@ -56,7 +56,7 @@ class Peers:
         self._served = served
         self.answers: asyncio.Queue[m.PeerResponse | RequestFailure] = asyncio.Queue()
         self.probes: asyncio.Queue[bool] = asyncio.Queue()
-        self.client = RaftClient(
+        self.client = RaftTransport(
             own=OWN,
             transport=chosen(),
             on_response=lambda _, answer: self.answers.put_nowait(answer),
@@ -121,7 +121,7 @@ async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: 
 
 
 async def test_a_pool_opens_new_channels_and_drains_the_old_ones(stores: Stores) -> None:
-    one = await serve(tls=stores.files("controller"), callers=Callers(have_names=True))
+    one = await serve(tls=stores.files("controller"), caller_policy=CallerPolicy(have_names=True))
     pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S, transport=chosen())
     message = convert_controller.write_request(CREATE)
 

@@ -48,7 +48,7 @@ def test_callers_have_names_as_soon_as_there_is_tls(stores: Stores) -> None:
         config = read_config(given, {})
         listeners = Listeners(config, ListenerCertificates(config.listeners), lambda _: ())
         ((_, listener),) = listeners._open
-        assert listener._guard._callers.have_names is have_names
+        assert listener._guard._caller_policy.have_names is have_names
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import record_problem
 from quorate.records.metadata import decode_record
-from quorate.rpc.admin.servicer import AdminService, CallRecord
-from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.admin.servicer import AdminServicer, CallRecord
+from quorate.rpc.controller.servicer import ControllerServicer
 from quorate.rpc.convert.membership import message_of
 from quorate.rpc.method_table import RAFT
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes
 from tests.unit.server.conftest import eventually
@@ -91,7 +91,7 @@ async def _one(message: object) -> AsyncIterator[object]:
 
 async def _call(service: Any, method: str, message: Message) -> None:  # noqa: ANN401
     """One call, answered, refused, or given up because it waits for somebody else."""
-    handler = service.behaviour(service.descriptor.methods_by_name[method])
+    handler = service.handler_for(service.descriptor.methods_by_name[method])
 
     async def run() -> None:
         with contextlib.suppress(_Aborted):
@@ -154,7 +154,7 @@ async def test_no_request_for_metadata_ends_the_controller(
     stack = await open_stack()
     await stack.register()
     await stack.create("t")
-    await _try_all(stack, ControllerService(stack.application), method, descriptor)
+    await _try_all(stack, ControllerServicer(stack.application), method, descriptor)
     # The doors are so tight that no decision has to be given up.
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
     reply = await stack.create("afterwards")
@@ -173,7 +173,7 @@ async def test_no_request_of_a_peer_ends_the_leader(
     descriptor: Any,  # noqa: ANN401
 ) -> None:
     stack = await open_stack()
-    raft = RaftService(stack.driver, WHO, software_version="1")
+    raft = RaftServicer(stack.driver, WHO, software_version="1")
     await _try_all(stack, raft, method, descriptor)
     await stack.close()
     await open_stack()
@@ -186,7 +186,7 @@ async def test_the_sidecar_tells_of_every_call_in_few_words(
     descriptor: Any,  # noqa: ANN401
 ) -> None:
     records: list[CallRecord] = []
-    service = AdminService(_Sidecar(), records.append)
+    service = AdminServicer(_Sidecar(), records.append)
     await _try_all(await open_stack(), service, method, descriptor)
     assert {record.method for record in records} == {method}
     assert all(len(record.request) <= 10_000 for record in records)

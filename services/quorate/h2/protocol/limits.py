@@ -75,7 +75,7 @@ class ListenerMemory:
         self.unread_bytes = 0
 
 
-class Patience:
+class FloodLimiter:
     """Rate limiter for idle frames; frames that carry something add credit."""
 
     __slots__ = ("_at_once", "_left", "_looked_s", "_per_s")

@@ -24,7 +24,7 @@ from quorate.rpc.admin import errors
 from quorate.rpc.convert.describe import pb_describe_response
 from quorate.rpc.convert.membership import UnsupportedFeatureError, pb_key, request_of
 from quorate.rpc.convert.raft import at_least_0, pb_leader
-from quorate.rpc.deadlines import handling_s
+from quorate.rpc.deadlines import handler_timeout_s
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.method_table import ADMIN, ADMIN_METHODS
 from quorate.rpc.security.authorization import CALLER
@@ -63,13 +63,13 @@ class CallRecord:
     duration_s: float
 
 
-class AdminService:
+class AdminServicer:
     """quorate.admin.v1.Admin; `record` is called with every completed call."""
 
     descriptor = ADMIN
     methods = ADMIN_METHODS
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         own: Behaviour | None = getattr(self, method.name, None)
         return own or partial(self._change, method)
 
@@ -170,7 +170,7 @@ def _time(context: Context, timeout_ms: int) -> float | None:
     Raises ValueError for a time below 0.
     """
     times = [timeout_ms / 1000] if at_least_0(timeout_ms, "timeout_ms") else []
-    left_s = handling_s(context)
+    left_s = handler_timeout_s(context)
     if left_s is not None:
         times.append(left_s)
     return min(times, default=None)

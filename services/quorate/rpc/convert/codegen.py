@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = frozenset({"NameValue", "Replicas"})
 
 
-def shape_of(name: str) -> Any:
+def dataclass_named(name: str) -> Any:
     """Return the dataclass of that name."""
     return SHAPES[name]
 
@@ -38,7 +38,7 @@ def _enum_of(owner: str, name: str) -> type[IntEnum] | None:
     """Return the enum of a field's numbers; None for plain numbers."""
     if owner in _PLAIN:
         return None
-    shape = shape_of(owner)
+    shape = dataclass_named(owner)
     kinds = {field.name: str(field.type) for field in fields(shape)}
     # Looked up by the name in the annotation: only names of its own module can be enums of a
     # metadata kind.
@@ -67,14 +67,14 @@ _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadR
 @cache
 def field_names(name: str) -> tuple[str, ...]:
     """Return the field names of a dataclass, in its order."""
-    return tuple(field.name for field in fields(shape_of(name)))
+    return tuple(field.name for field in fields(dataclass_named(name)))
 
 
 # --- from messages ------------------------------------------------------------------------------
 
 
 @cache
-def reader(name: str, given: str | None = None) -> Callable[..., Any]:
+def make_reader(name: str, given: str | None = None) -> Callable[..., Any]:
     """Generate the function that reads messages of that name.
 
     The field `given`, if any, is its second argument.
@@ -96,7 +96,7 @@ def _read(code_builder: CodeBuilder, owner: str, message: str, given: str | None
     if owner in _PLAIN:
         alone, *others = values.values()
         return f"({alone}, {', '.join(others)})" if others else alone
-    return code_builder.instance(shape_of(owner), values)
+    return code_builder.instance(dataclass_named(owner), values)
 
 
 def _read_field(code_builder: CodeBuilder, owner: str, field: Any, message: str) -> str:
@@ -191,7 +191,7 @@ def _is_bounded_text(owner: str, field: Any) -> bool:
 
 def _required(name: str) -> frozenset[str]:
     """Return the fields of a dataclass that have no default."""
-    shaped = fields(shape_of(name))
+    shaped = fields(dataclass_named(name))
     return frozenset(field.name for field in shaped if field.default is MISSING)
 
 
@@ -227,7 +227,7 @@ def _no_member(members: Mapping[int, IntEnum], where: str, value: int) -> NoRetu
 
 
 @cache
-def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
+def make_filler(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
     """Generate the function that fills a fresh message, or its field `inside`, from a value."""
     source = CodeBuilder(f"put {name}", "message", "value")
     if inside is None:

@@ -23,7 +23,7 @@ from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import addressed
 from quorate.records.escaping import shown
 from quorate.records.ids import ReplicaKey
-from quorate.rpc.callback_adapter import answers_to
+from quorate.rpc.callback_adapter import forward_responses
 from quorate.rpc.channels import connect_ms, fetch_spans
 from quorate.rpc.convert import raft as convert
 from quorate.rpc.raft.peer_link import PeerLink, is_refused
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
 
-    from quorate.h2.callback_stream import Door
+    from quorate.h2.callback_stream import StreamWriter
     from quorate.raft.identity.peer_identity import ReplicaIdentity
     from quorate.records.ids import CallId
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class RaftClient:
+class RaftTransport:
     """Performs SendRequest and ProbeLeader; responses arrive by the two callbacks.
 
     The span that is current when a request is sent is the parent of its call's (rpc/call_spans.py).
@@ -94,9 +94,9 @@ class RaftClient:
                 # Leader discovery leaves other links alone. A follower fetches from one address
                 # only.
                 self._let_go(link, with_fetches=True)
-            if link.door is not None and not link.writes:
+            if link.stream_writer is not None and not link.writes:
                 self._fetches(link, effect.call, effect.request)
-                link.door.reply(convert.pb_fetch_request(effect.request))
+                link.stream_writer.reply(convert.pb_fetch_request(effect.request))
                 return
             # Queued behind earlier requests.
             link.writes += 1
@@ -269,11 +269,11 @@ class RaftClient:
             if link.waiting:
                 self._fetched(link.waiting.popleft(), answer)
 
-        def begin(door: Door) -> None:
-            link.door = door
+        def begin(door: StreamWriter) -> None:
+            link.stream_writer = door
 
         try:
-            await answers_to(stream, take, begin)
+            await forward_responses(stream, take, begin)
         except grpc.aio.AioRpcError as error:
             words = shown(error.details() or "")
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, words)
@@ -281,7 +281,7 @@ class RaftClient:
         finally:
             # A newer stream can only exist after this one was given up here.
             if link.stream is stream:
-                link.stream = link.door = None
+                link.stream = link.stream_writer = None
                 if link.writer is not None:
                     # In grpcio a write waits forever on a stream that ended before it began.
                     link.writer.cancel()

@@ -135,7 +135,7 @@ class ExpiryWatch:
     def __init__(self) -> None:
         self._told: tuple[dt.datetime, int] | None = None
 
-    def look(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
+    def check(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
         """Return the threshold that has been reached since the last call, or None."""
         threshold = expiry_threshold(not_after, now)
         if threshold is None or (not_after, threshold) == self._told:

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image_disposal import dispose_in_slices
-from quorate.rpc.time_slicer import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, TimeSlicer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,12 +53,12 @@ class ImageReclaimer:
             self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def _go_on(self) -> None:
-        pace = Pace(SERVING_SHARE, clock=self._clock)
+        pace = TimeSlicer(BACKGROUND_SHARE, clock=self._clock)
         # The caller still runs, and may hold the image to the end of its event-loop iteration.
         await asyncio.sleep(0)
         while self._images:
             for _ in dispose_in_slices(self._images.popleft()):
-                await pace.breathe()
+                await pace.yield_if_due()
         self._task = None
 
     async def close(self) -> None:

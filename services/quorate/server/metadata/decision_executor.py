@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.rpc.time_slicer import Pace
+from quorate.rpc.time_slicer import TimeSlicer
 from quorate.server.metadata.decision_queue import DecisionQueue, QueuedRequest
 from quorate.telemetry.histograms import Histogram
 
@@ -192,7 +192,7 @@ class DecisionExecutor:
 
     async def _go_on(self) -> None:
         # The task yields instead of sleeping: even a short sleep is long on a busy machine.
-        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
+        pace = TimeSlicer(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():
             begun = self._under_way
@@ -213,7 +213,7 @@ class DecisionExecutor:
             begun.used_s += self._host.cpu_s() - before_s
             if self._under_way is None:
                 self.queue.charge(begun.asked, begun.used_s)
-            await pace.breathe()
+            await pace.yield_if_due()
 
     def _begin_next(self) -> _UnderWay | None:
         asked = self.queue.take()

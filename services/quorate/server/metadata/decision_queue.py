@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.h2.start_time_fair_queue import Turns
+from quorate.h2.start_time_fair_queue import StartTimeFairQueue
 from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class DecisionQueue:
     """
 
     def __init__(self) -> None:
-        self._turns: Turns[_Lane] = Turns()
+        self._start_time_fair_queue: StartTimeFairQueue[_Lane] = StartTimeFairQueue()
         # Lanes that take turns, and how many of them are empty because their callers gave up.
         self._lanes: dict[_Key, _Lane] = {}
         self._empty = 0
@@ -105,7 +105,7 @@ class DecisionQueue:
             lane.is_waiting = True
             self._resting.pop(lane.key, None)
             self._lanes[lane.key] = lane
-            self._turns.add(lane)
+            self._start_time_fair_queue.add(lane)
         return True
 
     def _lane_of(self, asked: QueuedRequest) -> _Lane:
@@ -131,25 +131,25 @@ class DecisionQueue:
 
     def _drop_empty(self) -> None:
         lanes, self._lanes, self._empty = self._lanes, {}, 0
-        self._turns.clear()
+        self._start_time_fair_queue.clear()
         for lane in lanes.values():
             if lane.asked:
                 self._lanes[lane.key] = lane
-                self._turns.add(lane)
+                self._start_time_fair_queue.add(lane)
             else:
                 lane.is_waiting = False
                 self._rest(lane)
 
     def take(self) -> QueuedRequest | None:
         """Remove and return the next request; None if none waits."""
-        while self._turns:
-            lane = self._turns.first()
-            self._turns.take(lane)
+        while self._start_time_fair_queue:
+            lane = self._start_time_fair_queue.first()
+            self._start_time_fair_queue.take(lane)
             if not lane.asked:
                 self._empty -= 1
             asked = self._first_of(lane)
             if lane.asked:
-                self._turns.add(lane)
+                self._start_time_fair_queue.add(lane)
             else:
                 lane.is_waiting = False
                 del self._lanes[lane.key]
@@ -172,7 +172,7 @@ class DecisionQueue:
     def charge(self, asked: QueuedRequest, seconds: float) -> None:
         """Charge the time that a decision took to its client."""
         lane = self._lane_of(asked)
-        self._turns.charge(lane, seconds, _DEBT_MAX_S)
+        self._start_time_fair_queue.charge(lane, seconds, _DEBT_MAX_S)
         if not lane.is_waiting:
             self._rest(lane)
 
@@ -184,13 +184,13 @@ class DecisionQueue:
         self._empty = 0
         self._waiting.clear()
         self._senders.clear()
-        self._turns = Turns()
+        self._start_time_fair_queue = StartTimeFairQueue()
         return left
 
     def _rest(self, lane: _Lane) -> None:
         """Remember a client without waiting requests, as long as its used time still matters."""
         self._resting.pop(lane.key, None)
-        if lane.used_s > self._turns.now_s:
+        if lane.used_s > self._start_time_fair_queue.now_s:
             self._resting[lane.key] = lane
             while len(self._resting) > _REMEMBERED_MAX:
                 self._resting.popitem(last=False)

@@ -100,7 +100,7 @@ class ReadHandler:
         image = self._controller.image
         try:
             pace = serving_pace(self._driver.host.cpu_s)
-            return await pace.finish(self._controller.answer_in_slices(request, caller))
+            return await pace.run(self._controller.answer_in_slices(request, caller))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused
         finally:

@@ -17,7 +17,7 @@ from quorate.controller.record_runs import batch_items
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, LOADING_SHARE, TimeSlicer
 from quorate.server.disk.executor import DiskCallTracker
 from quorate.server.snapshots.verifier import SnapshotVerifier, read_in_chunks
 from quorate.storage.errors import StorageError
@@ -192,7 +192,7 @@ class Snapshotter:
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
         """Write the whole image, waiting for the disk as needed; False if it was abandoned."""
-        pace = Pace(SERVING_SHARE, clock=self._host.cpu_s)
+        pace = TimeSlicer(BACKGROUND_SHARE, clock=self._host.cpu_s)
         gathered: list[bytes] = []
         size = 0
         for values in snapshot_slices(image):
@@ -201,7 +201,7 @@ class Snapshotter:
             if size >= _WRITTEN_TOGETHER_BYTES:
                 await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
                 gathered, size = [], 0
-            await pace.breathe()
+            await pace.yield_if_due()
             if self._is_given_up:
                 return False
         await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
@@ -304,12 +304,12 @@ class Snapshotter:
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served during a load, but vote requests arrive and wait for a few iterations
         # each.
-        pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
+        pace = TimeSlicer(LOADING_SHARE, clock=self._host.cpu_s)
         async for batch in read_in_chunks(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # A batch of a foreign snapshot may hold a hundred thousand records.
             items = batch_items(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):
-                await pace.breathe()
+                await pace.yield_if_due()
         self.newest = snapshot_id
         self._bytes = 0
         self._meters.loads += 1

@@ -83,7 +83,7 @@ class WriteGarbled:
         sound = DrawnRequests(draws).one(node.image)
         request = received(
             mutated(convert.write_request(sound), draws),
-            lambda message: convert.chosen(message, "request"),
+            lambda message: convert.request_in(message, "request"),
         )
         has_fleet = stage.world.options.fleet.brokers > 0
         if request is None or (has_fleet and not isinstance(request, _HARMLESS)):

@@ -14,7 +14,7 @@ from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
-from quorate.rpc.admin.servicer import AdminService, CallRecord
+from quorate.rpc.admin.servicer import AdminServicer, CallRecord
 from quorate.rpc.convert.describe import describe_response
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
@@ -67,7 +67,7 @@ class _Handler:
 async def served(
     handler: _Handler, records: asyncio.Queue[CallRecord]
 ) -> AsyncIterator[admin_pb2_grpc.AdminAsyncStub]:
-    service = AdminService(handler, records.put_nowait)
+    service = AdminServicer(handler, records.put_nowait)
     server = GrpcListener.serving((service,), has_reflection=True, transport=chosen())
     port = server.bind(HOST, 0)
     await server.start()

@@ -16,7 +16,7 @@ from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.batch import CorruptBatchError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.transport import RaftTransport
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
 from tests.integration.transports import chosen
 from tests.unit.raft import cores
@@ -70,7 +70,7 @@ def parse(data: bytes) -> m.FetchedBatches:
 class Caller:
     """A client, what it was answered, and its calls by number."""
 
-    client: RaftClient
+    client: RaftTransport
     answers: asyncio.Queue[tuple[int, m.PeerResponse | RequestFailure]]
     probes: asyncio.Queue[tuple[int, bool]]
     calls: int = field(default=0)
@@ -91,7 +91,7 @@ def peer(port: int) -> Peer:
 async def opened(request_timeout_ms: int) -> AsyncIterator[Caller]:
     answers: asyncio.Queue[tuple[int, m.PeerResponse | RequestFailure]] = asyncio.Queue()
     probes: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
-    client = RaftClient(
+    client = RaftTransport(
         own=OWN,
         transport=chosen(),
         on_response=lambda call, answer: answers.put_nowait((call, answer)),
@@ -161,7 +161,7 @@ async def test_what_follows_from_an_answer_has_other_causes(served: Served) -> N
     cause = ContextVar[str]("cause")
     causes: asyncio.Queue[str] = asyncio.Queue()
     cause.set("the client")
-    client = RaftClient(
+    client = RaftTransport(
         own=OWN,
         transport=chosen(),
         on_response=lambda *_: causes.put_nowait(cause.get()),

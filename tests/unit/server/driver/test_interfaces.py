@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.transport import RaftTransport
 from quorate.server.driver import interfaces
 from quorate.server.metadata.application import MetadataApplication
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     ("side", "fits"),
     [
         (interfaces.StateMachineCallbacks, MetadataApplication),
-        (interfaces.PeerTransport, RaftClient),
+        (interfaces.PeerTransport, RaftTransport),
     ],
 )
 def test_whoever_stands_on_a_side_has_all_that_is_called(side: type, fits: type) -> None:

@@ -24,7 +24,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.rpc.time_slicer import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, TimeSlicer
 from quorate.server.metadata import read_handler
 from tests.unit.server.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
@@ -84,7 +84,9 @@ async def test_a_long_answer_lets_others_run_in_between(
 ) -> None:
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(
-        read_handler, "serving_pace", lambda clock: Pace(SERVING_SHARE, slice_s=0.0, clock=clock)
+        read_handler,
+        "serving_pace",
+        lambda clock: TimeSlicer(BACKGROUND_SHARE, slice_s=0.0, clock=clock),
     )
     stack = await open_stack()
     await stack.register()

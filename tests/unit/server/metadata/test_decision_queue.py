@@ -178,7 +178,7 @@ async def test_clients_that_gave_up_are_forgotten_though_nothing_is_taken(
         waiting.by_name[name].future.cancel()
         await asyncio.sleep(0)
     assert len(waiting.queue._lanes) <= 4
-    assert len(waiting.queue._turns) <= 4
+    assert len(waiting.queue._start_time_fair_queue) <= 4
     waiting.add("j2")
     assert waiting.take_all() == ["a1", "j2"]
 

@@ -74,7 +74,7 @@ def test_a_request_with_a_few_fields_changed_ends_nothing_but_itself() -> None:
     told: list[WriteReply | ControllerApiError | None] = []
     for _ in range(TRIES):
         message = mutated(convert.write_request(drawn.one(leader.image)), draws)
-        request = received(message, lambda each: convert.chosen(each, "request"))
+        request = received(message, lambda each: convert.request_in(each, "request"))
         if request is not None:
             sent += 1
             leader.application.ask(request, SOMEBODY, told.append)
