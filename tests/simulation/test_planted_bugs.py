@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.sim.mutants import BUGS
+from quorate.sim.mutants.mutant import Patch
 from quorate.sim.runner import run_seed
 
 PLANTED_BUGS_MIN = 80
@@ -34,3 +35,8 @@ def test_its_own_world_is_clean_without_it(name: str) -> None:
 
 def test_there_are_enough_of_them() -> None:
     assert len(BUGS) >= PLANTED_BUGS_MIN
+
+
+def test_a_bug_replaces_something_that_exists() -> None:
+    with pytest.raises(AttributeError, match="Patch has no fail to replace"):
+        Patch(Patch, "fail", None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.request_types import WriteReply
     from quorate.raft.api import PublishProgress
-    from quorate.raft.messages import LeaderInfo
+    from quorate.server.metadata.deferred_replies import Refused
 
 _commit = Activation.commit
 _release = DeferredReplies.release
@@ -34,9 +34,12 @@ def _answer_at_once(
     future.set_result(reply)
 
 
-def _succeed(self: DeferredReplies, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
-    del info, unsent_from
+def _succeed(
+    self: DeferredReplies, *, unsent_from: Offset | None
+) -> tuple[list[Refused], list[Refused]]:
+    del unsent_from
     self.release(Offset(1 << 62))
+    return [], []
 
 
 def _commit_all(self: Activation, high_watermark: Offset) -> None:
@@ -95,7 +98,7 @@ BUGS: Final = (
         "deposed-controller-acknowledges",
         "a controller that stops leading acknowledges what it still holds back",
         (1,),
-        (Patch(DeferredReplies, "fail", _succeed),),
+        (Patch(DeferredReplies, "clear", _succeed),),
     ),
     Bug(
         "sent-counts-as-unsent",

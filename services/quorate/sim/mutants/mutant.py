@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
 @value_type
 class Patch:
-    """One method or property of a class replaced, or one function where a module calls it."""
+    """One method or property of a class replaced, or one function where a module calls it.
+
+    Raises AttributeError if the owner has none of that name: a run would end with an error then,
+    which looks like a caught bug.
+    """
 
     owner: type | ModuleType
     name: str
     replacement: Any
+
+    def __post_init__(self) -> None:
+        if self.name not in vars(self.owner):
+            raise AttributeError(f"{self.owner.__name__} has no {self.name} to replace")
 
 
 @value_type
