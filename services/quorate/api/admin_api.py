@@ -36,7 +36,7 @@ AdminRequest: TypeAlias = m.DescribeQuorumRequest | m.MembershipRequest | Prepar
 
 
 @value_type
-class Done:
+class ChangeResult:
     """A change that is committed: what was asked in the end, and who leads now."""
 
     request: m.MembershipRequest
@@ -44,7 +44,7 @@ class Done:
 
 
 @keyword_value_type
-class Prepared:
+class PrepareStopResult:
     """Result of PrepareStop: the steps taken, and the state in which the controller stops.
 
     `is_voter` is None if no leader could tell, `leader` NOTHING_KNOWN if none was asked.
@@ -93,10 +93,12 @@ class AdminError(Exception):
 class AdminHandler(Protocol):
     """The admin API. Calls end within seconds, or their own default; all raise AdminError."""
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
+    async def change(
+        self, request: m.MembershipRequest, timeout_s: float | None
+    ) -> ChangeResult: ...
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse: ...
 
     async def prepare_stop(
         self, request: PrepareStopRequest, timeout_s: float | None
-    ) -> Prepared: ...
+    ) -> PrepareStopResult: ...

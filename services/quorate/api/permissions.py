@@ -31,7 +31,7 @@ SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
 
 
 @value_type
-class Need:
+class RequiredOperation:
     """Any one of these operations on a resource; with the name `*` on whichever of its kind."""
 
     operations: tuple[Operation, ...]
@@ -39,7 +39,7 @@ class Need:
 
 
 # Any one of them is enough.
-Needs: TypeAlias = tuple[Need, ...]
+Needs: TypeAlias = tuple[RequiredOperation, ...]
 
 
 @value_type
@@ -49,7 +49,7 @@ class Access:
     authorizer: Authorizer
     forwarders: frozenset[str] = frozenset()
 
-    def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
+    def allows(self, caller: Caller, needs: Iterable[RequiredOperation]) -> bool:
         """True if somebody has what this takes, whatever the metadata are: a door has none."""
         rights = self.authorizer.rights(None, caller)
         return any(
@@ -58,7 +58,7 @@ class Access:
 
 
 @value_type
-class Right:
+class RequestPermission:
     """The permissions that a kind of request requires.
 
     `for_itself` applies if a replica asks in its own affairs. `for_observers` applies if the
@@ -78,50 +78,56 @@ class Right:
 
 
 # Controllers only: this elects leaders, and what a voter acknowledges is committed.
-PEER: Final[Needs] = (Need((Operation.QUORUM_ACTION,)),)
-ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
-DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
+PEER: Final[Needs] = (RequiredOperation((Operation.QUORUM_ACTION,)),)
+ALTER: Final[Needs] = (RequiredOperation((Operation.ALTER,)),)
+DESCRIBE: Final[Needs] = (RequiredOperation((Operation.DESCRIBE,)),)
 # What peers send by themselves and operators by hand.
-PEER_OR_ALTER: Final[Needs] = (Need((Operation.QUORUM_ACTION, Operation.ALTER)),)
+PEER_OR_ALTER: Final[Needs] = (RequiredOperation((Operation.QUORUM_ACTION, Operation.ALTER)),)
 # Brokers, and controllers that are no voters yet. No commit waits for what these acknowledge.
-OBSERVER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
+OBSERVER: Final[Needs] = (RequiredOperation((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
 # The log holds more than any description shows, credentials among it, so Describe is not enough.
 # The quorum keeps no state of a reader, so that a reader need not be trusted as a broker is.
-OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, Need((Operation.READ,), LOG))
+OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, RequiredOperation((Operation.READ,), LOG))
 # A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
 PEER_READER_OR_DESCRIBE: Final[Needs] = (
-    Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
-    Need((Operation.READ,), LOG),
+    RequiredOperation((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
+    RequiredOperation((Operation.READ,), LOG),
 )
 
-RAFT: Final[Mapping[type, Right]] = {
-    m.VoteRequest: Right(PEER),
-    m.BeginQuorumEpochRequest: Right(PEER),
-    m.EndQuorumEpochRequest: Right(PEER),
-    m.FetchRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
-    m.FetchSnapshotRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
-    m.ApiVersionsRequest: Right(PEER_READER_OR_DESCRIBE),
-    m.DescribeQuorumRequest: Right(PEER_READER_OR_DESCRIBE),
-    m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
-    m.RemoveRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
-    m.UpdateRaftVoterRequest: Right(PEER_OR_ALTER),
-    m.UpdateFeaturesRequest: Right(ALTER),
-    m.TransferLeadershipRequest: Right(ALTER),
-    m.TakeLeaveRequest: Right(ALTER),
+RAFT: Final[Mapping[type, RequestPermission]] = {
+    m.VoteRequest: RequestPermission(PEER),
+    m.BeginQuorumEpochRequest: RequestPermission(PEER),
+    m.EndQuorumEpochRequest: RequestPermission(PEER),
+    m.FetchRequest: RequestPermission(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
+    m.FetchSnapshotRequest: RequestPermission(
+        PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ
+    ),
+    m.ApiVersionsRequest: RequestPermission(PEER_READER_OR_DESCRIBE),
+    m.DescribeQuorumRequest: RequestPermission(PEER_READER_OR_DESCRIBE),
+    m.AddRaftVoterRequest: RequestPermission(ALTER, for_itself=PEER_OR_ALTER),
+    m.RemoveRaftVoterRequest: RequestPermission(ALTER, for_itself=PEER_OR_ALTER),
+    m.UpdateRaftVoterRequest: RequestPermission(PEER_OR_ALTER),
+    m.UpdateFeaturesRequest: RequestPermission(ALTER),
+    m.TransferLeadershipRequest: RequestPermission(ALTER),
+    m.TakeLeaveRequest: RequestPermission(ALTER),
 }
 
 # Of the sidecar, which no replica asks.
-ADMIN: Final[Mapping[type, Right]] = {
-    m.AddRaftVoterRequest: Right(ALTER),
-    m.RemoveRaftVoterRequest: Right(ALTER),
-    m.UpdateRaftVoterRequest: Right(ALTER),
-    m.UpdateFeaturesRequest: Right(ALTER),
-    m.TransferLeadershipRequest: Right(ALTER),
-    PrepareStopRequest: Right(ALTER),
-    m.DescribeQuorumRequest: Right(DESCRIBE),
+ADMIN: Final[Mapping[type, RequestPermission]] = {
+    m.AddRaftVoterRequest: RequestPermission(ALTER),
+    m.RemoveRaftVoterRequest: RequestPermission(ALTER),
+    m.UpdateRaftVoterRequest: RequestPermission(ALTER),
+    m.UpdateFeaturesRequest: RequestPermission(ALTER),
+    m.TransferLeadershipRequest: RequestPermission(ALTER),
+    PrepareStopRequest: RequestPermission(ALTER),
+    m.DescribeQuorumRequest: RequestPermission(DESCRIBE),
 }
 
-CONTROLLER: Final[Mapping[type, Right]] = {
-    request: Right(tuple(Need((request.permission.operation,), on) for on in request.permission.on))
+CONTROLLER: Final[Mapping[type, RequestPermission]] = {
+    request: RequestPermission(
+        tuple(
+            RequiredOperation((request.permission.operation,), on) for on in request.permission.on
+        )
+    )
     for request in REQUESTS
 }

@@ -9,7 +9,7 @@ from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.autojoin.bootstrap_record import BootstrapRecord
-    from quorate.autojoin.state import Memory
+    from quorate.autojoin.state import PersistedState
     from quorate.records.ids import ReplicaKey
 
 
@@ -28,7 +28,7 @@ class StepCause(Enum):
     NEW_REVISION = "NewRevision"
 
 
-class Waiting(Enum):
+class WaitReason(Enum):
     """The reason for which an action is not taken, or not yet."""
 
     IN_STEP = "InStep"
@@ -62,7 +62,7 @@ class Waiting(Enum):
 
 
 # Nothing is left to do; this includes a scale to zero.
-AT_REST = frozenset({Waiting.IN_STEP, Waiting.NO_REPLICAS})
+AT_REST = frozenset({WaitReason.IN_STEP, WaitReason.NO_REPLICAS})
 
 
 @value_type
@@ -119,17 +119,17 @@ Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
 class Wait:
     """Nothing to do, or nothing that may be done now; `text` is human-readable."""
 
-    why: Waiting
+    why: WaitReason
     text: str
 
 
 @value_type
-class NextStep:
+class Decision:
     """One step, all other reasons to wait, and the memory to save before the step."""
 
     step: Action | Wait
     waits: tuple[Wait, ...]
-    memory: Memory
+    persisted_state: PersistedState
 
     @property
     def is_in_step(self) -> bool:

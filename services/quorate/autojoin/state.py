@@ -35,7 +35,7 @@ class Desired:
     # Kubernetes has observed the latest generation, and it is of the operator's release.
     is_observed: bool = True
     is_paused: bool = False
-    is_going: bool = False
+    is_deleting: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     ghost_delay_ms: int = GHOST_DELAY_MS
     # The template checksum that its release wrote; empty if it wrote none.
@@ -46,7 +46,7 @@ class Desired:
 class Pod:
     """A pod of the StatefulSet. It reports `key` and `cluster_id`; None if it does not respond.
 
-    `silence` is then the reason: its name does not resolve, or the pod has not answered yet.
+    `describe_error` is then the reason: its name does not resolve, or the pod has not answered yet.
     `version` is the API's resource version, which shows if the pod has changed since.
     """
 
@@ -61,31 +61,31 @@ class Pod:
     is_deleting: bool
     key: ReplicaKey | None = None
     cluster_id: ClusterId | None = None
-    silence: str = ""
+    describe_error: str = ""
 
 
 @value_type
-class Memory:
+class PersistedState:
     """State that has to outlive the operator: it is kept in the cluster.
 
-    `ghosts` are voters beyond the replicas without a pod, each with the time since when. `lost` are
-    replaced disks, oldest first: a replica that returns with such an id has lost its votes.
+    `orphans` are voters beyond the replicas without a pod, each with the time since when. `lost`
+    are replaced disks, oldest first: a replica that returns with such an id has lost its votes.
     """
 
-    ghosts: Mapping[ReplicaKey, int] = field(default_factory=dict)
+    orphans: Mapping[ReplicaKey, int] = field(default_factory=dict)
     lost: tuple[ReplicaKey, ...] = ()
 
 
 @keyword_value_type
-class Observed:
+class Observation:
     """One observation of the cluster. `quorum` is the leader's view, None without a leader."""
 
     now_ms: int
     pods: tuple[Pod, ...] = ()
     quorum: DescribeQuorumResponse | None = None
     # The reason for which there is no view, human-readable.
-    silence: str = ""
+    describe_error: str = ""
     record: BootstrapRecord | None = None
-    memory: Memory = field(default_factory=Memory)
+    persisted_state: PersistedState = field(default_factory=PersistedState)
     # Voters that did not take over when they were last asked to, the latest last.
     passed_over: tuple[ReplicaKey, ...] = ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.connection import (
     add_connection_arguments,
     ask,
-    made_progress,
+    extend_deadline,
     run_command,
 )
 from quorate.cli.isr_requests import IsrRequests
@@ -99,7 +99,7 @@ async def _register(client: ControllerClient, arguments: argparse.Namespace) -> 
     requests = [_request(broker_id, cluster_id) for broker_id in ids]
     if arguments.once:
         stand_ins = StandIns(client, requests, warn)
-        await stand_ins.register(made_progress)
+        await stand_ins.register(extend_deadline)
         await stand_ins.beat_until_caught_up()
         _print_registered(stand_ins, arguments.output)
         return 0

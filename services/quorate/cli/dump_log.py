@@ -16,7 +16,7 @@ from quorate.records.batch import CorruptBatchError, check_batch, read_header, r
 from quorate.records.ids import Epoch
 from quorate.records.json_format import control_to_json, record_to_json
 from quorate.records.metadata import decode_record
-from quorate.settings.regular_files import UnfitFileError, open_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             with open(open_regular(name, os.O_RDONLY), "rb") as file:
                 data = file.read()
-        except (OSError, UnfitFileError) as error:
+        except (OSError, NotRegularFileError) as error:
             what = error.strerror if isinstance(error, OSError) else error
             print(f"quorate dump-log: --files: {name}: {what}", file=sys.stderr)
             status = 1

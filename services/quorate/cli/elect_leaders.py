@@ -13,7 +13,7 @@ import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.cli.argument_types import number, text_of_file
-from quorate.cli.connection import add_connection_arguments, made_progress, run_command
+from quorate.cli.connection import add_connection_arguments, extend_deadline, run_command
 from quorate.cli.output import CommandError, fail, item_error, report_errors
 from quorate.client.backoff import wait_s
 from quorate.client.controller_calls import OutcomeUnknownError
@@ -97,7 +97,7 @@ async def _elect(client: ControllerClient, arguments: argparse.Namespace) -> int
     try:
         async for part in parts:
             results = await _elect_part(client, ElectLeaders(election_type, part))
-            made_progress()
+            extend_deadline()
             report.add(results)
             if any(result.error not in _FINE for result in results):
                 status = 1
@@ -191,7 +191,7 @@ async def needed_parts(
     """All partitions that need such an election, found page after page."""
     found: list[LeaderElection] = []
     async for page in client.read_pages(DescribeTopics(), current=True):
-        made_progress()
+        extend_deadline()
         found += [
             LeaderElection(topic.name, partition.partition)
             for topic in page.topics

@@ -51,7 +51,7 @@ def admin_error(error: AdminError) -> str:
     return f"{name}{reason}: {error.message}"
 
 
-def no_text(error: UnicodeEncodeError) -> str:
+def non_utf8_argument(error: UnicodeEncodeError) -> str:
     """The error text for an argument whose bytes are not valid characters."""
     shown = reprlib.repr(error.object)
     encoding = sys.getfilesystemencoding()

@@ -20,7 +20,7 @@ from quorate.cli.argument_types import duration_s, number
 from quorate.records.value_types import value_type
 from quorate.settings.input_files import read_input
 from quorate.settings.integers import is_whole_number
-from quorate.settings.regular_files import UnfitFileError
+from quorate.settings.regular_files import NotRegularFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -170,7 +170,7 @@ def _run_case(arguments: argparse.Namespace) -> int:
 
     try:
         case = parse_case(read_input(str(arguments.case)).decode())
-    except (OSError, UnfitFileError, UnicodeDecodeError, CaseError) as error:
+    except (OSError, NotRegularFileError, UnicodeDecodeError, CaseError) as error:
         print(f"--case {arguments.case}: {error}", file=sys.stderr)
         return 1
     if arguments.bug is not None:

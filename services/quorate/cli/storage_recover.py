@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.cli.ids import parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
+from quorate.cli.leader_probe import ask_for_leader, check_no_leader, kind_for
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.server_addresses import parse_server
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _recover(arguments: argparse.Namespace) -> Report:
     sources = find_sources(arguments)
-    ignored = parse_ignored(arguments.ignore_server)
+    ignored = parse_ignored_servers(arguments.ignore_server)
     new_cluster_id = None
     if arguments.new_cluster_id is not None:
         new_cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
@@ -103,7 +103,7 @@ def _recover(arguments: argparse.Namespace) -> Report:
     configs = [source.config for source in sources if source.config is not None]
     kind = kind_for(arguments, configs)
     answers = ask_for_leader(_servers(sources, report), cluster_id, kind)
-    refuse_leader(answers, ignored=ignored)
+    check_no_leader(answers, ignored=ignored)
     report = replace(report, answers=tuple(answers))
     return _execute(report) if arguments.execute else report
 
@@ -156,7 +156,7 @@ def find_sources(arguments: argparse.Namespace) -> list[NamedDirectory]:
     return sources
 
 
-def parse_ignored(texts: Sequence[str]) -> list[Address]:
+def parse_ignored_servers(texts: Sequence[str]) -> list[Address]:
     """Parse `--ignore-server`. Raises CommandError."""
     try:
         return [parse_server(text) for text in texts]
@@ -272,7 +272,7 @@ def _absent(plan: RecoveryPlan) -> list[Voter]:
     return [voter for voter in plan.voters_before if voter not in present]
 
 
-def losses(report: Report) -> list[str]:
+def lost_records(report: Report) -> list[str]:
     """The data that is lost, as far as the directories show."""
     plan = report.plan
     said = []
@@ -292,11 +292,11 @@ def losses(report: Report) -> list[str]:
     return said
 
 
-def remarks(report: Report) -> list[str]:
+def plan_warnings(report: Report) -> list[str]:
     """Reasons for another way of recovery."""
     plan = report.plan
     voters, absent = plan.voters_before, _absent(plan)
-    if not voters.voters or len(absent) >= voters.majority or losses(report):
+    if not voters.voters or len(absent) >= voters.majority or lost_records(report):
         return []
     said = [
         f"every majority of the {len(voters)} voters has a disk here: unless one of them is an"
@@ -350,8 +350,8 @@ def report_lines(report: Report) -> list[str]:
         f"   directory {report.directory}, the longest log (*), kept whole up to {plan.end}",
         f"   epoch {plan.epoch}",
     ]
-    lines += [f"Lost: {loss}" for loss in losses(report)]
-    lines += [f"Note: {remark}" for remark in remarks(report)]
+    lines += [f"Lost: {loss}" for loss in lost_records(report)]
+    lines += [f"Note: {remark}" for remark in plan_warnings(report)]
     if report.end is None:
         return [*lines, "DRY RUN: nothing has been changed. Run it with --execute to do this."]
     path = f"{report.directory}/{layout.rescue_record_name(plan.epoch)}"
@@ -395,8 +395,8 @@ def report_fields(report: Report) -> dict[str, object]:
             "epoch": plan.epoch,
             "endpoints": [str(endpoint) for endpoint in plan.endpoints],
         },
-        "lost": losses(report),
-        "notes": remarks(report),
+        "lost": lost_records(report),
+        "notes": plan_warnings(report),
         "isContinued": report.is_continued,
         "isExecuted": is_done,
         "logEnd": None if report.end is None else str(report.end),

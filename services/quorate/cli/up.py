@@ -180,7 +180,7 @@ async def _run(quorum: LocalQuorum) -> None:
 
                 await _watch(Supervisor(quorum.nodes, say), client, stopped, show, say)
         else:
-            changes = ControllerNews(_print_line)
+            changes = StatusLog(_print_line)
             supervisor = Supervisor(quorum.nodes, _print_line)
             await _watch(supervisor, client, stopped, changes.show, _print_line)
 
@@ -310,7 +310,7 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
     return Group(table, *remarks)
 
 
-class ControllerNews:
+class StatusLog:
     """Reports only changes, a line for each controller in a new state or epoch."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

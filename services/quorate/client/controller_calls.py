@@ -132,7 +132,7 @@ class ControllerCalls:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def write_at(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
+    async def write_to(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
         """Write through this server, if it leads.
 
         Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError if the
@@ -150,7 +150,7 @@ class ControllerCalls:
         self._check(server, result)
         return convert_controller.request_in(result, "reply")  # type: ignore[no-any-return]
 
-    async def read_at(
+    async def read_from(
         self,
         server: Address,
         request: ReadRequestOf[R],
@@ -183,7 +183,7 @@ class ControllerCalls:
 
     # --- the quorum -------------------------------------------------------------------------------
 
-    async def describe_at(
+    async def describe_from(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> m.DescribeQuorumResponse:
         """The description by one server, leader or not. Raises NoAnswerError."""
@@ -202,7 +202,7 @@ class ControllerCalls:
     ) -> m.DescribeQuorumResponse | str:
         """The same, with errors as text. Raises RequestRefusedError."""
         try:
-            return await self.describe_at(server, timeout_s)
+            return await self.describe_from(server, timeout_s)
         except NoAnswerError as error:
             if error.refusal is not None:
                 raise error.refusal from error
@@ -216,7 +216,7 @@ class ControllerCalls:
         self, server: Address, timeout_s: float
     ) -> m.DescribeQuorumResponse:
         """The leader's view. Raises RedirectError if this server does not lead, NoAnswerError."""
-        answer = await self.describe_at(server, timeout_s)
+        answer = await self.describe_from(server, timeout_s)
         if answer.error is ErrorCode.NONE:
             return answer
         leader = answer.leader
@@ -224,7 +224,7 @@ class ControllerCalls:
         self._channels.renew(*server)
         raise RedirectError(words, address_of(leader.endpoints), leader.epoch)
 
-    async def change_at(
+    async def change_on(
         self, server: Address, request: m.MembershipRequest, timeout_s: float
     ) -> m.MembershipResponse:
         """Ask one server to change the voters, kraft.version or the leader.

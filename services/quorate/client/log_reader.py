@@ -252,7 +252,7 @@ class LogReader:
         """Wait, then look for the leader again. Raises QuorumUnavailableError when time is up."""
         server = "nobody" if self._found is None else "{}:{}".format(*self._found.server)
         self._found = None
-        self._finder.forget()
+        self._finder.on_leader_lost()
         if not await backoff.wait():
             raise QuorumUnavailableError(f"the log cannot be fetched: {server} said {said}")
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.api import admin_api, permissions
-from quorate.api.permissions import ALTER, DESCRIBE, Right
+from quorate.api.permissions import ALTER, DESCRIBE, RequestPermission
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
 from quorate.records.value_types import keyword_value_type
@@ -166,20 +166,20 @@ def _sampling(name: str) -> Sampling:
     return Sampling.NEVER if name in _NEVER_SAMPLED else Sampling.ALWAYS
 
 
-def _needs(right: Right) -> Mapping[str, Needs]:
+def _needs(request_permission: RequestPermission) -> Mapping[str, Needs]:
     by_kind = {
-        _FOR_ITSELF: right.for_itself,
-        _BY_READER: right.for_readers,
-        _BY_OBSERVER: right.for_observers,
-        "": right.needs,
+        _FOR_ITSELF: request_permission.for_itself,
+        _BY_READER: request_permission.for_readers,
+        _BY_OBSERVER: request_permission.for_observers,
+        "": request_permission.needs,
     }
     return {kind: needs for kind, needs in by_kind.items() if needs is not None}
 
 
-def _kind_of(right: Right) -> Callable[[Any, IsVoter], str]:
-    if right.for_itself is not None:
+def _kind_of(request_permission: RequestPermission) -> Callable[[Any, IsVoter], str]:
+    if request_permission.for_itself is not None:
         return _for_itself
-    return _only_kind if right.for_readers is None else _fetching
+    return _only_kind if request_permission.for_readers is None else _fetching
 
 
 def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types

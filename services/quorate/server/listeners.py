@@ -20,7 +20,7 @@ from quorate.rpc.listener import GrpcListener
 from quorate.rpc.method_table import every_id
 from quorate.rpc.security.authorization import CallerPolicy
 from quorate.settings.listeners import SecurityProtocol
-from quorate.settings.port_checks import require_free, taking_port
+from quorate.settings.port_checks import binding_port, require_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,11 +123,11 @@ class Listeners:
         """Bind all ports, or none. Raises ConfigError that names the one that cannot be bound."""
         for settings, _ in self._open:
             # A grpc.aio server that has not started does not release its port.
-            with taking_port("listeners", settings.hosts, settings.bound.port):
+            with binding_port("listeners", settings.hosts, settings.bound.port):
                 require_free(settings.hosts, settings.bound.port)
         for settings, listener in self._open:
             hosts, port = settings.hosts, settings.bound.port
-            with taking_port("listeners", hosts, port):
+            with binding_port("listeners", hosts, port):
                 listener.bind(hosts, port, tls=self._listener_certificates.of(settings))
 
     async def start(self) -> None:

@@ -42,7 +42,7 @@ from quorate.storage.file_system import OsFileSystem
 from quorate.storage.log_store import LogStore
 from quorate.storage.random_ids import draw_uuid
 from quorate.telemetry import tracing
-from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
+from quorate.telemetry.metrics import CallbackCollector, MetricsServer, process_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -408,7 +408,7 @@ class Node:
     def metrics_server(self) -> MetricsServer:
         """Create a server for the metrics."""
         labels = {"node_id": str(self._config.node_id)}
-        return MetricsServer(Readings(self.metrics, labels, CONTROLLER_METERS).registry())
+        return MetricsServer(CallbackCollector(self.metrics, labels, CONTROLLER_METERS).registry())
 
 
 def _words(call: InFlightCall | None) -> str:

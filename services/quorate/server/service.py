@@ -32,7 +32,7 @@ from quorate.server.node import Node, Surroundings
 from quorate.server.resource_limits import access_warning, check_descriptors
 from quorate.server.restart_backoff import RestartBackoff
 from quorate.server.state_machine import make_metadata_state_machine
-from quorate.settings.port_checks import taking_port
+from quorate.settings.port_checks import binding_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage import layout
@@ -177,7 +177,7 @@ async def _serve(
             return 0
         config = resolved
         if config.health_port >= 0:
-            with taking_port("health.port", config.peers.hosts, config.health_port):
+            with binding_port("health.port", config.peers.hosts, config.health_port):
                 await health.start(config.peers.hosts, config.health_port)
         restarts = RestartBackoff(secrets.SystemRandom())
         while True:
@@ -256,7 +256,7 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     ending = ExitReason.CRASHED
     try:
         if config.metrics_port >= 0:
-            with taking_port("metrics.port", config.peers.hosts, config.metrics_port):
+            with binding_port("metrics.port", config.peers.hosts, config.metrics_port):
                 metrics.start(config.peers.hosts, config.metrics_port)
         await _first(_event(stop), _event(node.ended))
         if node.exit_reason is None:

@@ -12,7 +12,7 @@ import errno
 import os
 from typing import Final, Protocol
 
-from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular, read_regular
 from quorate.storage.errors import NO_FLUSH, StorageError, named, naming
 from quorate.storage.layout import TEMPORARY_SUFFIX
 from quorate.storage.reserved_descriptors import open_descriptor, with_reserved_descriptor
@@ -157,7 +157,7 @@ class OsFileSystem:
             # may be mounted read-only for comparison.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
-        except UnfitFileError as error:
+        except NotRegularFileError as error:
             raise _unfit(path, error) from error
         return OsFile(_open(path, os.O_RDONLY), path)
 
@@ -165,7 +165,7 @@ class OsFileSystem:
         try:
             with naming(path):
                 return with_reserved_descriptor(lambda: read_regular(path))
-        except UnfitFileError as error:
+        except NotRegularFileError as error:
             raise _unfit(path, error) from error
 
     def list_dir(self, path: str) -> list[str]:

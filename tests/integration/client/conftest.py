@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from quorate.admin.events import Events
-    from quorate.admin.statefulset import FateOfPod
+    from quorate.admin.statefulset import StopIntentReader
     from quorate.rpc.admin.servicer import CallRecord
 
 __all__ = ["another", "beside", "membership", "quorum", "served"]
@@ -62,7 +62,7 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 async def sidecar(
     membership: MembershipClient,
     timeout_ms: int = TIMEOUT_MS,
-    pod: FateOfPod | None = None,
+    pod: StopIntentReader | None = None,
     events: Events | None = None,
 ) -> AsyncIterator[Beside]:
     """One that serves the admin API. A caller that names no time of its own waits so long."""

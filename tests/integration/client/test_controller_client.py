@@ -314,7 +314,7 @@ class Leaderless(ControllerClient):
             return None
         return RedirectError("not here; it knows no leader", None, Epoch(5))
 
-    async def read_at(
+    async def read_from(
         self,
         server: Address,
         request: ReadRequestOf[R],
@@ -326,7 +326,7 @@ class Leaderless(ControllerClient):
     ) -> R:
         raise self._told(timeout_s) or NoAnswerError(SILENCE, None, is_silence=True)
 
-    async def write_at(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
+    async def write_to(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
         raise self._told(timeout_s) or OutcomeUnknownError(SILENCE, is_silence=True)
 
 

@@ -332,7 +332,7 @@ async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
             ControllerClient([(HOST, port)], transport=chosen()) as client,
             asyncio.timeout(WAIT_S),
         ):
-            call = asyncio.ensure_future(client.change_at((HOST, port), row.request, WAIT_S))
+            call = asyncio.ensure_future(client.change_on((HOST, port), row.request, WAIT_S))
             await peer.asked.wait()
             if row.then is not None:
                 row.then(peer)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
 
-from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
+from quorate.api.admin_api import AdminError, ChangeResult, PrepareStopRequest, PrepareStopResult
 from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
@@ -72,7 +72,7 @@ class _Context:
 class _Sidecar:
     """A sidecar whose quorum takes no change, asked as the real one asks it."""
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> ChangeResult:
         assert timeout_s is None or timeout_s >= 0
         message_of(request, RAFT)
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
@@ -80,7 +80,9 @@ class _Sidecar:
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
-    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> PrepareStopResult:
         del request, timeout_s
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Final, get_args
 
 from quorate.admin.call_log import CallLog
-from quorate.autojoin.actions import Action, StepCause, Wait, Waiting
+from quorate.autojoin.actions import Action, StepCause, Wait, WaitReason
 from quorate.autojoin.metrics import OUTCOMES, Meters
-from quorate.autojoin.reconcile_spans import Story
+from quorate.autojoin.reconcile_spans import ReconcileSpans
 from quorate.cli.main import COMMANDS, make_parser
 from quorate.controller.authorization.authorizer import Operation, ResourceKind
 from quorate.raft.messages import ChangeKind, Reason, VoteRefusal
@@ -25,14 +25,14 @@ from quorate.settings.transport import Transport
 from quorate.storage.disaster_recovery.recovery_plan import RecoveryKind
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LEFT_OUT, REPEATS, TOPIC, LogFormat
-from quorate.telemetry.metrics import PROCESS_METERS, Readings, process_readings
+from quorate.telemetry.metrics import PROCESS_METERS, CallbackCollector, process_readings
 from tests.tools.public.syntax import ROOT, calls, forwarded, keys_of, modules, text_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from enum import Enum
 
-    from quorate.telemetry.metrics import Meter
+    from quorate.telemetry.metrics import MetricDefinition
 
 # OpenTelemetry's own names, and events that have a dot.
 _TRACE_PREFIXES: Final = (
@@ -100,14 +100,14 @@ def metrics() -> Iterator[str]:
             names: tuple[str, ...] = getattr(collector, "_labelnames", ())
             for family in collector.collect() if names else ():
                 yield f"{process}: {family.name} {family.type} by {', '.join(names)}"
-    for name, place in ((Readings.__name__, 1), (process_readings.__name__, 0)):
+    for name, place in ((CallbackCollector.__name__, 1), (process_readings.__name__, 0)):
         for module, call in calls(name):
             for key in keys_of(module, call.args[place]):
                 yield f"label of a process: {key}"
     yield from (f"outcome: {each}" for each in OUTCOMES)
 
 
-def _with_old_names(meters: Mapping[str, Meter]) -> dict[str, Meter]:
+def _with_old_names(meters: Mapping[str, MetricDefinition]) -> dict[str, MetricDefinition]:
     renamed = {meter.old: meter for meter in meters.values() if meter.old is not None}
     return {**meters, **renamed}
 
@@ -141,7 +141,7 @@ def traces() -> Iterator[str]:
     for _, call in calls("update_name"):
         if call.args and text_of(call.args[0]) is not None:
             yield f"name: {text_of(call.args[0])}"
-    yield from (f"name: {name}" for name in forwarded(Story.timed.__name__, 0))
+    yield from (f"name: {name}" for name in forwarded(ReconcileSpans.timed.__name__, 0))
     for module in modules():
         for keyword in module.keywords("links"):
             yield from (f"link: {key}" for key in keys_of(module, keyword))
@@ -162,7 +162,7 @@ def words() -> Iterator[str]:
     yield from _values("change refused", Reason)
     yield from _values("voter change", ChangeKind)
     yield from _values("step of the operator because of", StepCause)
-    yield from _values("operator waits", Waiting)
+    yield from _values("operator waits", WaitReason)
     yield from _values("rescue", RecoveryKind)
     yield from (f"ending: {member.name}" for member in ExitReason)
     # `role_name` makes them of the classes.

@@ -17,7 +17,7 @@ from quorate.api.permissions import (
     PEER_OR_ALTER,
     RAFT,
     Access,
-    Need,
+    RequiredOperation,
 )
 from quorate.controller.authorization.authorizer import CLUSTER, LOG, TOPICS, Caller, Operation
 from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
@@ -76,7 +76,7 @@ def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
     assert access.allows(reader, OBSERVER_OR_READ)
     for operation in others | replicas:
         for resource in (CLUSTER, TOPICS, LOG):
-            assert not access.allows(reader, (Need((operation,), resource),))
+            assert not access.allows(reader, (RequiredOperation((operation,), resource),))
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_a_peer_may_change_the_voters_for_itself_only(request_type: type) -> Non
 def test_any_one_of_the_operations_is_enough() -> None:
     allowed = {Operation.DELETE: frozenset({"User:a"})}
     access = Access(ConfigAuthorizer(frozenset({"User:root"}), allowed))
-    either = (Need((Operation.ALTER, Operation.DELETE), TOPICS),)
+    either = (RequiredOperation((Operation.ALTER, Operation.DELETE), TOPICS),)
     assert access.allows(Caller("User:a"), either)
     assert access.allows(Caller("User:root"), either)
     assert not access.allows(Caller("User:b"), either)
-    alter = Need((Operation.ALTER,), TOPICS)
+    alter = RequiredOperation((Operation.ALTER,), TOPICS)
     assert not access.allows(Caller("User:a"), (alter,))
-    assert access.allows(Caller("User:a"), (alter, Need((Operation.DELETE,))))
+    assert access.allows(Caller("User:a"), (alter, RequiredOperation((Operation.DELETE,))))

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.permissions import ALTER, OBSERVER, OBSERVER_OR_READ, PEER, PEER_OR_ALTER, Need
+from quorate.api.permissions import (
+    ALTER,
+    OBSERVER,
+    OBSERVER_OR_READ,
+    PEER,
+    PEER_OR_ALTER,
+    RequiredOperation,
+)
 from quorate.controller.authorization.authorizer import Operation
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
@@ -94,7 +101,9 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     row = METHODS[CONTROLLER + "WriteStream"]
     beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
     assert row.kind_of(beat, every_id) == "broker_heartbeat"
-    assert row.required_permissions(beat, every_id) == (Need((Operation.CLUSTER_ACTION,)),)
+    assert row.required_permissions(beat, every_id) == (
+        RequiredOperation((Operation.CLUSTER_ACTION,)),
+    )
     # The service refuses what is of no kind; a caller that may not even ask is told so first.
     assert row.required_permissions(controller_pb2.WriteRequest(), every_id) == ALTER
 

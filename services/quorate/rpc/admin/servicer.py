@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import grpc.aio
     from google.protobuf.descriptor import MethodDescriptor
 
-    from quorate.api.admin_api import AdminHandler, Done, Prepared
+    from quorate.api.admin_api import AdminHandler, ChangeResult, PrepareStopResult
     from quorate.rpc.gen.raft.v1 import raft_pb2
     from quorate.rpc.service import Behaviour
 
@@ -89,7 +89,7 @@ class AdminServicer:
     async def PrepareStop(
         self, request: pb.PrepareStopRequest, context: Context
     ) -> pb.PrepareStopResponse:
-        async def perform(timeout_s: float | None) -> Prepared:
+        async def perform(timeout_s: float | None) -> PrepareStopResult:
             return await self._handler.prepare_stop(PrepareStopRequest(request.leave), timeout_s)
 
         def parse() -> float | None:
@@ -112,7 +112,7 @@ class AdminServicer:
         def parse() -> tuple[m.MembershipRequest, float | None]:
             return request_of(message), _time(context, message.timeout_ms)
 
-        async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> Done:
+        async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> ChangeResult:
             return await self._handler.change(*parsed)
 
         what = _in_words(message)

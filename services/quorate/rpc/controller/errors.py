@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from quorate.api.admin_api import OUTCOME_UNKNOWN
-from quorate.api.advertised_endpoints import named_first
+from quorate.api.advertised_endpoints import listener_first
 from quorate.rpc.error_status import ErrorStatus, status_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def _leader(info: LeaderInfo, listener: str) -> dict[str, str]:
     told = {"leader_epoch": str(info.epoch)}
     if info.leader_id is not None:
         told["leader_id"] = str(info.leader_id)
-    for endpoint in named_first(info.endpoints, listener)[:1]:
+    for endpoint in listener_first(info.endpoints, listener)[:1]:
         told |= {"leader_host": endpoint.host, "leader_port": str(endpoint.port)}
     return told

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message_factory import GetMessageClass
 
-from quorate.api.advertised_endpoints import named_first
+from quorate.api.advertised_endpoints import listener_first
 from quorate.api.handlers import ControllerApiError
 from quorate.rpc.callback_adapter import iter_replies
 from quorate.rpc.channels import write_spans
@@ -209,6 +209,6 @@ class ControllerServicer:
     def _leader(self, info: LeaderInfo) -> pb.Leader:
         """Return the leader's address on this listener."""
         leader = pb.Leader(id=info.leader_id, epoch=info.epoch)
-        for endpoint in named_first(info.endpoints, self._listener)[:1]:
+        for endpoint in listener_first(info.endpoints, self._listener)[:1]:
             leader.host, leader.port = endpoint.host, endpoint.port
         return leader

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
-from quorate.api.advertised_endpoints import seen_on
+from quorate.api.advertised_endpoints import endpoints_for_listener
 from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.raft import messages as m
 from quorate.rpc.callback_adapter import iter_replies
@@ -128,7 +128,7 @@ class RaftServicer:
     async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
         try:
-            return seen_on(self._listener, await answer)
+            return endpoints_for_listener(self._listener, await answer)
         except asyncio.CancelledError:
             await _tell_given_up(answer, context)
             raise

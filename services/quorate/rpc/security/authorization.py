@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         Mapping,
     )
 
-    from quorate.api.permissions import Access, Need, Needs
+    from quorate.api.permissions import Access, Needs, RequiredOperation
     from quorate.rpc.limits.admission import AdmissionControl, CallSlot
     from quorate.rpc.method_table import IsVoter, MethodPolicy
 
@@ -319,7 +319,7 @@ class _MethodAuthorizer:
 
         async def guarded(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             caller = await self._caller(context)
-            refused: list[Need] = []
+            refused: list[RequiredOperation] = []
             await self._judge(caller, self._any_of, context)
             if row.needs_request_authorization and access is not None:
                 requests = take_while(requests, self._judging(caller, access, refused))
@@ -334,7 +334,7 @@ class _MethodAuthorizer:
         return guarded
 
     def _judging(
-        self, caller: Caller, access: Access, refused: list[Need]
+        self, caller: Caller, access: Access, refused: list[RequiredOperation]
     ) -> Callable[[Any], bool]:
         """Create the check of a stream's requests, which ends at the first rejected one.
 
@@ -380,7 +380,7 @@ class _MethodAuthorizer:
         return Caller(forwarded, client=client)
 
     async def _refuse_caller(
-        self, caller: Caller, needs: Iterable[Need], context: Context
+        self, caller: Caller, needs: Iterable[RequiredOperation], context: Context
     ) -> Never:
         method, principal = self._method[1:], caller.principal
         operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
@@ -396,7 +396,7 @@ class _MethodAuthorizer:
         await _refuse(context, ErrorStatus(code, NOT_AUTHORIZED, message, metadata))
 
 
-def _in_words(needs: Iterable[Need]) -> str:
+def _in_words(needs: Iterable[RequiredOperation]) -> str:
     """Format permissions as `ClusterAction or Alter on Cluster:kafka-cluster`.
 
     Each resource is named once.

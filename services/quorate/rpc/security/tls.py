@@ -27,7 +27,7 @@ from quorate.rpc.security.certificates import (
     read_certificates,
     read_pair,
 )
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import NotRegularFileError, read_regular
 from quorate.settings.tls import ClientAuth, TlsError, TlsSettings
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _read_file(path: str, named: str) -> bytes:
     try:
         # A parser that looks for a line with `-----BEGIN` would miss the first one after a BOM.
         return read_regular(path).removeprefix(codecs.BOM_UTF8)
-    except (OSError, UnfitFileError) as error:
+    except (OSError, NotRegularFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise TlsError(f"{named}: {reason}: name a readable PEM file") from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import grpc.aio
 import pytest
 
-from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
+from quorate.api.admin_api import AdminError, ChangeResult, PrepareStopRequest, PrepareStopResult
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
@@ -49,18 +49,20 @@ class _Handler:
         if self.error is not None:
             raise self.error
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> ChangeResult:
         await self._answer(request, timeout_s)
-        return Done(request, LEADER)
+        return ChangeResult(request, LEADER)
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         await self._answer("describe", timeout_s)
         return DESCRIBED
 
-    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> PrepareStopResult:
         await self._answer(request.leave, timeout_s)
         leave = request.leave
-        return Prepared(handed_over=True, removed=leave, is_voter=not leave, leader=LEADER)
+        return PrepareStopResult(handed_over=True, removed=leave, is_voter=not leave, leader=LEADER)
 
 
 @asynccontextmanager
