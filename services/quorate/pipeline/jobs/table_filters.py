@@ -34,7 +34,7 @@ _PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$
 
 
 @value_type
-class Narrowing:
+class TableFilter:
     """An empty field changes nothing; `order` has names to sort by, and whether each goes down."""
 
     columns: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Narrowing:
     order: tuple[tuple[str, bool], ...] = ()
 
 
-def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> Narrowing:
+def parse_filter(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> TableFilter:
     """Parse the filter for the one table that is shown.
 
     Raises PipelineError if there are several tables, or a column does not exist.
@@ -54,7 +54,7 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
     }
     flag = next((flag for flag, value in asked.items() if value is not None), None)
     if flag is None:
-        return Narrowing()
+        return TableFilter()
     if len(tables) > 1:
         raise PipelineError(f"{flag}: it is for one table: name --table {', '.join(tables)}")
     (schema,) = tables.values()
@@ -62,42 +62,42 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
     order = tuple(_direction(words) for words in _names(arguments.order_by))
     _check_known("--columns", columns, schema)
     _check_known("--order-by", (name for name, _ in order), schema)
-    return Narrowing(columns, arguments.where, order)
+    return TableFilter(columns, arguments.where, order)
 
 
-def check_condition(spark: SparkSession, narrowing: Narrowing, schema: StructType) -> None:
+def check_condition(spark: SparkSession, table_filter: TableFilter, schema: StructType) -> None:
     """Raises PipelineError as `narrowed` does, for no row of the table is needed to tell."""
-    if narrowing.where is not None:
-        narrowed(spark.createDataFrame([], schema), narrowing)
+    if table_filter.where is not None:
+        apply_filter(spark.createDataFrame([], schema), table_filter)
 
 
-def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
+def apply_filter(table: DataFrame, table_filter: TableFilter) -> DataFrame:
     """Those rows and columns; rows that are equal in what they are sorted by go by all columns.
 
     Raises PipelineError where Spark does not understand the condition.
     """
     shown = table
-    if narrowing.where is not None:
+    if table_filter.where is not None:
         try:
-            shown = shown.where(narrowing.where)
+            shown = shown.where(table_filter.where)
         except (AnalysisException, ParseException) as error:
             raise PipelineError(_misunderstood(error, table.columns)) from error
-    if narrowing.order:
+    if table_filter.order:
         asked = [
             F.col(name).desc_nulls_last() if is_down else F.col(name).asc_nulls_last()
-            for name, is_down in narrowing.order
+            for name, is_down in table_filter.order
         ]
         shown = shown.orderBy(*asked, *table.columns)
-    return shown.select(*(narrowing.columns or table.columns))
+    return shown.select(*(table_filter.columns or table.columns))
 
 
 @contextmanager
-def condition_told(narrowing: Narrowing) -> Iterator[None]:
+def condition_told(table_filter: TableFilter) -> Iterator[None]:
     """Raises PipelineError for a condition that Spark cannot work out for some row of the block."""
     try:
         yield
     except PySparkException as error:
-        part = _part_at_fault(error, narrowing.where or "")
+        part = _part_at_fault(error, table_filter.where or "")
         if part is None:
             raise
         # The remedy stands between the fault and what the command cannot set.

@@ -24,7 +24,7 @@ def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
     return html.escape(escape_unprintable(text))
 
 
-def told(value: object) -> str:
+def format_value(value: object) -> str:
     """A value of a row as text, not yet escaped."""
     match value:
         case None:
@@ -32,7 +32,7 @@ def told(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case int():
-            return grouped(value)
+            return format_int(value)
         case float():
             return f"{value:,.2f}".replace(",", " ")
         case datetime():
@@ -53,7 +53,7 @@ def ids_named(ids: Sequence[int]) -> str:
     return f": {ids_listed(ids)}" if ids else ""
 
 
-def grouped(number: int) -> str:
+def format_int(number: int) -> str:
     """1234567 as 1 234 567."""
     return f"{number:,}".replace(",", "\u202f")
 

@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.report.formatting import escaped, grouped, told
+from quorate.pipeline.report.formatting import escaped, format_int, format_value
 from quorate.pipeline.report.style import STYLE
 from quorate.records.value_types import value_type
 
@@ -152,7 +152,9 @@ def _table(table: Table) -> str:
         f"<tr>{''.join(map(_cell, table.headings, kinds, row))}</tr>\n" for row in table.rows
     )
     left_out = table.row_count - len(table.rows)
-    more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
+    more = (
+        f'<p class="more">{format_int(left_out)} more rows are left out.</p>\n' if left_out else ""
+    )
     return (
         f'<h3>{escaped(table.title)}</h3>\n<div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}</tbody></table></div>\n{more}{command}"
@@ -167,7 +169,7 @@ def _command(command: str) -> str:
 
 def _cell(heading: str, kind: str, value: object) -> str:
     """A cell, which knows its heading: on a phone a row is a list of both."""
-    return f'<td{kind} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
+    return f'<td{kind} data-label="{escaped(heading)}">{escaped(format_value(value))}</td>'
 
 
 def _kind(column: Sequence[object]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.report.formatting import escaped, grouped
+from quorate.pipeline.report.formatting import escaped, format_int
 from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def line(
         f' role="img" aria-label="{escaped(title)}"><path class="{kind}" d="{"".join(path)}"/>'
         f"{_grid(span, _HEIGHT, grid)}{_pointers(span, points, unit)}</svg>"
     )
-    levels = (f"{grouped(top)} {unit}".strip(), *([grouped(middle)] if middle else []), "0")
+    levels = (f"{format_int(top)} {unit}".strip(), *([format_int(middle)] if middle else []), "0")
     scale = "".join(f"<span>{escaped(level)}</span>" for level in levels)
     label = f'<span class="label scale">{scale}</span>'
     return _figure(title, f'<div class="row">{label}{drawing}</div>{_time_axis(span)}')
@@ -246,7 +246,7 @@ def _round_above(level: float) -> int:
 
 
 def _number(value: float) -> str:
-    return grouped(int(value)) if value == int(value) else f"{value:.2f}"
+    return format_int(int(value)) if value == int(value) else f"{value:.2f}"
 
 
 def _figure(title: str, inner: str) -> str:

@@ -48,7 +48,7 @@ class Damage:
         return f"{self.file}: byte {self.position}: {self.error}"
 
 
-def words_of(error: Exception) -> str:
+def describe_os_error(error: Exception) -> str:
     """Describe why a file or directory cannot be read, with the remedy for missing permission."""
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, PermissionError):

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.partitions.partition import UNASSIGNED_DIR
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, SnapshotHeader, control_records
@@ -125,7 +125,7 @@ def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> 
             path = f"{path}/{layout.LOG_DIR}"
             listing, names = _listing(path), fs.list_dir(path)
     except (OSError, StorageError) as error:
-        said = f"{words_of(error)}{_pattern_hint(path)}"
+        said = f"{describe_os_error(error)}{_pattern_hint(path)}"
         raise OptionError(f"path: {path} cannot be listed: {said}") from error
     _refuse_other_partition(fs, path, names)
     found = Directory(path, node_id=None, listing=listing)
@@ -230,7 +230,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
     except (OSError, StorageError) as error:
         # A log in use deletes files between the listing and this.
         if os.path.lexists(path):
-            reason = f"cannot be opened: {words_of(error)}"
+            reason = f"cannot be opened: {describe_os_error(error)}"
             found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
         return
     try:
@@ -246,7 +246,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
             reason = "half-written: a snapshot without a footer, so its end is missing"
             found.damages.append(Damage(reason, path, size_bytes, 0))
     except OSError as error:
-        reason = f"cannot be read: {words_of(error)}"
+        reason = f"cannot be read: {describe_os_error(error)}"
         found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
     finally:
         file.close()
@@ -278,7 +278,7 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
             continue
         except OSError as error:
             # Two directories of nobody would count as one log.
-            reason = f"whose directory this is cannot be read: {words_of(error)}"
+            reason = f"whose directory this is cannot be read: {describe_os_error(error)}"
             found.damages.append(Damage(reason, path, 0, 0, is_unread=True))
             continue
         if meta is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.record_epochs import LogEpochs
 from quorate.pipeline.source.splits import batch_from, boundaries, whole_batch_at
 from quorate.pipeline.source.time_search import (
@@ -246,7 +246,7 @@ def _noting(directory: Directory, segment: LogFile) -> Iterator[None]:
     try:
         yield
     except (OSError, StorageError) as error:
-        reason = f"cannot be read: {words_of(error)}"
+        reason = f"cannot be read: {describe_os_error(error)}"
         damage = Damage(
             reason, segment.path, 0, segment.size_bytes, segment.base_offset, is_unread=True
         )

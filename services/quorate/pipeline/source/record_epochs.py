@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.splits import boundaries
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
@@ -60,7 +60,10 @@ def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[Ep
     try:
         return read_epochs(OsFileSystem(), path) or ()
     except (OSError, StorageError) as error:
-        reason = f"the log's epochs cannot be read, those of batches have to do: {words_of(error)}"
+        reason = (
+            "the log's epochs cannot be read, those of batches have to do: "
+            f"{describe_os_error(error)}"
+        )
         directory.damages.append(Damage(reason, path, 0, 0, is_unread=is_needed))
     return ()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from quorate.pipeline.source.batch_epochs import BatchEpochs
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.splits import offset_behind
 from quorate.records.batch import CorruptBatchError
 from quorate.storage import layout
@@ -55,7 +55,7 @@ def read_split(split: Split) -> Iterator[BatchRun | Damage]:
 
 
 def _unreadable(split: Split, position: int, error: Exception) -> Damage:
-    reason = f"cannot be read: {words_of(error)}"
+    reason = f"cannot be read: {describe_os_error(error)}"
     if isinstance(error, FileNotFoundError) and split.snapshot_offset is None:
         begin = _first_segment(parent(split.path))
         if begin is not None and begin > (split.first_offset or 0):

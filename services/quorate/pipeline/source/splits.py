@@ -61,7 +61,7 @@ class Split:
     epochs: tuple[tuple[int, int], ...] = ()
     checkpoint: tuple[tuple[int, int], ...] = ()
 
-    def wants(self, first: int, last: int) -> bool:
+    def overlaps(self, first: int, last: int) -> bool:
         """True if any of these offsets of the file is to be given."""
         return self.snapshot_offset is not None or (last >= self.low and first < self.high)
 
@@ -192,7 +192,7 @@ def offset_behind(file: File, position: int, end: int, next_offset: int | None) 
         return None
 
 
-def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
+def pack_splits(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
     """Neighbours together, up to `split_bytes` in all: a task for each tiny file costs more."""
     packs: list[list[Split]] = []
     size_bytes = 0

@@ -71,7 +71,7 @@ def buffer_of(split: Split, run: BatchRun) -> Buffer:
     return Buffer(split, run, np.frombuffer(run.buffer, np.uint8), record_positions(run))
 
 
-def unfit_batches(buffer: Buffer) -> NDArray[np.bool_]:
+def undecodable_batches(buffer: Buffer) -> NDArray[np.bool_]:
     """True for a batch that holds a record which does not begin as others of a metadata log do.
 
     One of a version that is not known is of these, too: it has to be told of by itself.
