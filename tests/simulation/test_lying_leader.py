@@ -16,7 +16,7 @@ import pytest
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, WorldOptions
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.sim.engine.network import PeerCaller
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 LIMIT_MS = 60_000
 FALLEN = Offset(1)
@@ -39,7 +39,7 @@ LIES: dict[str, Callable[[FetchResponse], FetchResponse]] = {
 }
 
 
-class Liar(World):
+class Liar(Cluster):
     """A world in which one node's Fetch answers are changed on their way to some others."""
 
     liar: SimulatedNode | None = None
@@ -48,14 +48,14 @@ class Liar(World):
     asked = 0
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         is_lie = source is self.liar and caller.node_id in self.believers
         if is_lie and isinstance(response, FetchResponse):
             response = self.lie(response)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         self.asked += isinstance(effect.request, FetchRequest) and source.node_id in self.believers
         super().send_request(source, effect)
 

@@ -17,7 +17,7 @@ import pytest
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.election.pre_vote_leases import RENEWAL_SHARE, PreVoteLeases
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.network import NetworkOptions
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions
@@ -62,7 +62,7 @@ def is_far(options: WorldOptions) -> bool:
 def finds_a_successor(seed: int, options: WorldOptions) -> bool:
     """True if the voters that are left have a leader before another election could have begun."""
     draw = Random(~seed)
-    world = World(seed, options)
+    world = Cluster(seed, options)
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
     leader = world.leader()

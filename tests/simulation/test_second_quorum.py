@@ -25,7 +25,7 @@ from quorate.raft.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.node_config import CLUSTER_ID
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, WorldOptions
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.sim.engine.network import PeerCaller
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 LIMIT_MS = 60_000
 
 
-class TwoQuorums(World):
+class TwoQuorums(Cluster):
     """A world in which node 2 leads another quorum, when it is asked who leads.
 
     Where it `leads` no more, it goes on naming itself, as one does that has resigned.
@@ -52,7 +52,7 @@ class TwoQuorums(World):
     asked_in: Epoch | None = None
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         is_played = self.epochs_ahead is not None and source.node_id == 2
         if is_played and isinstance(response, FetchResponse):
@@ -65,7 +65,7 @@ class TwoQuorums(World):
             response = replace(response, error=error, leader=leader)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         if isinstance(effect.request, FetchRequest) and source.node_id == 1:
             self.asked += 1
             self.asked_in = effect.request.current_leader_epoch
@@ -116,18 +116,18 @@ def test_an_only_voter_leads_on_beside_one_that_has_led_an_earlier_epoch() -> No
     assert not stands_down(only), world.seed
 
 
-class OneWay(World):
+class OneWay(Cluster):
     """A world in which one node answers and is not heard otherwise."""
 
     mute: SimulatedNode | None = None
     answered = 0
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         if source is not self.mute:
             super().send_request(source, effect)
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | RequestFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         self.answered += source is self.mute and isinstance(response, FetchResponse)
         super().send_response(source, caller, response)

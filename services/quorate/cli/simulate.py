@@ -121,10 +121,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the seeds in order of their numbers, or the case."""
-    from quorate.sim.mutants import BUGS
+    from quorate.sim.mutants import MUTANTS
 
-    if arguments.bug is not None and arguments.bug not in BUGS:
-        print(f"--bug: there is no {arguments.bug!r}, only {', '.join(BUGS)}", file=sys.stderr)
+    if arguments.bug is not None and arguments.bug not in MUTANTS:
+        print(f"--bug: there is no {arguments.bug!r}, only {', '.join(MUTANTS)}", file=sys.stderr)
         return 1
     return _run_seeds(arguments) if arguments.case is None else _run_case(arguments)
 
@@ -193,11 +193,11 @@ def _lines(arguments: argparse.Namespace) -> int:
 def _shrink(case: Case, arguments: argparse.Namespace) -> None:
     """Print the smallest case that fails the same way, and its failure."""
     from quorate.sim.cases.case import format_case
-    from quorate.sim.cases.reducer import reduce_case
+    from quorate.sim.cases.reducer import shrink_case
     from quorate.sim.runner import run_case
 
     until_s = time.monotonic() + SHRINK_S
-    smaller = reduce_case(case, lambda: time.monotonic() >= until_s)
+    smaller = shrink_case(case, lambda: time.monotonic() >= until_s)
     if smaller is None:
         print(f"seed {case.seed}: what is done to it, written down, does not fail alike")
         return

@@ -23,14 +23,14 @@ SALTS: Final = 1 << 32
 DIRECTORY_ID_BYTES: Final = 16
 
 
-class Fates:
+class RandomStreams:
     """The streams of one world, each begun when it is first asked for."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._streams: dict[Purpose, Random] = {}
 
-    def of(self, *purpose: str | int) -> Random:
+    def stream(self, *purpose: str | int) -> Random:
         """The stream of one purpose: a word and whose it is, `("way", 1, 2)`."""
         stream = self._streams.get(purpose)
         if stream is None:
@@ -38,16 +38,16 @@ class Fates:
             stream = self._streams[purpose] = Random(words)
         return stream
 
-    def happens(self, rate: float, *purpose: str | int) -> bool:
+    def chance(self, rate: float, *purpose: str | int) -> bool:
         """True if something that happens so often happens now."""
-        return rate > 0 and self.of(*purpose).random() < rate
+        return rate > 0 and self.stream(*purpose).random() < rate
 
     def directory_id(self, node_id: int) -> bytes:
         """The id of the next disk that a node is given."""
-        return self.of("directory", node_id).randbytes(DIRECTORY_ID_BYTES)
+        return self.stream("directory", node_id).randbytes(DIRECTORY_ID_BYTES)
 
 
-class Draws:
+class RandomSource:
     """Numbers and ids of one purpose.
 
     Each purpose has a stream of its own, so that more of one kind of event leaves the others where
@@ -61,14 +61,14 @@ class Draws:
         """A whole number within both bounds."""
         return low + int(self.random.random() * (high - low + 1))
 
-    def wide(self, low: int, high: int) -> int:
+    def log_uniform(self, low: int, high: int) -> int:
         """A whole number within both bounds, of any order of magnitude as likely as of another."""
         return low if high <= low else int(low * (high / low) ** self.random.random())
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 
-    def one(self, choices: Sequence[T]) -> T:
+    def choice(self, choices: Sequence[T]) -> T:
         return choices[self.between(0, len(choices) - 1)]
 
     def uuid(self) -> bytes:

@@ -33,7 +33,7 @@ def clock_factor(options: WorldOptions) -> float:
     return 1 + 1.2 * options.processes.drift_ppm / MILLION
 
 
-def election_patience_us(options: WorldOptions) -> int:
+def election_bound_us(options: WorldOptions) -> int:
     """From the moment at which a majority is well and connected until one of it must lead.
 
     The old leader is missed first, or has to notice that its disk or its majority is gone; a voter
@@ -48,7 +48,7 @@ def election_patience_us(options: WorldOptions) -> int:
     return int((missed_us + rounds_us + calls_us) * clock_factor(options))
 
 
-def succession_patience_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
+def failover_bound_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
     """From the moment at which a leader vanishes until it has a successor, all else being well.
 
     All miss it when a fetch timeout is over, and one election follows. Where all state machines are

@@ -37,7 +37,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 
 @value_type
-class Named:
+class MentionedIds:
     """The nodes, offsets and epochs in a violation; without nodes it is about all of them."""
 
     nodes: frozenset[int]
@@ -45,7 +45,7 @@ class Named:
     offsets: frozenset[int]
 
     @classmethod
-    def of(cls, violation: str) -> Named:
+    def of(cls, violation: str) -> MentionedIds:
         """Read it out of the words."""
         text = _LISTS.sub("", violation)
         nodes, text = _take(_KEYS, text)
@@ -76,11 +76,11 @@ class _Known:
     flushed: int = 0
 
 
-class Telling:
+class TranscriptFilter:
     """Reads a transcript line by line, and keeps `lines` of them at the most."""
 
-    def __init__(self, named: Named, lines: int) -> None:
-        self._named = named
+    def __init__(self, mentioned_ids: MentionedIds, lines: int) -> None:
+        self._mentioned_ids = mentioned_ids
         self._known: dict[NodeId, _Known] = {}
         self._said: set[tuple[NodeId, str]] = set()
         self._taken: set[tuple[NodeId, str, int]] = set()
@@ -129,15 +129,15 @@ class Telling:
 
     def _befalls(self, remark: str) -> bool:
         """True if a remark of the world is about a named node, or about no single one."""
-        nodes = Named.of(remark).nodes
+        nodes = MentionedIds.of(remark).nodes
         return not nodes or self._is_named(*nodes)
 
     def _is_named(self, *nodes: int) -> bool:
-        return not self._named.nodes or not self._named.nodes.isdisjoint(nodes)
+        return not self._mentioned_ids.nodes or not self._mentioned_ids.nodes.isdisjoint(nodes)
 
     def _moves(self, known: _Known, effect: Effect) -> bool:
         """True if a log gets or loses a named offset, or it becomes known to be committed."""
-        offsets = self._named.offsets
+        offsets = self._mentioned_ids.offsets
         match effect:
             case api.AppendToLog(base_offset=base, end=end):
                 return any(base <= offset <= end.offset for offset in offsets)
@@ -156,14 +156,14 @@ class Telling:
         match event:
             case api.LogFlushed(end=end):
                 before, known.flushed = known.flushed, end.offset
-                return any(before < offset <= end.offset for offset in self._named.offsets)
+                return any(before < offset <= end.offset for offset in self._mentioned_ids.offsets)
         return False
 
     def _decides(self, node: NodeId, known: _Known, effect: Effect) -> bool:
         """True if a named node, or anybody in a named epoch, takes up a role or saves a vote."""
         match effect:
             case api.SaveElection(state=state):
-                return state.epoch in self._named.epochs
+                return state.epoch in self._mentioned_ids.epochs
             case api.PublishProgress(role=role, epoch=epoch, is_leader=is_leader):
                 # Nominees without a majority take up the same roles again and again.
                 is_new = (node, role, epoch) not in self._taken
@@ -172,13 +172,15 @@ class Telling:
                     self._taken.add((node, role, epoch))
                     self._said = {said for said in self._said if said[0] != node}
                 leads = is_leader or was_leader
-                return is_new and (leads or epoch in self._named.epochs or self._is_named(node))
+                return is_new and (
+                    leads or epoch in self._mentioned_ids.epochs or self._is_named(node)
+                )
         return False
 
     def _asks_for_vote(self, event: Event | str) -> bool:
         match event:
             case api.RequestReceived(request=VoteRequest(replica_epoch=epoch, pre_vote=False)):
-                return epoch in self._named.epochs
+                return epoch in self._mentioned_ids.epochs
         return False
 
     def _says_something_new(self, node: NodeId, update: api.Update) -> bool:

@@ -25,8 +25,8 @@ from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, 
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
-from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.randomness import Draws
+from quorate.sim.checkers.overlay_differential import RandomDecisions, Standby, require_equal
+from quorate.sim.randomness import RandomSource
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ LEADERS = 6
 
 def lead_and_lose(seed: int) -> None:
     """Brokers come and go, are heard or not; topics and settings change; batches are lost."""
-    draws = Draws(seed, "history")
-    decisions, standby = DrawnDecisions(draws), Standby()
+    draws = RandomSource(seed, "history")
+    decisions, standby = RandomDecisions(draws), Standby()
     now_ms = 0
     for epoch in range(1, LEADERS + 1):
         ways = decisions.lead(standby.image, Epoch(epoch), now_ms)

@@ -22,33 +22,35 @@ from quorate.sim.transcript import format_change
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import ReplyToken
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
     from quorate.sim.engine.node import SimulatedNode
 
 CHANGE_MS: Final = Millis(3000)
 
 
 @keyword_value_type
-class Question(ABC):
+class OperatorRequest(ABC):
     """`who` is asked, if it runs."""
 
     who: int = LEADER
 
     @abstractmethod
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
         """The request; None if it may not be sent now."""
 
-    def do(self, stage: Stage) -> ReplyToken | None:
-        leader = stage.find_running(self.who)
-        request = None if leader is None else self.request(stage, leader)
+    def run(self, action_runner: ActionRunner) -> ReplyToken | None:
+        leader = action_runner.find_running(self.who)
+        request = None if leader is None else self.request(action_runner, leader)
         if leader is None or request is None:
             return None
-        stage.world.remark(f"node {leader.node_id} is asked for {format_change(request)}")
+        action_runner.cluster.log(f"node {leader.node_id} is asked for {format_change(request)}")
         return leader.ask(request)
 
 
 @keyword_value_type
-class Add(Question):
+class Add(OperatorRequest):
     """Add a node, with the disk that it has, to the voters.
 
     Where the set has it with another disk, the operator forgot that this must go first. One that
@@ -59,14 +61,18 @@ class Add(Question):
     force: bool = False
     is_bold: bool = False
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        node, voters = stage.find(self.whom), leader.log.voters
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
+        node, voters = action_runner.resolve(self.whom), leader.log.voters
         if node is None:
             return None
         voter = voters.by_id(node.node_id)
         larger = [*voters, Voter(node.key, node.endpoints)]
         looks = not (self.force or self.is_bold)
-        if voter is None and not stage.sparing.may_become(larger, have_to_run=looks):
+        if voter is None and not action_runner.survivability.is_viable_set(
+            larger, have_to_run=looks
+        ):
             return None
         if voter is not None and node.is_voter(voter):
             return None
@@ -80,19 +86,23 @@ class Add(Question):
 
 
 @keyword_value_type
-class RemoveFromVoters(Question):
+class RemoveFromVoters(OperatorRequest):
     """Remove the voter of that node id; who `is_bold` has not looked whether the others run."""
 
     whom: int
     force: bool = False
     is_bold: bool = False
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        node, voters = stage.find(self.whom), leader.log.voters
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
+        node, voters = action_runner.resolve(self.whom), leader.log.voters
         voter = None if node is None else voters.by_id(node.node_id)
         others = [v for v in voters if v is not voter]
         looks = not (self.force or self.is_bold)
-        if voter is None or not stage.sparing.may_become(others, have_to_run=looks):
+        if voter is None or not action_runner.survivability.is_viable_set(
+            others, have_to_run=looks
+        ):
             return None
         return RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter=voter.key, timeout_ms=CHANGE_MS, force=self.force
@@ -100,57 +110,65 @@ class RemoveFromVoters(Question):
 
 
 @keyword_value_type
-class ScaleAway(Question):
+class ScaleDownVoter(OperatorRequest):
     """Remove a voter because its pod goes."""
 
     whom: int
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        node = stage.find(self.whom)
-        if node is None or not stage.sparing.may_lose(leader, node):
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
+        node = action_runner.resolve(self.whom)
+        if node is None or not action_runner.survivability.can_remove(leader, node):
             return None
-        stage.pods.look_out()
+        action_runner.pod_scaling.start_watching()
         return RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter=node.key, timeout_ms=CHANGE_MS, scaled_away=True
         )
 
 
 @keyword_value_type
-class HandOverLeadership(Question):
+class TransferLeadership(OperatorRequest):
     """Let another voter lead."""
 
     to: int
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        node = stage.find(self.to)
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
+        node = action_runner.resolve(self.to)
         voter = None if node is None else leader.log.voters.by_id(node.node_id)
         return None if voter is None else TransferLeadershipRequest(CLUSTER_ID, voter.key)
 
 
 @keyword_value_type
-class GiveLeave(Question):
+class RequestShutdownPermit(OperatorRequest):
     """Give a voter leave to stop, when its turn has come."""
 
     whom: int
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
-        node = stage.find(self.whom)
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
+        node = action_runner.resolve(self.whom)
         return None if node is None else TakeLeaveRequest(CLUSTER_ID, node.key)
 
 
 @keyword_value_type
-class Upgrade(Question):
+class Upgrade(OperatorRequest):
     """Go to kraft.version 1; where it is in force already, that is the answer."""
 
-    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+    def request(
+        self, action_runner: ActionRunner, leader: SimulatedNode
+    ) -> MembershipRequest | None:
         return UpdateFeaturesRequest(1, validate_only=False)
 
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     "add": Add,
     "remove": RemoveFromVoters,
-    "scale-away": ScaleAway,
-    "hand-over": HandOverLeadership,
-    "take-leave": GiveLeave,
+    "scale-away": ScaleDownVoter,
+    "hand-over": TransferLeadership,
+    "take-leave": RequestShutdownPermit,
     "upgrade": Upgrade,
 }

@@ -8,7 +8,7 @@ from quorate.records.value_types import keyword_value_type
 from quorate.sim.action_runner import LEADER
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
 
 
 @keyword_value_type
@@ -18,10 +18,10 @@ class WriteRecords:
     count: int = 1
     who: int = LEADER
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is not None:
-            stage.clients.write(node, self.count)
+            action_runner.clients.write(node, self.count)
 
 
 @keyword_value_type
@@ -30,10 +30,10 @@ class ReadCurrent:
 
     who: int = LEADER
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is not None:
-            stage.clients.read_current(node)
+            action_runner.clients.read_current(node)
 
 
 @keyword_value_type
@@ -42,13 +42,13 @@ class ReadAny:
 
     who: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is not None and not node.is_paused:
-            stage.clients.read_any(node)
+            action_runner.clients.read_any(node)
 
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     "write": WriteRecords,
     "read-current": ReadCurrent,
     "read-any": ReadAny,

@@ -23,7 +23,7 @@ from quorate.sim.engine.node_config import CLUSTER_ID
 
 if TYPE_CHECKING:
     from quorate.raft.messages import Request
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
     from quorate.sim.engine.node import SimulatedNode
 
 
@@ -35,40 +35,40 @@ class SplitNetwork:
     those: tuple[int, ...]
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        world = stage.world
+    def run(self, action_runner: ActionRunner) -> None:
+        world = action_runner.cluster
         nodes = sorted(world.nodes)
         those = [NodeId(node_id) for node_id in self.those if node_id in world.nodes]
         is_whole = len(those) == len(self.those) < len(nodes)
         if is_whole or (len(those) == len(nodes) == 2 and self.shape in _LINKS):
-            world.remark(f"partition: {world.network.split(self.shape, those, nodes)}")
-            world.schedule(self.for_us, lambda: _heal(stage))
+            world.log(f"partition: {world.network.split(self.shape, those, nodes)}")
+            world.schedule(self.for_us, lambda: _heal(action_runner))
 
 
 _LINKS: Final = (PartitionShape.LINK, PartitionShape.ONE_WAY_LINK)
 
 
-def _heal(stage: Stage) -> None:
-    if stage.world.network.blocked and not stage.is_over:
-        stage.world.remark("the network heals")
-        stage.world.network.heal()
+def _heal(action_runner: ActionRunner) -> None:
+    if action_runner.cluster.network.blocked and not action_runner.is_over:
+        action_runner.cluster.log("the network heals")
+        action_runner.cluster.network.heal()
 
 
 @keyword_value_type
-class TakeOver:
+class HijackAddress:
     """Callers of this node reach a controller of another cluster for a while."""
 
     who: int
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        node, world = stage.find(self.who), stage.world
+    def run(self, action_runner: ActionRunner) -> None:
+        node, world = action_runner.resolve(self.who), action_runner.cluster
         if node is not None:
-            world.remark(f"another cluster answers at the address of node {node.node_id}")
+            world.log(f"another cluster answers at the address of node {node.node_id}")
             world.taken_over[node.node_id] = world.now_us + self.for_us
 
 
-class Claim(Enum):
+class ForgedClaim(Enum):
     """The claim of a Byzantine peer."""
 
     LEADS = "it leads"
@@ -78,16 +78,16 @@ class Claim(Enum):
 
 
 @keyword_value_type
-class Lie:
+class ForgeEpoch:
     """Somebody who says that it is `liar` names an epoch to this node that cannot be."""
 
     who: int
     liar: int
-    claim: Claim
+    claim: ForgedClaim
     is_last: bool
 
-    def do(self, stage: Stage) -> None:
-        node, world = stage.find_running(self.who), stage.world
+    def run(self, action_runner: ActionRunner) -> None:
+        node, world = action_runner.find_running(self.who), action_runner.cluster
         liar = world.nodes.get(NodeId(self.liar))
         if node is None or liar is None:
             return
@@ -95,20 +95,22 @@ class Lie:
         epoch = Epoch(EPOCH_MAX if self.is_last else known + 2 * EPOCH_JUMP_MAX)
         request = _claim(node, liar, epoch, self.claim)
         name = type(request).__name__
-        world.remark(f"node {node.node_id} is told of epoch {epoch} by {name}")
+        world.log(f"node {node.node_id} is told of epoch {epoch} by {name}")
         node.deliver(RequestReceived(world.next_token(), request))
 
 
-def _claim(node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, claim: Claim) -> Request:
+def _claim(
+    node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, forged_claim: ForgedClaim
+) -> Request:
     endpoints, liar_id = liar.endpoints, liar.node_id
-    match claim:
-        case Claim.LEADS:
+    match forged_claim:
+        case ForgedClaim.LEADS:
             return BeginQuorumEpochRequest(CLUSTER_ID, node.key, liar_id, epoch, endpoints)
-        case Claim.RESIGNS:
+        case ForgedClaim.RESIGNS:
             return EndQuorumEpochRequest(CLUSTER_ID, liar_id, epoch, (), endpoints)
     key = ReplicaKey(liar_id, liar.key.directory_id)
     last = OffsetAndEpoch(epoch=Epoch(epoch - 1), offset=node.log.end.offset)
-    pre_vote = claim is Claim.ASKS
+    pre_vote = forged_claim is ForgedClaim.ASKS
     return VoteRequest(
         cluster_id=CLUSTER_ID,
         voter=node.key,
@@ -126,19 +128,19 @@ class Move:
     who: int
     down_us: int
 
-    def do(self, stage: Stage) -> None:
-        node, world = stage.find(self.who), stage.world
-        if node is None or not stage.sparing.may_move(node):
+    def run(self, action_runner: ActionRunner) -> None:
+        node, world = action_runner.resolve(self.who), action_runner.cluster
+        if node is None or not action_runner.survivability.may_move(node):
             return
         node.kill()
         world.addresses.move(node)
-        world.remark(f"node {node.node_id} moves to {node.endpoints[0]}")
-        stage.start_later(node, self.down_us)
+        world.log(f"node {node.node_id} moves to {node.endpoints[0]}")
+        action_runner.start_later(node, self.down_us)
 
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     "split": SplitNetwork,
-    "take-over": TakeOver,
-    "lie": Lie,
+    "take-over": HijackAddress,
+    "lie": ForgeEpoch,
     "move": Move,
 }

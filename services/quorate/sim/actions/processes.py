@@ -10,7 +10,7 @@ from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.disk import Survival
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
     from quorate.sim.engine.node import SimulatedNode
 
 
@@ -21,16 +21,16 @@ class Kill:
     who: int
     down_us: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.resolve(self.who)
         if node is not None:
-            stage.world.remark(f"node {node.node_id} is killed")
+            action_runner.cluster.log(f"node {node.node_id} is killed")
             node.kill()
-            stage.start_later(node, self.down_us)
+            action_runner.start_later(node, self.down_us)
 
 
 @keyword_value_type
-class LosePower:
+class PowerOff:
     """A machine goes dark; of what was not flushed `survival` and draws of `salt` leave a part."""
 
     who: int
@@ -38,16 +38,16 @@ class LosePower:
     survival: Survival = Survival.NOTHING
     salt: int = 0
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.resolve(self.who)
         if node is not None:
-            stage.world.remark(f"node {node.node_id} loses power")
+            action_runner.cluster.log(f"node {node.node_id} loses power")
             node.power_off(self.survival, self.salt)
-            stage.start_later(node, self.down_us)
+            action_runner.start_later(node, self.down_us)
 
 
 @keyword_value_type
-class Die:
+class CrashAtStep:
     """A process dies before its so many-th step from now, an effect or a call to its disk.
 
     Its machine lives, or goes dark with it where `is_dark`.
@@ -60,20 +60,22 @@ class Die:
     survival: Survival = Survival.NOTHING
     salt: int = 0
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.resolve(self.who)
         if node is not None:
-            stage.world.endings.doom(node, self.step)
-            stage.deaths[node.node_id] = partial(self.strike, stage, node)
+            action_runner.cluster.process_exits.schedule_crash(node, self.step)
+            action_runner.deaths[node.node_id] = partial(self.strike, action_runner, node)
 
-    def strike(self, stage: Stage, node: SimulatedNode) -> None:
+    def strike(self, action_runner: ActionRunner, node: SimulatedNode) -> None:
         """The step has come."""
-        stage.world.remark(f"node {node.node_id} {'loses power' if self.is_dark else 'dies'}")
+        action_runner.cluster.log(
+            f"node {node.node_id} {'loses power' if self.is_dark else 'dies'}"
+        )
         if self.is_dark:
             node.power_off(self.survival, self.salt)
         else:
             node.kill()
-        stage.start_later(node, self.down_us)
+        action_runner.start_later(node, self.down_us)
 
 
 @keyword_value_type
@@ -83,17 +85,17 @@ class Pause:
     who: int
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is None or node.is_paused:
             return
-        world, incarnation = stage.world, node.incarnation
-        world.remark(f"node {node.node_id} is paused")
+        world, incarnation = action_runner.cluster, node.incarnation
+        world.log(f"node {node.node_id} is paused")
         node.pause()
 
         def resume() -> None:
             if node.incarnation == incarnation and node.is_paused:
-                world.remark(f"node {node.node_id} goes on")
+                world.log(f"node {node.node_id} goes on")
                 node.resume()
 
         world.schedule(self.for_us, resume)
@@ -105,11 +107,11 @@ class Stop:
 
     who: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is not None:
-            stage.world.remark(f"node {node.node_id} is asked to stop")
-            stage.ask_to_stop(node)
+            action_runner.cluster.log(f"node {node.node_id} is asked to stop")
+            action_runner.request_stop(node)
 
 
 @keyword_value_type
@@ -119,8 +121,8 @@ class FallBehind:
     who: int
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is None:
             return
         incarnation = node.incarnation
@@ -130,13 +132,13 @@ class FallBehind:
             if node.incarnation == incarnation:
                 node.deliver(StateMachineProgress(ready=True))
 
-        stage.world.schedule(self.for_us, ready)
+        action_runner.cluster.schedule(self.for_us, ready)
 
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     "kill": Kill,
-    "lose-power": LosePower,
-    "die": Die,
+    "lose-power": PowerOff,
+    "die": CrashAtStep,
     "pause": Pause,
     "stop": Stop,
     "fall-behind": FallBehind,

@@ -32,7 +32,7 @@ def without_groups(
     return parts
 
 
-def smallest(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequence[T]:
+def ddmin(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequence[T]:
     """A part of `parts`, in its order, of which nothing can be left out any more."""
     size = len(parts)
     while parts:
@@ -58,7 +58,7 @@ def _without_slices(
     return parts
 
 
-def least(value: int, holds: Callable[[int], bool], *, at_least: int = 0) -> int:
+def bisect_min(value: int, holds: Callable[[int], bool], *, at_least: int = 0) -> int:
     """A number as small as it may be, found by halving; what holds for one may not for less."""
     low, high = at_least, value
     while low < high:

@@ -8,13 +8,13 @@ from typing import Final, TypeAlias
 
 from quorate.sim.checkers.oracle import Violation
 
-Action: TypeAlias = Callable[[], None]
+Callback: TypeAlias = Callable[[], None]
 STEPS_AT_ONE_INSTANT: Final = 5000
 # Forty times what the longest worlds take.
 STEPS_MAX: Final = 2_000_000
 
 
-class Actions:
+class EventQueue:
     """A heap of (time, sequence, action). Time is counted in whole microseconds.
 
     `steps` are the actions so far.
@@ -23,11 +23,11 @@ class Actions:
     def __init__(self) -> None:
         self.now_us = 0
         self.steps = 0
-        self._heap: list[tuple[int, int, Action]] = []
+        self._heap: list[tuple[int, int, Callback]] = []
         self._sequence = 0
         self._stuck = 0
 
-    def schedule(self, delay_us: int, action: Action) -> None:
+    def schedule(self, delay_us: int, action: Callback) -> None:
         """Have `action` done after that many microseconds."""
         self._sequence += 1
         heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._sequence, action))

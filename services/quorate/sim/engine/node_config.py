@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.records.voters import VoterSet
     from quorate.sim.sim_options import WorldOptions
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 LISTENER: Final = "GRPC"
 PORT: Final = 9094
@@ -29,21 +29,21 @@ def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
     return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
 
 
-def bootstrap_name(node: SeenNode) -> tuple[str, int]:
+def bootstrap_name(node: NodeView) -> tuple[str, int]:
     """A name that is looked up anew each time, so that it holds wherever the node is."""
     return f"bootstrap-{node.node_id}", PORT
 
 
-def is_lost(world: SeenWorld, node: SeenNode) -> bool:
+def is_lost(world: ClusterView, node: NodeView) -> bool:
     """True if only its settings can lead this node to the others.
 
     Nobody calls a node that is no voter, and a log that is gone names none that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
-    return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
+    return not world.options.reach.has_bootstrap_names and not (node.is_intact and is_voter)
 
 
-def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple[str, int]:
+def bootstrap_server(world: ClusterView, node: NodeView, other: NodeView) -> tuple[str, int]:
     """The bootstrap server that a node's settings name for another: its name or first address.
 
     An operator who repairs a quorum after all faults writes the current addresses of the others
@@ -58,7 +58,7 @@ def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple
 
 
 def controller_config(
-    world: SeenWorld, node: SeenNode, static_voters: VoterSet
+    world: ClusterView, node: NodeView, static_voters: VoterSet
 ) -> ControllerConfig:
     """All settings, as the seed's options and the addresses of now say."""
     own = node.endpoints[0]

@@ -31,20 +31,20 @@ from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.application import Application
 from quorate.sim.engine.host import SimulatedHost
-from quorate.sim.fuzz.peer_responses import on_its_way
+from quorate.sim.fuzz.peer_responses import maybe_corrupt
 
 if TYPE_CHECKING:
     import asyncio
 
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import Millis, ReplyToken
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
 
 
-class WatchedDriver(RaftDriver):
+class ObservedDriver(RaftDriver):
     """Production's driver. Its tokens are the cluster's, so they are unique in a transcript."""
 
-    node: MachineBelow
+    node: MachineInterface
     token: ReplyToken | None = None
 
     @property
@@ -69,10 +69,10 @@ class WatchedDriver(RaftDriver):
         super()._reply(token, response)
 
 
-class DriverWitness(Observers):
+class DriverObserver(Observers):
     """Reports a driver's steps to transcript and invariants. Unlike production's it may raise."""
 
-    def __init__(self, node: MachineBelow) -> None:
+    def __init__(self, node: MachineInterface) -> None:
         super().__init__()
         self._node = node
         self._saving: api.SaveElection | None = None
@@ -104,7 +104,7 @@ class DriverWitness(Observers):
             watch.heard_leader(node)
         if any(map(_changes_voters, update.effects)):
             watch.changing(node)
-            world.tempt_fate(node)
+            world.maybe_crash(node)
         for effect in update.effects:
             if isinstance(effect, api.SendReply):
                 self._replying(effect)
@@ -122,7 +122,7 @@ class DriverWitness(Observers):
                 watch.confirming(node, effect.token)
 
     def saving(self, effect: api.SaveElection) -> None:
-        self._node.world.tempt_fate(self._node)
+        self._node.world.maybe_crash(self._node)
         self._node.world.watch.saving(self._node, effect.state)
         self._saving = effect
 
@@ -140,10 +140,10 @@ class DriverWitness(Observers):
 class Process:
     """The lifetime of one process, from the start of its core."""
 
-    def __init__(self, node: MachineBelow) -> None:
+    def __init__(self, node: MachineInterface) -> None:
         self._node = node
         self.host = SimulatedHost(node)
-        self.driver: WatchedDriver
+        self.driver: ObservedDriver
         self.application: Application
         self.has_begun = False
 
@@ -153,14 +153,14 @@ class Process:
 
     def _begin(self) -> None:
         node = self._node
-        witness = DriverWitness(node)
-        self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
+        witness = DriverObserver(node)
+        self.driver = ObservedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
         self.has_begun = True
         self.application = application = Application(node, self.host)
         self.driver.start(self, application)
         application.begin(node.newest_snapshot)
-        application.keep_house()
+        application.run_housekeeping()
 
     def deliver(self, work: api.Event) -> None:
         """Deliver an event in the next iteration of the loop."""
@@ -200,13 +200,13 @@ class Process:
         world.watch.answered(node, token, request, response)
         is_granted = isinstance(response, VoteResponse) and response.vote_granted
         if isinstance(request, VoteRequest) and is_granted:
-            tell = world.watch.promised if request.pre_vote else world.watch.voted
+            tell = world.watch.on_pre_vote_granted if request.pre_vote else world.watch.voted
             tell(node, request.replica_epoch, request.replica)
         if isinstance(response, MembershipResponse) and caller is None:
             world.answers[token] = response
         if caller is not None:
             assert isinstance(response, PeerResponse), "peers are sent nothing else"
-            arriving = on_its_way(world, response, node.node_id, caller.node_id)
+            arriving = maybe_corrupt(world, response, node.node_id, caller.node_id)
             world.send_response(node, caller, arriving)
 
     # --- peers ------------------------------------------------------------------------------------
@@ -239,15 +239,15 @@ class Process:
             return
         match exit_reason:
             case ExitReason.STOPPED | ExitReason.LATE:
-                node.world.endings.stopped(node)
+                node.world.process_exits.stopped(node)
             case ExitReason.DAMAGED:
-                node.world.remark(f"node {node.node_id}: {message}")
-                node.world.endings.stopped(node)
+                node.world.log(f"node {node.node_id}: {message}")
+                node.world.process_exits.stopped(node)
             case ExitReason.DISK_FAILED:
                 node.fail(message)
             case ExitReason.SHORT:
-                node.world.remark(f"node {node.node_id}: {message}")
-                node.world.endings.ran_short(node)
+                node.world.log(f"node {node.node_id}: {message}")
+                node.world.process_exits.on_resource_shortage(node)
             case _:
                 crash = sys.exc_info()[1]
                 self.host.loop.fail(Violation(message) if crash is None else crash)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.records.ids import Offset
     from quorate.server.config import LogSettings
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
 
 
-class AimedSnapshotter(Snapshotter):
+class TargetedSnapshotter(Snapshotter):
     """Production's, which looks where it stands."""
 
-    def __init__(self, node: MachineBelow, settings: LogSettings) -> None:
+    def __init__(self, node: MachineInterface, settings: LogSettings) -> None:
         super().__init__(node.driver, settings, node.random.random)
         self._node = node
         self._world = node.world
@@ -37,7 +37,7 @@ class AimedSnapshotter(Snapshotter):
         if end == self._looked_at or not self._is_place(end):
             return
         self._looked_at = end
-        self._is_aimed = self._world.is_aimed_at(
+        self._is_aimed = self._world.is_targeted(
             self._node, self._world.options.log.aimed_snapshot_rate
         )
 

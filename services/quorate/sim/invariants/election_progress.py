@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from quorate.raft.roles import Follower
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.time_bounds import election_patience_us
+from quorate.sim.time_bounds import election_bound_us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.records.ids import NodeId, Offset
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class _Well(NamedTuple):
@@ -41,7 +41,7 @@ class MajoritiesHaveLeaders(Invariant):
     section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._well: dict[NodeId, _Well] = {}
         self._open_us: dict[tuple[NodeId, NodeId], int] = {}
@@ -49,7 +49,7 @@ class MajoritiesHaveLeaders(Invariant):
         # How far each is with the log, and with the snapshot that it fetches.
         self._fetched: dict[NodeId, tuple[Offset, int]] = {}
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         world = self.world
         now_us = world.now_us
         self._note_nodes(now_us)
@@ -58,7 +58,7 @@ class MajoritiesHaveLeaders(Invariant):
         if any(_leads(node) or self._is_awaited(node, fetching) for node in world.running()):
             self._led_us = now_us
             return
-        limit_us = now_us - election_patience_us(world.options)
+        limit_us = now_us - election_bound_us(world.options)
         if self._led_us > limit_us:
             return
         group = next(self._groups(limit_us), None)
@@ -70,7 +70,7 @@ class MajoritiesHaveLeaders(Invariant):
                 f"{self._led_us // 1000} ms"
             )
 
-    def _note_fetched(self) -> list[SeenNode]:
+    def _note_fetched(self) -> list[NodeView]:
         """Those that have other records, or more of a snapshot, than at the look before."""
         fetching = []
         for node in self.world.running():
@@ -80,7 +80,7 @@ class MajoritiesHaveLeaders(Invariant):
                 fetching.append(node)
         return fetching
 
-    def _is_awaited(self, leader: SeenNode, fetching: list[SeenNode]) -> bool:
+    def _is_awaited(self, leader: NodeView, fetching: list[NodeView]) -> bool:
         """True if too few voters have what its epoch begins with, and one of the others fetches."""
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
@@ -97,7 +97,7 @@ class MajoritiesHaveLeaders(Invariant):
 
     def _note_nodes(self, now_us: int) -> None:
         for node in self.world.nodes.values():
-            if not node.is_well:
+            if not node.is_healthy:
                 self._well.pop(node.node_id, None)
                 continue
             known = self._well.get(node.node_id)
@@ -115,7 +115,7 @@ class MajoritiesHaveLeaders(Invariant):
             else:
                 self._open_us.setdefault(link, 0)
 
-    def _groups(self, limit_us: int) -> Iterator[tuple[SeenNode, ...]]:
+    def _groups(self, limit_us: int) -> Iterator[tuple[NodeView, ...]]:
         """Those that could have elected somebody since then, the largest first."""
         nodes = self.world.nodes
         there = [nodes[id_] for id_, well in self._well.items() if well.since_us <= limit_us]
@@ -128,7 +128,7 @@ class MajoritiesHaveLeaders(Invariant):
                 if is_open and self._can_elect(group):
                     yield group
 
-    def _can_elect(self, group: tuple[SeenNode, ...]) -> bool:
+    def _can_elect(self, group: tuple[NodeView, ...]) -> bool:
         """True if they are a majority of each set that one of them, or history, has in force.
 
         They find each other: each is where all of them take it to be.
@@ -139,7 +139,7 @@ class MajoritiesHaveLeaders(Invariant):
             node.is_found_by(other) for node in group for other in group if node is not other
         )
 
-    def _since_us(self, group: tuple[SeenNode, ...]) -> int:
+    def _since_us(self, group: tuple[NodeView, ...]) -> int:
         links = [self._open_us[_link(a.node_id, b.node_id)] for a, b in combinations(group, 2)]
         return max([*links, *(self._well[node.node_id].since_us for node in group)])
 
@@ -148,18 +148,18 @@ def _link(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
     return (one, other) if one < other else (other, one)
 
 
-def _has_majority(group: tuple[SeenNode, ...], voters: VoterSet) -> bool:
+def _has_majority(group: tuple[NodeView, ...], voters: VoterSet) -> bool:
     there = sum(1 for voter in voters if any(node.is_voter(voter) for node in group))
     return bool(voters.voters) and there >= voters.majority
 
 
-def _downloaded(node: SeenNode) -> int:
+def _downloaded(node: NodeView) -> int:
     role = node.core.replica.role
     download = role.download if isinstance(role, Follower) else None
     return download.position if download is not None else 0
 
 
-def _leads(node: SeenNode) -> bool:
+def _leads(node: NodeView) -> bool:
     """It has committed something in its epoch, and its disk and its process go on."""
     progress = node.progress
     if progress is None or not progress.is_leader or not node.is_stepped or node.is_hanging:

@@ -10,7 +10,7 @@ from quorate.sim.engine.machine import FAULTS, ROTTEN, SHORT
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 # The faults for which a process says that it ends so.
 _CAUSES: Final = {
@@ -28,7 +28,7 @@ class EndingsHaveCauses(Invariant):
     and 31.
     """
 
-    def ended(self, node: SeenNode, exit_reason: ExitReason, message: str) -> None:
+    def ended(self, node: NodeView, exit_reason: ExitReason, message: str) -> None:
         match exit_reason:
             case ExitReason.STOPPED | ExitReason.LATE:
                 has_cause = node.is_stopping
@@ -40,6 +40,6 @@ class EndingsHaveCauses(Invariant):
         if not has_cause:
             raise Violation(f"node {node.node_id} ends without a cause: {message}")
 
-    def refused(self, node: SeenNode, error: Exception) -> None:
+    def refused(self, node: NodeView, error: Exception) -> None:
         if not node.faults_met:
             raise Violation(f"node {node.node_id} does not start, and nothing harmed it: {error}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 @value_type
@@ -41,14 +41,14 @@ class ChangesEndAsTold(Invariant):
     wait for the commit. A change whose outcome is open is told as that.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._asked: dict[tuple[NodeId, ReplyToken], Asked] = {}
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         self._asked[node.node_id, token] = Asked(request, node.log.voters)
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         asked = self._asked.pop((node.node_id, token))
         if response.error is ErrorCode.NONE:
             self._check_committed(node, asked.request)
@@ -62,7 +62,7 @@ class ChangesEndAsTold(Invariant):
                 f"{ids(asked.voters)} to {ids(node.log.voters)} meanwhile"
             )
 
-    def _check_committed(self, node: SeenNode, request: MembershipRequest) -> None:
+    def _check_committed(self, node: NodeView, request: MembershipRequest) -> None:
         voters = node.log.voters
         match request:
             case AddRaftVoterRequest(voter=key, ack_when_committed=True):

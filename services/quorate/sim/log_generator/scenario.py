@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.records.value_types import value_type
 from quorate.sim.log_generator.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Crash:
 
 
 @value_type
-class Silence:
+class BrokerIsolated:
     """A broker that cannot reach the controllers for a while, and goes on where it was."""
 
     broker: int
@@ -119,14 +119,14 @@ class BrokerAdded:
 
 
 @value_type
-class RightsTakenBack:
+class AclsRevoked:
     """Somebody leaves, whose ACLs, quotas, credentials and tokens go."""
 
 
 Incident: TypeAlias = (
     Restart
     | Crash
-    | Silence
+    | BrokerIsolated
     | MetadataVersionRaised
     | Election
     | VoterAdded
@@ -136,7 +136,7 @@ Incident: TypeAlias = (
     | PartitionsMoved
     | BrokerDrained
     | BrokerAdded
-    | RightsTakenBack
+    | AclsRevoked
 )
 
 
@@ -182,11 +182,11 @@ def plan(options: WeekOptions) -> list[Planned]:
     """All incidents in the order of their times."""
     found = [
         *_rolls(options),
-        *_crashes(options, Draws(options.seed, "crashes")),
-        *_silences(options, Draws(options.seed, "silences")),
-        *_elections(options, Draws(options.seed, "elections")),
-        *_voter_changes(options, Draws(options.seed, "voters")),
-        *_moves(options, Draws(options.seed, "moves")),
+        *_crashes(options, RandomSource(options.seed, "crashes")),
+        *_silences(options, RandomSource(options.seed, "silences")),
+        *_elections(options, RandomSource(options.seed, "elections")),
+        *_voter_changes(options, RandomSource(options.seed, "voters")),
+        *_moves(options, RandomSource(options.seed, "moves")),
     ]
     return sorted(found, key=lambda planned: planned.at_ms)
 
@@ -196,15 +196,17 @@ def _at(options: WeekOptions, share: float) -> int:
     return SETUP_MS + int(share * (options.duration_ms - 2 * SETUP_MS))
 
 
-def _times(options: WeekOptions, draws: Draws, per_week: float, at_least: int = 1) -> list[int]:
+def _times(
+    options: WeekOptions, random_source: RandomSource, per_week: float, at_least: int = 1
+) -> list[int]:
     """Moments anywhere after the setting up."""
     count = max(at_least, round(per_week * options.duration_ms / (7 * DAY_MS)))
-    return [_at(options, draws.random.random()) for _ in range(count)]
+    return [_at(options, random_source.random.random()) for _ in range(count)]
 
 
 def _rolls(options: WeekOptions) -> Iterator[Planned]:
     """Every broker is restarted, twice: for a release first, for a setting later."""
-    draws = Draws(options.seed, "rolls")
+    draws = RandomSource(options.seed, "rolls")
     every_ms = min(_RESTART_EVERY_MS, _ROLL_MS_MAX // options.brokers)
     # Half a day at most, and two in a short week have to fit as well.
     every_ms = min(every_ms, options.duration_ms // 8 // options.brokers)
@@ -218,36 +220,45 @@ def _rolls(options: WeekOptions) -> Iterator[Planned]:
             yield Planned(at_ms + 10 * MINUTE_MS, MetadataVersionRaised())
 
 
-def _crashes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _crashes(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     """Single ones, one that comes again and again, and some brokers of one rack together."""
     ids = broker_ids(options)
-    for at_ms in _times(options, draws, 0.1 * options.brokers):
-        down_ms = draws.between(30 * SECOND_MS, 2 * HOUR_MS)
-        yield Planned(at_ms, Crash((draws.random.choice(ids),), down_ms))
-    flapping, at_ms = draws.random.choice(ids), _at(options, 0.3 + 0.2 * draws.random.random())
-    for _ in range(draws.between(5, 9)):
-        down_ms = draws.between(15 * SECOND_MS, 90 * SECOND_MS)
+    for at_ms in _times(options, random_source, 0.1 * options.brokers):
+        down_ms = random_source.between(30 * SECOND_MS, 2 * HOUR_MS)
+        yield Planned(at_ms, Crash((random_source.random.choice(ids),), down_ms))
+    flapping, at_ms = (
+        random_source.random.choice(ids),
+        _at(options, 0.3 + 0.2 * random_source.random.random()),
+    )
+    for _ in range(random_source.between(5, 9)):
+        down_ms = random_source.between(15 * SECOND_MS, 90 * SECOND_MS)
         yield Planned(at_ms, Crash((flapping,), down_ms))
-        at_ms += down_ms + draws.between(MINUTE_MS, 12 * MINUTE_MS)
-    together = tuple(ids[draws.between(0, 2) :: 3][: max(2, options.brokers // 20)])
+        at_ms += down_ms + random_source.between(MINUTE_MS, 12 * MINUTE_MS)
+    together = tuple(ids[random_source.between(0, 2) :: 3][: max(2, options.brokers // 20)])
     yield Planned(
-        _at(options, 0.5 + 0.1 * draws.random.random()),
-        Crash(together, draws.between(5 * MINUTE_MS, 40 * MINUTE_MS)),
+        _at(options, 0.5 + 0.1 * random_source.random.random()),
+        Crash(together, random_source.between(5 * MINUTE_MS, 40 * MINUTE_MS)),
     )
 
 
-def _silences(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    for at_ms in _times(options, draws, 3 + 0.1 * options.brokers):
-        broker = draws.random.choice(broker_ids(options))
-        yield Planned(at_ms, Silence(broker, draws.between(2 * SECOND_MS, 60 * SECOND_MS)))
+def _silences(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
+    for at_ms in _times(options, random_source, 3 + 0.1 * options.brokers):
+        broker = random_source.random.choice(broker_ids(options))
+        yield Planned(
+            at_ms, BrokerIsolated(broker, random_source.between(2 * SECOND_MS, 60 * SECOND_MS))
+        )
 
 
-def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _elections(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     """Resignations take a moment; after a death somebody has to notice first."""
-    for number, at_ms in enumerate(sorted(_times(options, draws, 6, 3))):
-        is_orderly = number % 2 == 1 or draws.chance(0.2)
-        gap_ms = draws.between(30, 400) if is_orderly else draws.between(300, 4 * SECOND_MS)
-        at = draws.random.random()
+    for number, at_ms in enumerate(sorted(_times(options, random_source, 6, 3))):
+        is_orderly = number % 2 == 1 or random_source.chance(0.2)
+        gap_ms = (
+            random_source.between(30, 400)
+            if is_orderly
+            else random_source.between(300, 4 * SECOND_MS)
+        )
+        at = random_source.random.random()
         lost = 0
         for count, share in _EPOCHS_LOST:
             if at < share:
@@ -257,24 +268,28 @@ def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
         yield Planned(at_ms, Election(is_orderly, gap_ms + 1500 * lost, lost))
 
 
-def _voter_changes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _voter_changes(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     who = controllers_of(options)
-    joined_ms = _at(options, 0.35 + 0.05 * draws.random.random())
+    joined_ms = _at(options, 0.35 + 0.05 * random_source.random.random())
     yield Planned(joined_ms, VoterAdded(who.newcomer))
     # The one that is taken out leads until then: it resigns first.
-    left_ms = joined_ms + draws.between(10 * MINUTE_MS, HOUR_MS)
+    left_ms = joined_ms + random_source.between(10 * MINUTE_MS, HOUR_MS)
     yield Planned(left_ms, VoterRemoved(who.leaver))
-    yield Planned(_at(options, 0.55 + 0.05 * draws.random.random()), DiskReplaced(who.refilled))
-    yield Planned(_at(options, 0.85 + 0.05 * draws.random.random()), VoterMoved(who.newcomer))
+    yield Planned(
+        _at(options, 0.55 + 0.05 * random_source.random.random()), DiskReplaced(who.refilled)
+    )
+    yield Planned(
+        _at(options, 0.85 + 0.05 * random_source.random.random()), VoterMoved(who.newcomer)
+    )
 
 
-def _moves(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    for at_ms in _times(options, draws, 4):
+def _moves(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
+    for at_ms in _times(options, random_source, 4):
         yield Planned(at_ms, PartitionsMoved(max(1, options.topic_count // 100)))
     ids = broker_ids(options)
-    drained_ms = _at(options, 0.8 + 0.05 * draws.random.random())
+    drained_ms = _at(options, 0.8 + 0.05 * random_source.random.random())
     stop_after_ms = min(6 * HOUR_MS, options.duration_ms // 40)
-    yield Planned(drained_ms, BrokerDrained(draws.random.choice(ids), stop_after_ms))
-    yield Planned(drained_ms + draws.between(0, HOUR_MS), BrokerAdded(ids.stop))
-    for at_ms in _times(options, draws, 2):
-        yield Planned(at_ms, RightsTakenBack())
+    yield Planned(drained_ms, BrokerDrained(random_source.random.choice(ids), stop_after_ms))
+    yield Planned(drained_ms + random_source.between(0, HOUR_MS), BrokerAdded(ids.stop))
+    for at_ms in _times(options, random_source, 2):
+        yield Planned(at_ms, AclsRevoked())

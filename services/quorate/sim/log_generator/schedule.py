@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Act: TypeAlias = Callable[[], None]
 
 
-class Agenda:
+class Schedule:
     """Acts by the time at which each is due; of one time, first those that were noted first."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.election.leader_discovery import LeaderDiscovery
 from quorate.raft.roles import Unattached
 from quorate.raft.voter_addresses import VoterAddresses
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer
@@ -25,7 +25,7 @@ def _by_the_set(self: VoterAddresses, voter: Voter) -> list[Peer]:
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "dead-leader-is-believed",
         "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
         (1, 3),
@@ -42,7 +42,7 @@ BUGS: Final = (
             "upgrade_every_ms": 4000,
         },
     ),
-    Bug(
+    Mutant(
         "stated-address-ignored",
         "a voter is called only where the set says, although it says itself where it is (rule 26)",
         (2, 5),

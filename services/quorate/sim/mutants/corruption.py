@@ -11,7 +11,7 @@ from quorate.raft.messages import NOTHING_KNOWN, ElectionState, VoteResponse
 from quorate.raft.request_manager import RequestManager
 from quorate.records.ids import Epoch
 from quorate.server.driver import raft_driver
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 from quorate.storage.errors import DamagedLogError, StorageError
 from quorate.storage.log_store import LogStore
 from quorate.storage.recovery.recovery import _Recovery
@@ -67,36 +67,36 @@ def _count_late(
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "vote-is-guessed",
         "a quorum-state that has rotted is replaced by what the log tells (rule 18)",
         (1795707000014,),
         (Patch(_Recovery, "_read_election", _guess_election),),
     ),
-    Bug(
+    Mutant(
         "older-vote-is-believed",
         "a quorum-state of an earlier epoch than that of the log is taken as it is (rule 18)",
         (20,),
-        (Patch(StartupChecks, "check_quorum_state_current", always(answer=None)),),
+        (Patch(StartupChecks, "check_quorum_state_current", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "unreadable-log-counts-as-damaged",
         "a log that cannot be read just now is taken for a damaged one (rule 31)",
         (35,),
         (Patch(LogStore, "read_range", _read_anyhow),),
     ),
-    Bug(
+    Mutant(
         "shortage-is-a-failed-disk",
         "a process without descriptors says that its disk has failed (rule 31)",
         (1795590029,),
-        (Patch(raft_driver, "is_resource_shortage", always(answer=False)),),
+        (Patch(raft_driver, "is_resource_shortage", constant(answer=False)),),
     ),
-    Bug(
+    Mutant(
         "late-grant-counts",
         "a vote that was given in an earlier round counts in this one",
         (1795707000045,),
         (
-            Patch(RequestManager, "abandon", always(answer=None)),
+            Patch(RequestManager, "abandon", constant(answer=None)),
             Patch(EpochGuard, "filter_response", _believe_late),
             Patch(Campaign, "handle_vote_response", _count_late),
         ),

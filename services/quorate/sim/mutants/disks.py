@@ -11,7 +11,7 @@ from quorate.raft.snapshots.server import SnapshotServer
 from quorate.records.ids import Offset
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.engine.node import SimulatedNode
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 from quorate.storage.log_store import LogStore
 from quorate.storage.snapshots.writer import SnapshotWriter
 
@@ -80,19 +80,19 @@ def _begin_unflushed(
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule 13)",
         (1795430132,),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
-    Bug(
+    Mutant(
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
         (3,),
         (Patch(CommitState, "__init__", _start_below_snapshot),),
     ),
-    Bug(
+    Mutant(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
         (9,),
@@ -101,25 +101,25 @@ BUGS: Final = (
             Patch(LogStore, "begin_snapshot", _begin_unflushed),
         ),
     ),
-    Bug(
+    Mutant(
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
         (18,),
-        (Patch(LeaderEligibility, "flush_deadline", property(always(answer=None))),),
+        (Patch(LeaderEligibility, "flush_deadline", property(constant(answer=None))),),
     ),
-    Bug(
+    Mutant(
         "serves-unchecked-snapshot",
         "a leader sends snapshots without a look at them (rule 30)",
         (7,),
-        (Patch(SnapshotServer, "_is_sound", always(answer=True)),),
+        (Patch(SnapshotServer, "_is_sound", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "cleaning-forgets-fetchers",
         "a snapshot is cleaned away under the replica that fetches it (rule 30)",
         (5,),
-        (Patch(SnapshotServer, "pinned_snapshots", always(answer=frozenset())),),
+        (Patch(SnapshotServer, "pinned_snapshots", constant(answer=frozenset())),),
     ),
-    Bug(
+    Mutant(
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
         (3, 5),

@@ -12,7 +12,7 @@ from quorate.raft.request_manager import RequestManager
 from quorate.raft.roles import Leader, Resigned
 from quorate.server.driver.barriers import Barriers
 from quorate.server.driver.wakeup_timer import WakeupTimer
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     import asyncio
@@ -94,50 +94,50 @@ _LONG_DOWNLOADS: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "leads-without-a-quorum",
         "a leader leads on although no majority fetches",
         (8,),
         (Patch(LeaderReplication, "expire", _lead_on),),
     ),
-    Bug(
+    Mutant(
         "resigned-for-ever",
         "a leader that resigned waits for a successor without an end",
         (1,),
         (Patch(Campaign, "expire", _stay_resigned),),
     ),
-    Bug(
+    Mutant(
         "pre-vote-asked-once",
         "a voter that has lost a pre-vote asks for no other one",
         (42,),
         (Patch(Campaign, "_draw_retry", _ask_once),),
     ),
-    Bug(
+    Mutant(
         "stands-for-ever",
         "a driver whose disk took too long once answers nobody any more (rule 24)",
         (1,),
         (Patch(Barriers, "_end", _stand_on),),
     ),
-    Bug(
+    Mutant(
         "later-timer-kept",
         "the driver does not wake up earlier than it was to, whatever the core says",
         (1795522677224,),
         (Patch(WakeupTimer, "set", _keep_the_later),),
     ),
-    Bug(
+    Mutant(
         "repeat-not-armed",
         "no timer is set for the moment at which a voter is asked for its vote once more",
         (1,),
-        (Patch(RequestManager, "resend_deadlines", always(answer=())),),
+        (Patch(RequestManager, "resend_deadlines", constant(answer=())),),
     ),
-    Bug(
+    Mutant(
         "downloads-count-for-nothing",
         "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
         (10, 1),
         (Patch(LeaderReplication, "handle_fetch_snapshot", _hear_no_download),),
         world=_LONG_DOWNLOADS,
     ),
-    Bug(
+    Mutant(
         "unready-for-ever",
         "a voter whose state machine is behind leaves all elections to others (rule 11)",
         (4,),

@@ -21,7 +21,7 @@ from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import VoterSet
 from quorate.sim.engine.node import SimulatedNode
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 from quorate.storage.log.metadata_log import MetadataLog
 
 if TYPE_CHECKING:
@@ -191,170 +191,170 @@ _SCALED_AWAY: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
         (24,),
-        (Patch(VoterChanges, "check_no_pending_change", always(answer=None)),),
+        (Patch(VoterChanges, "check_no_pending_change", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
         (1795430132,),
         (
-            Patch(VoterChanges, "check_epoch_committed", always(answer=None)),
+            Patch(VoterChanges, "check_epoch_committed", constant(answer=None)),
             Patch(VoterChanges, "check_preconditions", _change_at_once),
         ),
     ),
-    Bug(
+    Mutant(
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
         (24,),
         (Patch(CommitState, "majority_flushed_end", _end_with_itself),),
     ),
-    Bug(
+    Mutant(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
         (3,),
-        (Patch(LeaderReplication, "is_removed", always(answer=False)),),
+        (Patch(LeaderReplication, "is_removed", constant(answer=False)),),
     ),
-    Bug(
+    Mutant(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
         (24,),
-        (Patch(VoterChanges, "check_caught_up", always(answer=None)),),
+        (Patch(VoterChanges, "check_caught_up", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
         (14,),
-        (Patch(AddVoterHandler, "check_duplicate", always(answer=None)),),
+        (Patch(AddVoterHandler, "check_duplicate", constant(answer=None)),),
         world={**_DISKS_LOST, "voters_every_ms": 1000, "auto_join": False},
     ),
-    Bug(
+    Mutant(
         "directory-ids-ignored",
         "a voter is known by its node id alone, so that an empty disk passes for the old one",
         (7,),
         (Patch(VoterSet, "voter", _any_directory),),
     ),
-    Bug(
+    Mutant(
         "wiped-disk-keeps-directory-id",
         "an empty disk is formatted with the directory id of the one before it",
         (7, 9),
         (Patch(SimulatedNode, "replace_disk", _keep_directory),),
     ),
-    Bug(
+    Mutant(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
         (14,),
         (Patch(RemoveVoterHandler, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
-    Bug(
+    Mutant(
         "decommissioned-comes-back",
         "a voter that was removed on purpose joins again by itself (rule 7)",
         (1795430758,),
         (
-            Patch(AutoJoin, "is_decommissioned", always(answer=False)),
+            Patch(AutoJoin, "is_decommissioned", constant(answer=False)),
             Patch(AddVoterHandler, "check", _welcome_back),
         ),
     ),
-    Bug(
+    Mutant(
         "scaled-away-rejoins-at-once",
         "a voter whose pod is scaled away joins again before its process ends (rule 7)",
         (1,),
-        (Patch(AutoJoin, "was_removed_while_running", always(answer=False)),),
+        (Patch(AutoJoin, "was_removed_while_running", constant(answer=False)),),
         world=_SCALED_AWAY,
     ),
-    Bug(
+    Mutant(
         "scaled-away-is-decommissioned",
         "a voter whose pod was scaled away may not join when it comes back (rule 7)",
         (1,),
         (Patch(VoterSet, "without", _decommission),),
         world=_SCALED_AWAY,
     ),
-    Bug(
+    Mutant(
         "update-forgets-decommissioned",
         "an added or updated voter comes with an empty list of those who were removed (rule 7)",
         (6,),
         (Patch(VoterSet, "with_voter", _add_and_forget),),
     ),
-    Bug(
+    Mutant(
         "snapshot-forgets-decommissioned",
         "a snapshot holds the voters without the list of those who were removed (rule 7)",
         (6, 20),
         (Patch(MetadataLog, "voters_below", _voters_alone),),
     ),
-    Bug(
+    Mutant(
         "upgrade-in-two-batches",
         "kraft.version and the voters that it needs are appended one after the other",
         (27,),
         (Patch(VoterChanges, "append", _append_apart),),
     ),
-    Bug(
+    Mutant(
         "leave-not-counted",
         "a voter that was given leave to stop is forgotten when the next one asks (decision 0005)",
         (8,),
         (Patch(ShutdownPermits, "_is_here", _forget_leaves),),
         world=_STOPPED_TOGETHER,
     ),
-    Bug(
+    Mutant(
         "change-answered-when-appended",
         "an operator is told that a change is done before it is committed",
         (6,),
         (Patch(VoterChanges, "append", _answer_at_once),),
     ),
-    Bug(
+    Mutant(
         "majority-of-the-set-before",
         "a set of voters is committed by a majority of the set that it replaces",
         (6,),
         (Patch(CommitState, "majority_flushed_end", _of_committed_set),),
     ),
-    Bug(
+    Mutant(
         "half-of-an-even-set-commits",
         "half of the voters are taken for a majority where their number is even",
         (1795522677153,),
         (Patch(CommitState, "majority_flushed_end", _of_half),),
     ),
-    Bug(
+    Mutant(
         "new-address-only-acknowledged",
         "a voter that tells where it is now is thanked, and nothing is appended",
         (1795522677159,),
         (Patch(UpdateVoterHandler, "handle", _acknowledge_only),),
     ),
-    Bug(
+    Mutant(
         "change-during-hand-over",
         "the voters are changed while leadership is handed over",
         (112,),
         (Patch(VoterChanges, "check_no_pending_change", _overlook_hand_over),),
         within=300,
     ),
-    Bug(
+    Mutant(
         "restart-taken-for-clone",
         "a restarted voter counts for nothing, as if the process before still ran (rule 33)",
         (4, 8),
         (Patch(ClonedVoters, "_is_gone", _never_silent),),
     ),
-    Bug(
+    Mutant(
         "every-leader-taken-for-rival",
         "a voter among others stands down before a leader that it did not vote for (rule 34)",
         (1,),
-        (Patch(SingleVoterGuard, "is_alone", always(answer=True)),),
+        (Patch(SingleVoterGuard, "is_alone", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "hand-over-drops-what-it-held",
         "what was proposed during a hand-over that failed is forgotten",
         (1795522677214,),
         (Patch(LeadershipTransfer, "expire", _drop_held),),
     ),
-    Bug(
+    Mutant(
         "majority-of-the-living-before",
         "whether most voters live is looked up in the set before an unforced change (rule 5)",
         (14,),
         (Patch(VoterChanges, "check_live_majority", _of_set_before),),
         within=300,
     ),
-    Bug(
+    Mutant(
         "alive-before-the-request",
         "a voter that fetched just before a change was asked for is taken for alive (rule 5)",
         (3,),

@@ -12,7 +12,7 @@ from quorate.server.metadata.deferred_replies import DeferredReplies
 from quorate.server.metadata.log_replay import LogReplay
 from quorate.server.metadata.proposer import Proposer
 from quorate.server.metadata.read_handler import ReadHandler
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     import asyncio
@@ -88,62 +88,62 @@ _HANGS_WHILE_CLEANING: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "answers-before-commit",
         "a write is acknowledged when it is decided",
         (1, 2),
         (Patch(DeferredReplies, "defer", _answer_at_once),),
     ),
-    Bug(
+    Mutant(
         "deposed-controller-acknowledges",
         "a controller that stops leading acknowledges what it still holds back",
         (1,),
         (Patch(DeferredReplies, "clear", _succeed),),
     ),
-    Bug(
+    Mutant(
         "sent-counts-as-unsent",
         "a controller that stops leading refuses what it has proposed, too (rule 20)",
         (9,),
-        (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
+        (Patch(Proposer, "base_offset", property(constant(answer=Offset(0)))),),
     ),
-    Bug(
+    Mutant(
         "image-beyond-commit",
         "a leader's reads show what is in its log, committed or not",
         (3,),
         (Patch(Activation, "commit", _commit_all),),
     ),
-    Bug(
+    Mutant(
         "controller-reads-unconfirmed",
         "the controller answers current reads without asking the core (rule 19)",
         (4,),
         (Patch(ReadHandler, "_current_offset", _unconfirmed),),
     ),
-    Bug(
+    Mutant(
         "reply-one-record-early",
         "a write is acknowledged when all but its last record is committed",
         (1795522677153,),
         (Patch(DeferredReplies, "release", _release_one_more),),
     ),
-    Bug(
+    Mutant(
         "deposed-controller-decides-on",
         "a controller that stops leading keeps the image that it decided on",
         (1795522677154,),
-        (Patch(Controller, "deactivate", always(answer=None)),),
+        (Patch(Controller, "deactivate", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "gathered-outlives-leadership",
         "what had gathered when leadership was lost is proposed in the next one",
         (1,),
         (Patch(Proposer, "stop", _stop_with_what_gathered),),
     ),
-    Bug(
+    Mutant(
         "active-before-replayed",
         "a controller decides before it has replayed all of its log",
         (1, 4),
         (Patch(Activation, "is_due", _is_due_behind),),
         world=_HANGS_WHILE_CLEANING,
     ),
-    Bug(
+    Mutant(
         "standby-ahead-of-commit",
         "a standby replays what is in its log, committed or not",
         (1795522677153,),

@@ -30,7 +30,7 @@ class Patch:
 
 
 @value_type
-class Bug:
+class Mutant:
     """The swarm must catch it `within` that many seeds from 1 on.
 
     `seeds` are some that did when they were last looked for: a test that begins with them is quick.
@@ -58,7 +58,7 @@ SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
 }
 
 
-def always(*, answer: object) -> Callable[..., object]:
+def constant(*, answer: object) -> Callable[..., object]:
     """A method that gives this answer, whatever it is asked."""
 
     def method(*_: object, **__: object) -> object:

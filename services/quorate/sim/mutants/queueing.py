@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller.brokers.heartbeat_tracker import HeartbeatTracker
 from quorate.server.metadata.decision_queue import DecisionQueue
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 
 if TYPE_CHECKING:
     from quorate.server.metadata.decision_queue import QueuedRequest
@@ -55,14 +55,14 @@ _ASKED_TOO_MUCH: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "backlog-counts-as-silence",
         "a broker whose heartbeat waits for its decision is fenced when a session is over",
         (1,),
-        (Patch(HeartbeatTracker, "excusable", always(answer=())),),
+        (Patch(HeartbeatTracker, "excusable", constant(answer=())),),
         world=_COMMITS_LATE,
     ),
-    Bug(
+    Mutant(
         "clients-in-one-line",
         "requests are decided in the order in which they came, whichever client asks",
         (3,),

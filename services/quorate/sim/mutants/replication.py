@@ -16,7 +16,7 @@ from quorate.raft.replication.response_validation import FetchResponseValidator
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchedBatches, SnapshotInfo
@@ -131,96 +131,96 @@ _CUT_WHILE_FLUSHING: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
         (1,),
-        (Patch(FollowerReplication, "may_fetch", always(answer=True)),),
+        (Patch(FollowerReplication, "may_fetch", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "leader-counts-unflushed",
         "the leader counts itself for what it has not flushed",
         (1,),
         (Patch(CommitState, "local_flushed_end", _unflushed_end),),
     ),
-    Bug(
+    Mutant(
         "no-epoch-start-rule",
         "a leader commits records of earlier epochs before one of its own",
         (1, 2),
-        (Patch(CommitState, "covers_own_epoch", always(answer=True)),),
+        (Patch(CommitState, "covers_own_epoch", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "minority-commits",
         "the high watermark is what one voter less than a majority has",
         (1, 2),
         (Patch(CommitState, "majority_flushed_end", _minority_end),),
     ),
-    Bug(
+    Mutant(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
         (12,),
         (Patch(LogState, "validate", _overlook),),
     ),
-    Bug(
+    Mutant(
         "cut-below-high-watermark",
         "a diverging follower cuts the whole epoch, committed records with it",
         (4, 1),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
-            Patch(FetchResponseValidator, "may_truncate", always(answer=True)),
+            Patch(FetchResponseValidator, "may_truncate", constant(answer=True)),
         ),
     ),
-    Bug(
+    Mutant(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
         (13,),
         (
-            Patch(RaftCore, "is_current", always(answer=True)),
+            Patch(RaftCore, "is_current", constant(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
             # it has flushed may fetch earlier, and be cut while a flush is under way.
-            Patch(FollowerReplication, "may_fetch", always(answer=True)),
+            Patch(FollowerReplication, "may_fetch", constant(answer=True)),
             Patch(FollowerReplication, "fetch_request", _claim_flushed),
         ),
         world=_CUT_WHILE_FLUSHING,
     ),
-    Bug(
+    Mutant(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
         (9,),
         (Patch(FetchResponder, "_serve", _serve_view_of_arrival),),
     ),
-    Bug(
+    Mutant(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
         (17,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
-    Bug(
+    Mutant(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
         (8,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
-    Bug(
+    Mutant(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
         (4,),
         (Patch(ReadIndex, "_answer_confirmed", _answer_at_once),),
     ),
-    Bug(
+    Mutant(
         "one-epoch-a-fetch",
         "of the epochs that begin in one fetch a follower notes the last one only",
         (1,),
         (Patch(FollowerReplication, "_append", _note_last_epoch),),
     ),
-    Bug(
+    Mutant(
         "version-not-rolled-back",
         "kraft.version stays 1 although the upgrade was cut",
         (7,),
         (Patch(LogState, "truncate", _keep_version),),
         world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
     ),
-    Bug(
+    Mutant(
         "read-round-used-twice",
         "a read joins a confirmation round that was sent before it began (rule 19)",
         (1,),

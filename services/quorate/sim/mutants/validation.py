@@ -9,7 +9,7 @@ from quorate.raft.election.epoch_announcements import EpochAnnouncements
 from quorate.raft.election.vote_handler import VoteHandler
 from quorate.raft.membership.voter_changes import VoterChanges
 from quorate.raft.replication.leader import LeaderReplication
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 
 if TYPE_CHECKING:
     from quorate.raft.membership.rejection import Rejection
@@ -45,28 +45,28 @@ def _change_for_any_cluster(self: VoterChanges, cluster_id: ClusterId | None) ->
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "serves-another-cluster",
         "a leader answers fetches of another cluster (rule 27)",
         (18,),
         (Patch(LeaderReplication, "_reason_to_refuse", _serve_any_cluster),),
     ),
-    Bug(
+    Mutant(
         "another-cluster-announces",
         "a voter hears of its leader from another cluster (rule 27)",
         (18,),
         (Patch(EpochAnnouncements, "_reason_to_refuse", _believe_any_cluster),),
     ),
-    Bug(
+    Mutant(
         "another-cluster-operates",
         "an operator of another cluster changes the voters of this one (rule 27)",
         (18,),
         (Patch(VoterChanges, "check_leader", _change_for_any_cluster),),
     ),
-    Bug(
+    Mutant(
         "votes-in-anothers-name",
         "a vote is given that somebody else was asked for",
         (2,),
-        (Patch(VoteHandler, "_is_meant_for_us", always(answer=True)),),
+        (Patch(VoteHandler, "_is_meant_for_us", constant(answer=True)),),
     ),
 )

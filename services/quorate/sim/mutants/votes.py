@@ -12,7 +12,7 @@ from quorate.raft.election.vote_handler import VoteHandler
 from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -95,25 +95,25 @@ def _follow_the_past(self: LeaderUpdates, info: LeaderInfo, why: str) -> None:
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "vote-not-persisted",
         "a vote is granted without being saved",
         (1, 2),
         (Patch(LogStore, "save_election", _save_no_votes),),
     ),
-    Bug(
+    Mutant(
         "leadership-not-persisted",
         "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
         (15, 21),
         (Patch(LogStore, "save_election", _save_no_leadership),),
     ),
-    Bug(
+    Mutant(
         "up-to-date-check-dropped",
         "a vote is granted to any log",
         (8,),
-        (Patch(VoteHandler, "is_up_to_date", always(answer=True)),),
+        (Patch(VoteHandler, "is_up_to_date", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
         (1,),
@@ -130,37 +130,37 @@ BUGS: Final = (
             "hand_over_every_ms": 2300,
         },
     ),
-    Bug(
+    Mutant(
         "pre-vote-ignored",
         "a pre-vote is granted although the leader is heard",
         (2,),
-        (Patch(VoteHandler, "_reason_to_refuse_pre_vote", always(answer=None)),),
+        (Patch(VoteHandler, "_reason_to_refuse_pre_vote", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
         (2,),
         (Patch(VoteHandler, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
-    Bug(
+    Mutant(
         "unready-voter-blocks",
         "a voter that leaves an election to others claims to hear the leader meanwhile (rule 11)",
         (1,),
         (Patch(Campaign, "_on_fetch_timeout", _wait_and_claim_to_hear),),
     ),
-    Bug(
+    Mutant(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
         (24,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
-    Bug(
+    Mutant(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
         (15,),
         (Patch(VoteHandler, "_is_meant_for_us", _only_members_vote),),
     ),
-    Bug(
+    Mutant(
         "healing-voter-forgets",
         "a damaged voter campaigns and votes by what its log has left (rule 16)",
         (5,),
@@ -169,30 +169,30 @@ BUGS: Final = (
             Patch(Replica, "min_candidate_log_end", property(_bar_of_what_is_left)),
         ),
     ),
-    Bug(
+    Mutant(
         "stopping-voter-campaigns",
         "a leader that was asked to stop, and has no successor yet, asks for votes again (rule 25)",
         (16,),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
-    Bug(
+    Mutant(
         "another-cluster-teaches",
         "what a controller of another cluster answers is believed (rule 27)",
         (1, 4),
-        (Patch(EpochGuard, "is_top_level_error", always(answer=False)),),
+        (Patch(EpochGuard, "is_top_level_error", constant(answer=False)),),
     ),
-    Bug(
+    Mutant(
         "any-epoch-is-believed",
         "an epoch that no election came to is believed (rule 28)",
         (4, 7),
-        (Patch(EpochGuard, "accepts", always(answer=True)),),
+        (Patch(EpochGuard, "accepts", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "stale-leader-keeps-committing",
         "voters go back to a leader of an older epoch, which goes on committing",
         (1,),
         (
-            Patch(EpochAnnouncements, "_reason_to_refuse", always(answer=None)),
+            Patch(EpochAnnouncements, "_reason_to_refuse", constant(answer=None)),
             Patch(LeaderUpdates, "apply", _follow_the_past),
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch
 from quorate.storage.recovery.recovery import _Recovery
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def _never_abstain(
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "wiped-voter-votes",
         "an empty directory at kraft.version 0 votes, marked or not (rule 8)",
         (1795707000036,),
         (Patch(_Recovery, "_state", _never_abstain),),
     ),
-    Bug(
+    Mutant(
         "wiped-voter-votes-with-any-record",
         "a wiped voter that has fetched a batch votes after its next start (rule 8)",
         (4,),

@@ -38,7 +38,7 @@ EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 @dataclass(slots=True)
-class Machine:
+class KvModel:
     """`applied` is the next offset wanted; everything below it is in the state."""
 
     applied: int = 0
@@ -51,20 +51,20 @@ class Machine:
             assert config.value is not None, "nobody removes any"
             self.content[config.name] = config.value
 
-    def copy(self) -> Machine:
-        return Machine(self.applied, dict(self.content))
+    def copy(self) -> KvModel:
+        return KvModel(self.applied, dict(self.content))
 
     def __str__(self) -> str:
         newest = max((int(value.partition(":")[0]) for value in self.content.values()), default=-1)
         return f"{len(self.content)} keys, operation {newest} is the newest"
 
     @classmethod
-    def of(cls, image: MetadataImage) -> Machine:
+    def of(cls, image: MetadataImage) -> KvModel:
         """The same, as a controller holds it."""
         return cls(image.position.end_offset, _ours(image.configs.of(ALL_BROKERS).items()))
 
     @classmethod
-    def told(cls, reply: ReadReply) -> Machine:
+    def told(cls, reply: ReadReply) -> KvModel:
         """The same, as a client is told of it."""
         assert isinstance(reply, DescribeConfigsReply), "nothing else is asked for"
         (described,) = reply.resources
@@ -72,7 +72,7 @@ class Machine:
         return cls(reply.offset, _ours(entries))
 
     @classmethod
-    def load(cls, applied: int, records: Iterable[bytes]) -> Machine:
+    def load(cls, applied: int, records: Iterable[bytes]) -> KvModel:
         """The state that a snapshot's records hold."""
         machine = cls(applied)
         for value in records:

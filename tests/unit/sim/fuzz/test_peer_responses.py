@@ -16,7 +16,7 @@ from quorate.sim.fuzz.peer_responses import _with_a_flipped_bit
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.sim.randomness import Draws
+    from quorate.sim.randomness import RandomSource
 
 LEADER = NodeId(1)
 LAST, NEWEST = Epoch(1), Epoch(7)
@@ -44,7 +44,7 @@ def test_no_flipped_bit_of_a_fetched_batch_goes_unseen() -> None:
             batch_problem(batch_infos(fetched).batches, log, epoch=NEWEST, leader_id=LEADER) is None
         )
         for flip in range(8 * len(fetched)):
-            draws = cast("Draws", Flip(flip // 8, flip % 8))
+            draws = cast("RandomSource", Flip(flip // 8, flip % 8))
             garbled = _with_a_flipped_bit(fetched, (LAST, NEWEST), draws)(answer).records
             assert isinstance(garbled, m.FetchedBatches)
             try:
